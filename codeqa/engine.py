@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.account.privacy import Privacy
-from codeqa.chat import AnswerGenerator, Chat, Conversations, Retrieval
+from codeqa.chat import AnswerGenerator, Chat, Conversations, Gatherer, Router
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.code.tools import Toolbox
@@ -106,28 +106,35 @@ def _joined(
     privacy = Privacy(settings, state, cache, models)
     vectors = QuestionVectors(fast_embedding)
     conversations = Conversations(state, cache, settings, location.id, vectors)
-    retrieval = Retrieval(
+    hooks = load_hooks(settings, location.root)
+    router = Router(
+        classifier=Classifier(cache, models.small_model, settings.config_dir),
+        hooks=hooks,
+        settings=settings,
+        open_tables=index.tables,
+        small_model=models.small_model,
+        classify_by_model=generator is None,
+    )
+    gatherer = Gatherer(
         search=search,
         open_tables=index.tables,
         files=files,
         settings=settings,
-        hooks=load_hooks(settings, location.root),
+        hooks=hooks,
         conversations=conversations,
-        connect=models.small_model,
-        answers=models.answer_model,
-        hypotheses=generator is None,
+        router=router,
+        answer_model=models.answer_model,
+        generator=generator,
     )
     chat = Chat(
         repository_name=location.name,
-        classifier=Classifier(cache, models.small_model, settings.config_dir),
-        retrieval=retrieval,
+        router=router,
+        gatherer=gatherer,
         conversations=conversations,
         privacy=privacy,
-        connect=models.answer_model,
         review=lambda model: IssueGenerator(
             Reviewer(Toolbox(search, files, tables), model, settings.config_dir)
         ),
-        generator=generator,
     )
     return Engine(
         settings=settings,

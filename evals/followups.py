@@ -34,7 +34,7 @@ def found(tables: Tables, chunks: Sequence[Chunk], wanted: Sequence[str]) -> boo
 
 def asked(chat: Chat, row: Mapping[str, Any], effort: str) -> Iterator[tuple[str, bool, str]]:
     """Each follow-up, whether what it wants is in its context, and what was searched for."""
-    tables, conversation = chat.retrieval.open_tables(), f"followups-{row['first']}"
+    tables, conversation = chat.open_tables(), f"followups-{row['first']}"
     for number, one in enumerate(({"question": f"@codebase {row['first']}"}, *row["followups"])):
         options = AskOptions(
             one["question"],

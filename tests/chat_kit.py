@@ -11,7 +11,7 @@ from typing import Any
 from openai_server import Reply, ScriptedServer, stream
 
 from codeqa.account.requests import read_personal
-from codeqa.chat import AskOptions, GenerationInput, Piece
+from codeqa.chat import AskOptions, Gathered, Piece
 from codeqa.chat.features import Features, extract_features
 from codeqa.engine import Engine, open_engine
 from codeqa.intents import Intent, by_heuristics
@@ -80,18 +80,18 @@ class Listener:
 
     name: str = "listener"
     needs_evidence: bool = False
-    asked: list[GenerationInput] = field(default_factory=list)
+    asked: list[Gathered] = field(default_factory=list)
     says: Sequence[str] = ("After a month. ", "[shop/session.py:6-10]")
     during: Callable[[], None] = lambda: None
 
-    def generate(self, asked: GenerationInput) -> Iterator[Piece]:
+    def generate(self, asked: Gathered) -> Iterator[Piece]:
         self.asked.append(asked)
         for piece in self.says:
             self.during()
             yield piece
 
     @property
-    def last(self) -> GenerationInput:
+    def last(self) -> Gathered:
         return self.asked[-1]
 
 

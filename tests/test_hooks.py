@@ -14,7 +14,7 @@ import pytest
 from chat_kit import features_of
 
 from codeqa.chat.features import Features
-from codeqa.chat.generation import NO_CONTEXT, GenerationInput
+from codeqa.chat.generation import NO_CONTEXT, Gathered
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
 from codeqa.chat.policy import PolicyDecision, decide
 from codeqa.errors import SettingsError
@@ -24,7 +24,7 @@ from codeqa.types import Chunk
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-ASKED = GenerationInput("how is it paid?", "explain", NO_CONTEXT, searched=False)
+ASKED = Gathered("how is it paid?", "explain", NO_CONTEXT, searched=False)
 DECISION = PolicyDecision("knowledge_base", suggest_codebase=True)
 INTENT = Intent("knowledge_base", 0.9, "heuristics")
 
@@ -100,7 +100,7 @@ def test_a_function_that_is_added_belongs_to_these_hooks_alone() -> None:
 
     @added(one)
     @Hooks.before_generation
-    def shout(asked: GenerationInput) -> GenerationInput:
+    def shout(asked: Gathered) -> Gathered:
         return replace(asked, question=asked.question.upper())
 
     assert one.run("before_generation", ASKED)[0].question == "HOW IS IT PAID?"
@@ -122,12 +122,12 @@ def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
 
     @added(hooks)
     @Hooks.before_generation
-    def before(asked: GenerationInput) -> GenerationInput:
+    def before(asked: Gathered) -> Gathered:
         return replace(asked, strict=True)
 
     @added(hooks)
     @Hooks.after_generation
-    def after(asked: GenerationInput, text: str) -> str:
+    def after(asked: Gathered, text: str) -> str:
         return f"{text} ({asked.question})"
 
     features = Features(tagged=True)

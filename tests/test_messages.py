@@ -14,7 +14,7 @@ from codeqa.chat.generation import (
     HISTORY_TURNS,
     NO_CONTEXT,
     Exchange,
-    GenerationInput,
+    Gathered,
     as_sent,
     build_messages,
     trim_history,
@@ -31,9 +31,9 @@ CODE = "class Api\n{\n    void Run() { }\n}"
 BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)
 
 
-def asked(question: str = "What runs?", **given: object) -> GenerationInput:
+def asked(question: str = "What runs?", **given: object) -> Gathered:
     fields = {"mode": "explain", "block": BLOCK, "searched": True, **given}
-    return GenerationInput(question, **fields)  # type: ignore[arg-type]
+    return Gathered(question, **fields)  # type: ignore[arg-type]
 
 
 def test_the_messages_are_rules_then_history_then_the_question_with_the_block() -> None:

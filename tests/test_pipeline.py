@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
 
-from codeqa.chat import AskOptions, Exchange, GenerationInput
+from codeqa.chat import AskOptions, Exchange, Gathered
 from codeqa.chat.conversations import HISTORY_MESSAGES
+from codeqa.chat.gather import RETRIEVAL_K
 from codeqa.chat.generation import ELSEWHERE, build_messages
-from codeqa.chat.retrieval import RETRIEVAL_K
-from codeqa.chat.turn import begin_turn
+from codeqa.chat.question import read_question
 from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
@@ -168,7 +168,7 @@ def test_the_last_twenty_messages_and_the_profile_are_read_side_by_side(
 
     monkeypatch.setattr(state.turns, "active", meeting(state.turns.active))
     monkeypatch.setattr(state.profile, "facts", meeting(state.profile.facts))
-    so_far = conversations.load(begin_turn(AskOptions("and why?", conversation="talk")))
+    so_far = conversations.load(read_question(AskOptions("and why?", conversation="talk")))
     asked = [exchange.question for exchange in so_far.history]
     assert asked == [f"what does warehouse_part_{number} do?" for number in range(2, 12)]
     assert HISTORY_MESSAGES == 2 * len(asked) == 20
@@ -214,7 +214,7 @@ def test_a_question_about_other_names_is_not_similar(engine: Engine, listener: L
 
 
 def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine) -> None:
-    asked = GenerationInput(
+    asked = Gathered(
         "why?", "explain", ContextBlock("", ()), searched=False,
         history=(Exchange("latest", "yes"),),
         similar=(

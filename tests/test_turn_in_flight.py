@@ -22,7 +22,7 @@ from openai_server import openai_server, stream
 from pydantic import SecretStr
 from serving import serving
 
-from codeqa.chat import GenerationInput, Piece, conversations
+from codeqa.chat import Gathered, Piece, conversations
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
@@ -44,7 +44,7 @@ class Dictated:
     needs_evidence: bool = False
     said: queue.Queue[str | None] = field(default_factory=queue.Queue)
 
-    def generate(self, asked: GenerationInput) -> Iterator[Piece]:
+    def generate(self, asked: Gathered) -> Iterator[Piece]:
         while not asked.cancelled():
             try:
                 piece = self.said.get(timeout=0.02)

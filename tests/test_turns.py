@@ -31,7 +31,7 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.prompts import override_path, render_prompt
 from codeqa.state import State
-from codeqa.state.cache import context_key
+from codeqa.state.cache import context_key, open_cache
 from codeqa.types import ContextBlock, Event
 
 pytest_plugins = ("chat_fixtures",)
@@ -296,20 +296,22 @@ def test_a_damaged_cached_context_counts_as_none(tmp_path: Path, value: str) -> 
     assert memory.recall("u", "c") == ContextBlock("", ())
 
 
-def test_a_redis_server_that_goes_down_costs_the_context_and_never_the_turn(
+def test_a_redis_server_that_goes_down_costs_nothing(
     opened: Open, script: Script, tmp_path: Path
 ) -> None:
     with redis_server(tmp_path / "redis") as redis:
         engine = opened(**script.settings, redis_url=redis.url)
         ask(engine, ASK)
         ask(engine, "and?")
-        assert len(parts(script.sent[-1])) == 2, "the context comes from the server"
+        assert len(parts(script.sent[-1])) == 2, "the context goes on"
         assert State(engine.settings.data_dir).values.get(context_key("local", "talk")) is None
+        cache = open_cache(engine.settings, State(engine.settings.data_dir).values)
+        assert "expire_session" in (cache.get(context_key("local", "talk")) or "")
         redis.kill()
         events = ask(engine, "and?")
         assert events[-1].kind == "done" and answer(events)
         assert len(script.sent) == 6, "the history is kept elsewhere"
-        assert len(parts(script.sent[-1])) == 1
+        assert len(parts(script.sent[-1])) == 2, "the turn itself has its context"
         events = ask(engine, ASK)
         assert events[-1].kind == "done" and len(parts(script.sent[-1])) == 2
         assert len(engine.conversations.turns("talk")) == 4

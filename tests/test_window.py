@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codeqa.chat.cited_code import CitedCode
-from codeqa.chat.generation import Exchange, GenerationInput, ModelRequest, count_tokens
+from codeqa.chat.generation import Exchange, Gathered, ModelRequest, count_tokens
 from codeqa.chat.generators import ModelGenerator
 from codeqa.context import pack
 from codeqa.llm import Endpoint, Model, context_window, cut_off, provider_named
@@ -126,7 +126,7 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
     chunks = [Chunk(f"ctx_{n:08x}", f"{n}.py", 1, 60, "python", code) for n in range(20)]
     history = tuple(Exchange(f"question {n}?", f"{n} " * 1_300) for n in range(3))
     packed = pack(chunks, block)
-    given = GenerationInput(question, "explain", packed, searched=True, history=history)
+    given = Gathered(question, "explain", packed, searched=True, history=history)
 
     def script(path: str, body: dict[str, Any]) -> Reply:
         return completion("Because.") if path.endswith("completions") else failure(404)

@@ -1,11 +1,12 @@
 """From a question to an answer: evidence, generation, citations, and the stream of events."""
 
+from codeqa.chat.ask import Chat
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.generation import AnswerGenerator, Exchange, GenerationInput, Piece
+from codeqa.chat.gather import Gatherer
+from codeqa.chat.generation import AnswerGenerator, Exchange, Gathered, Piece
 from codeqa.chat.options import AskOptions
-from codeqa.chat.pipeline import Chat
 from codeqa.chat.record import TurnRecord
-from codeqa.chat.retrieval import Retrieval
+from codeqa.chat.route import Router
 
 __all__ = [
     "AnswerGenerator",
@@ -13,8 +14,9 @@ __all__ = [
     "Chat",
     "Conversations",
     "Exchange",
-    "GenerationInput",
+    "Gathered",
+    "Gatherer",
     "Piece",
-    "Retrieval",
+    "Router",
     "TurnRecord",
 ]

@@ -18,10 +18,11 @@ from typing import Any, ClassVar
 
 from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.gather import Gatherer
 from codeqa.chat.generation import (
     NEED_CODE,
     AnswerGenerator,
-    GenerationInput,
+    Gathered,
     ModelRequest,
     Piece,
     ToolStep,
@@ -29,7 +30,6 @@ from codeqa.chat.generation import (
     build_messages,
 )
 from codeqa.chat.generators import ModelGenerator
-from codeqa.chat.retrieval import Retrieval
 from codeqa.chat.tool_messages import (
     declared,
     described,
@@ -39,7 +39,6 @@ from codeqa.chat.tool_messages import (
     result_messages,
     shorten,
 )
-from codeqa.chat.turn import TurnState
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError, UsageError
@@ -112,7 +111,7 @@ class AgentGenerator:
     def name(self) -> str:
         return self.model.name
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Look further, step by step, and answer; without tools where the model fails before
         anything was answered. Raises ModelError, also after some text."""
         work = self._begin(asked, as_text=False)
@@ -135,7 +134,7 @@ class AgentGenerator:
                     piece = replace(piece, warning=warning)
                 yield piece
 
-    def _begin(self, asked: GenerationInput, *, as_text: bool) -> _Work:
+    def _begin(self, asked: Gathered, *, as_text: bool) -> _Work:
         messages = [dict(one) for one in self.opening] or build_messages(
             asked, self.config_dir, context_window(self.model.endpoint)
         )
@@ -146,7 +145,7 @@ class AgentGenerator:
         messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
         return _Work(messages, list(asked.block.chunks), self.room, as_text)
 
-    def _steps(self, asked: GenerationInput, work: _Work) -> Generator[Piece, None, None]:
+    def _steps(self, asked: Gathered, work: _Work) -> Generator[Piece, None, None]:
         until = time.monotonic() + AGENT_SECONDS
         for step in range(MOST_STEPS):
             last = step + 1 == MOST_STEPS or time.monotonic() > until or work.misused >= MISUSES
@@ -162,7 +161,7 @@ class AgentGenerator:
         yield work.usage
 
     def _ask(
-        self, asked: GenerationInput, work: _Work, last: bool
+        self, asked: Gathered, work: _Work, last: bool
     ) -> Generator[Piece, None, list[ToolCall]]:
         """One request: its answer goes on to the reader, its calls are returned. What is said
         before calls belongs to them."""
@@ -245,16 +244,12 @@ class AgentGenerator:
         return step(result.summary, result.text, False), result
 
 
-def model_generator(
-    turn: TurnState,
-    model: Model,
-    retrieval: Retrieval,
-) -> AnswerGenerator:
-    """What has `model` answer `turn`: at the effort *deep*, about code, an agent."""
-    config_dir, budget = retrieval.settings.config_dir, retrieval.budget(turn)
-    if budget.effort != "deep" or turn.decision.intent not in NEED_CODE:
-        return ModelGenerator(model, retrieval.cited, config_dir)
-    toolbox = Toolbox(retrieval.search, retrieval.files, retrieval.open_tables)
+def model_generator(gathered: Gathered, model: Model, parts: Gatherer) -> AnswerGenerator:
+    """What has `model` answer from `gathered`: at the effort *deep*, about code, an agent."""
+    config_dir, budget = parts.settings.config_dir, gathered.budget
+    if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
+        return ModelGenerator(model, parts.cited, config_dir)
+    toolbox = Toolbox(parts.search, parts.files, parts.open_tables)
     # The block has its half of the window; results get as much again of a small one.
     room = min(RESULTS_CHARACTERS, budget.characters // 2)
-    return AgentGenerator(model, toolbox, retrieval.cited, config_dir, room)
+    return AgentGenerator(model, toolbox, parts.cited, config_dir, room)

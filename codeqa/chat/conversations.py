@@ -12,14 +12,16 @@ from dataclasses import InitVar, dataclass
 from codeqa.chat.generation import (
     NO_CONTEXT,
     Exchange,
-    GenerationInput,
+    Gathered,
     answer_for_history,
     as_sent,
     build_messages,
     count_tokens,
 )
+from codeqa.chat.options import AskOptions
+from codeqa.chat.question import ConversationSoFar, Question
 from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
-from codeqa.chat.turn import ConversationSoFar, TurnState
+from codeqa.chat.stream import Stream
 from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
 from codeqa.intents import DEFAULT_MODE, read_mode
@@ -125,8 +127,6 @@ class Conversations:
         Raises NotFoundError.
         """
         self._kept.turns.choose_branch(conversation, turn_id, user, self.repository)
-        block = _latest_context(self._read(conversation, user))
-        self._contexts.keep(user, conversation, block)
 
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
@@ -157,13 +157,16 @@ class Conversations:
 
     def has_context(self, conversation: str, user: str = LOCAL_USER) -> bool:
         """Whether a follow-up without `@codebase` has code to go on from."""
-        return bool(self._contexts.recall(user, conversation).chunks)
+        self.flush()
+        return bool(
+            self._context(self._read(conversation, user, LOOKED_BACK), conversation, user).chunks
+        )
 
     def carries(self, conversation: str, user: str = LOCAL_USER) -> int:
         """Tokens, estimated, that a follow-up without `@codebase` sends besides its words."""
         self.flush()
-        block = self._contexts.recall(user, conversation)
-        return self.weight(block, exchanges_of(self._read(conversation, user, LOOKED_BACK)))
+        turns = self._read(conversation, user, LOOKED_BACK)
+        return self.weight(self._context(turns, conversation, user), exchanges_of(turns))
 
     def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
         """Tokens of a follow-up without words of its own.
@@ -172,37 +175,33 @@ class Conversations:
         one is, and what there is can be read all the same.
         """
         latest = history[-(RECENCY_WINDOW // 2) :]
-        follow_up = GenerationInput("", DEFAULT_MODE, block, history=latest)
+        follow_up = Gathered("", DEFAULT_MODE, block, history=latest)
         try:
             messages = build_messages(follow_up, self.settings.config_dir)
         except SettingsError:
             return 0
         return count_tokens(as_sent(messages))
 
-    def load(self, turn: TurnState) -> ConversationSoFar:
-        """The conversation so far as `turn` continues it, and what its user told of themselves.
+    def load(self, question: Question) -> ConversationSoFar:
+        """The conversation so far as `question` continues it, and what its user told of themselves.
 
         Both are read side by side. Raises StorageError, and NotFoundError for a turn to follow
         that is not there.
         """
-        options = turn.options
+        options = question.options
         if options.history is not None:  # of what the client does not tell, only the profile
             profile = self.profile(options.user)
             return ConversationSoFar(options.history, profile, 2 * len(options.history))
         self.flush()  # a follow-up may come before the answer to it is kept
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(self.profile, options.user)
-            replaced = self._replaced(turn)
-            before = self._before(turn, replaced)
-            if options.branches_off:
-                context = _latest_context(before)
-            else:
-                context = self._contexts.recall(options.user, options.conversation)
+            replaced = self._replaced(options)
+            before = self._before(options, replaced)
             return ConversationSoFar(
                 history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
                 profile=reading.result(),
                 messages=2 * len(before),
-                context=context,
+                context=self._context(before, options.conversation, options.user),
                 names=next(filter(None, (one.found_names for one in reversed(before))), ()),
                 path=tuple(record.id for record in before),
                 # The conversation may go on elsewhere while this is answered.
@@ -213,7 +212,7 @@ class Conversations:
     # Turns in the making.
 
     @contextlib.contextmanager
-    def answering(self, turn: TurnState) -> Iterator[None]:
+    def answering(self, turn: Stream) -> Iterator[None]:
         """While `turn` is answered what came of it is kept."""
         ended = threading.Event()
         if turn.keep:
@@ -223,7 +222,7 @@ class Conversations:
         finally:
             ended.set()
 
-    def _keep_up(self, turn: TurnState, ended: threading.Event) -> None:
+    def _keep_up(self, turn: Stream, ended: threading.Event) -> None:
         kept = (0, 0)
         while not ended.wait(KEPT_EVERY):
             come = (len(turn.looked_up), len(turn.pieces))
@@ -231,27 +230,23 @@ class Conversations:
                 kept = come
                 self.keep(turn).result()
 
-    def remember(self, turn: TurnState, block: ContextBlock) -> None:
-        """Make `block` the context of the conversation until the turn ends, which is forgotten
-        should it have been deleted by then."""
-        if turn.keep:
-            self._contexts.keep(turn.options.user, turn.options.conversation, block)
-
-    def keep(self, turn: TurnState) -> Future[str]:
+    def keep(self, turn: Stream) -> Future[str]:
         """Keep the turn as it is now, behind the answer, or take it back where it is no longer to
         be kept; gives what stood in the way as sentences, '' for nothing.
 
-        If the model could only read a part of the block that was packed for it, that part
-        becomes the conversation's context. Nothing is kept when its conversation was deleted
-        meanwhile.
+        The code that it was answered from becomes the conversation's context. Nothing is kept
+        when its conversation was deleted meanwhile.
         """
-        options, ended = turn.options, turn.concluded
+        options, ended = turn.question.options, turn.concluded
         user, conversation = options.user, options.conversation
-        row = turn.record().as_turn(user, self.repository, conversation)
+        record = turn.record()
+        row = record.as_turn(user, self.repository, conversation)
         extras = TurnExtras(begun=turn.begun)
         if ended:
-            vector = None if turn.vector is None else write_vector(turn.vector)
-            extras = TurnExtras(self.vectors.name, vector, dict(turn.facts), turn.begun)
+            routed = turn.routed
+            vector = write_vector(routed.vector) if routed and routed.vector is not None else None
+            facts = dict(routed.facts) if routed else {}
+            extras = TurnExtras(self.vectors.name, vector, facts, turn.begun)
 
         def save() -> str:
             try:
@@ -270,26 +265,34 @@ class Conversations:
                 return "The log says why."
             if not saved:
                 self._contexts.forget(user, conversation)
-            elif ended and turn.finished and turn.block is not turn.asked.block:
-                self._contexts.keep(user, conversation, turn.block)
+            elif ended and (record.chunks or record.searches):
+                self._contexts.keep(user, conversation, record.block)
             return ""
 
         return self._saving.submit(save)
 
-    def _replaced(self, turn: TurnState) -> TurnRecord | None:
-        """The turn of this conversation that `turn` takes the place of, None for none."""
-        options = turn.options
+    def _context(self, turns: Sequence[TurnRecord], conversation: str, user: str) -> ContextBlock:
+        """What a follow-up of `turns` goes on from: the code of the latest that was answered from
+        any, or searched for it in vain. A client that names no conversation has no turns to go on
+        from, but what is cached."""
+        for turn in reversed(turns):
+            if turn.chunks or (turn.searches and turn.finished):
+                return turn.block
+        return NO_CONTEXT if conversation else self._contexts.recall(user, conversation)
+
+    def _replaced(self, options: AskOptions) -> TurnRecord | None:
+        """The turn of this conversation that is asked anew, None for none."""
         found = self.state.turns.get(options.replaces, options.user)
         place = found and (found.repository, found.conversation)
         here = place == (self.repository, options.conversation)
         return read_turn_record(found) if found and here else None
 
-    def _before(self, turn: TurnState, replaced: TurnRecord | None) -> list[TurnRecord]:
-        """The latest turns of the branch that `turn` continues, oldest first."""
-        leaf = replaced.parent if replaced else turn.options.after
+    def _before(self, options: AskOptions, replaced: TurnRecord | None) -> list[TurnRecord]:
+        """The latest turns of the branch that is continued, oldest first."""
+        leaf = replaced.parent if replaced else options.after
         if replaced and not leaf:
             return []
-        found = self._read(turn.options.conversation, turn.options.user, LOOKED_BACK, leaf)
+        found = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
         if leaf and not found:
             raise NotFoundError(
                 "The answer that this was to follow is not there.", "It may have been deleted."
@@ -303,11 +306,6 @@ class Conversations:
             return []
         found = self.state.turns.active(conversation, user, self.repository, last, until=leaf)
         return [read_turn_record(turn) for turn in found]
-
-
-def _latest_context(turns: Sequence[TurnRecord]) -> ContextBlock:
-    """What was found for the latest of `turns` that had any code."""
-    return next((turn.block for turn in reversed(turns) if turn.chunks), NO_CONTEXT)
 
 
 def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:

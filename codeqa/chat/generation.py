@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from codeqa.extractive.evidence import QuotedEvidence
-from codeqa.llm import Cancelled, Thought, TokenUsage, estimate_messages, never
+from codeqa.llm import Cancelled, Model, Thought, TokenUsage, estimate_messages, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
+from codeqa.search import SearchResult
+from codeqa.selection import Budget
 from codeqa.text.markdown import code_block
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import ContextBlock
@@ -76,7 +78,7 @@ def answer_for_history(answer: str, generator: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationInput:
+class Gathered:
     """All that an answer may draw on."""
 
     question: str
@@ -100,15 +102,33 @@ class GenerationInput:
     strict: bool = False
     """Whether only what the code shows may be said."""
     evidence: QuotedEvidence | None = None
-    """For a generator that asks for it, and what was counted for every one."""
+    """For a writer that quotes, and what was counted for every one."""
     cancelled: Cancelled = never
+    model: Model | None = None
+    """The model that may answer."""
+    budget: Budget | None = None
+    """How much code it may be given."""
+    search: SearchResult | None = None
+    """What the search found, as it is kept; None where nothing was searched."""
+    effort: str = ""
+    """What was searched and packed with; '' where nothing was."""
+    rewritten: str = ""
+    """What was searched for instead of a follow-up that says too little alone."""
+    retrieved: Mapping[str, int] = field(
+        default_factory=lambda: {"num_docs": 0, "similar_queries": 0}
+    )
+    """How much was found for it: `num_docs` chunks, `similar_queries` past questions."""
+    warnings: tuple[str, ...] = ()
+    """What the reader should know about it, as sentences."""
+    problems: tuple[str, ...] = ()
+    """Hooks whose part was left out, a sentence each."""
 
     @property
     def counted(self) -> bool:
         """Whether a model is told what was counted in the index, beside the block."""
         return bool(self.evidence and self.evidence.counted)
 
-    def masked(self) -> GenerationInput:
+    def masked(self) -> Gathered:
         """The same with secret-looking strings made asterisks, also in earlier questions and
         answers, which a client may have told; those in the code are masked in the index."""
         return replace(
@@ -173,10 +193,10 @@ class AnswerGenerator(Protocol):
 
     @property
     def needs_evidence(self) -> bool:
-        """Whether `GenerationInput.evidence` is to be gathered: it costs as much as the search."""
+        """Whether `Gathered.evidence` is to be gathered: it costs as much as the search."""
         ...
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
 
         Ends when `asked.cancelled()` is true; closing the generator stops the work behind it.
@@ -186,7 +206,7 @@ class AnswerGenerator(Protocol):
 
 
 def build_messages(
-    asked: GenerationInput, config_dir: Path | None = None, window: int = 0
+    asked: Gathered, config_dir: Path | None = None, window: int = 0
 ) -> list[dict[str, Any]]:
     """The messages for `asked`, whose texts are masked already. Of earlier turns as much is told
     as a model that takes `window` tokens (0: unknown) has room for beside all else.
@@ -257,7 +277,7 @@ def trim_history(history: Sequence[Exchange], room: int = HISTORY_CHARACTERS) ->
     return kept[::-1]
 
 
-def _instruction(asked: GenerationInput, config_dir: Path | None) -> str:
+def _instruction(asked: Gathered, config_dir: Path | None) -> str:
     needs_code = asked.intent in NEED_CODE
     prompt = f"mode_{asked.mode}" if needs_code else "general"
     texts = [render_prompt(prompt, config_dir, question=asked.question)]

@@ -23,14 +23,14 @@ from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.chat.generation import (
     EXTRACTIVE,
-    GenerationInput,
+    Gathered,
     ModelRequest,
     Piece,
     as_sent,
     build_messages,
     characters_left,
 )
-from codeqa.chat.turn import TurnState
+from codeqa.chat.stream import Stream
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError, NotFoundError
 from codeqa.extractive.extractive import quoted_answer
@@ -96,7 +96,7 @@ class QuotingGenerator:
     name = EXTRACTIVE
     needs_evidence = True
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the answer line by line; each section is made when it is reached."""
         looked_up = asked.searched or asked.block.chunks
         evidence = asked.evidence if looked_up else None
@@ -117,7 +117,7 @@ class ModelGenerator:
     def name(self) -> str:
         return self.model.name
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Ask, with less code where its window cannot hold all; once again with half of it when
         the model says that it was too long."""
         window, warning = context_window(self.model.endpoint), ""
@@ -131,9 +131,7 @@ class ModelGenerator:
                 raise
             yield from self._ask(smaller, window, SHORTENED)
 
-    def _ask(
-        self, asked: GenerationInput, window: int, warning: str = ""
-    ) -> Generator[Piece, None, None]:
+    def _ask(self, asked: Gathered, window: int, warning: str = "") -> Generator[Piece, None, None]:
         messages = build_messages(asked, self.config_dir, window)
         model = self.model
         yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
@@ -156,7 +154,7 @@ class ModelGenerator:
         yield citations.close()
 
 
-def shrink(asked: GenerationInput, room: int = 0) -> GenerationInput:
+def shrink(asked: Gathered, room: int = 0) -> Gathered:
     """`asked` without history and with the block packed anew into `room` characters (0: half of
     its length); a block that cannot be made so short stays as it is."""
     whole = asked.block
@@ -173,9 +171,9 @@ def shrink(asked: GenerationInput, room: int = 0) -> GenerationInput:
 
 @dataclass(frozen=True, slots=True)
 class AppGenerator:
-    """Writes the reply that `turn.reply` names."""
+    """Writes the reply that `stream.reply` names."""
 
-    turn: TurnState
+    stream: Stream
     conversations: Conversations
     privacy: Privacy
     repository_name: str
@@ -183,38 +181,40 @@ class AppGenerator:
     name = "app"
     needs_evidence = False
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the reply piece by piece. Raises StorageError when what is stored can be neither
         read nor deleted."""
         yield from pieces(self._write())
 
     def _write(self) -> str:
-        turn, personal = self.turn, self.turn.personal
-        text, known = turn.text[:READ_CHARACTERS], turn.so_far.profile
-        program = turn.options.from_program
-        if turn.reply == "privacy" and personal.confirmed:
+        stream, question, routed = self.stream, self.stream.question, self.stream.routed
+        assert routed is not None
+        personal, options, reply = question.personal, question.options, stream.reply
+        text, known = question.text[:READ_CHARACTERS], routed.so_far.profile
+        program = options.from_program
+        if reply == "privacy" and personal.confirmed:
             # What speaks for its user may repeat whatever it has read.
             return ELSEWHERE if program else self._delete(personal.confirmed)
-        if turn.reply in ("privacy", "profile") and personal.forget and not program:
-            number = self.privacy.forget_facts(turn.options.user, personal.forget)
+        if reply in ("privacy", "profile") and personal.forget and not program:
+            number = self.privacy.forget_facts(options.user, personal.forget)
             return forgotten_reply(personal.forget, number)
-        if turn.reply == "privacy":
+        if reply == "privacy":
             self.conversations.flush()
-            place = (turn.options.conversation, self.conversations.repository)
-            stored = self.privacy.stored(turn.options.user, *place)
+            place = (options.conversation, self.conversations.repository)
+            stored = self.privacy.stored(options.user, *place)
             return privacy_reply(text, personal, stored)
-        if turn.reply == "profile":
-            if personal.facts and not turn.keep:
+        if reply == "profile":
+            if personal.facts and not stream.keep:
                 return NOT_REMEMBERED
-            return profile_reply(text, personal, known=known, learnt=turn.facts)
-        name = {**known, **turn.facts}.get("name", "")
+            return profile_reply(text, personal, known=known, learnt=routed.facts)
+        name = {**known, **routed.facts}.get("name", "")
         return general_reply(text, self.repository_name, name=name)
 
     def _delete(self, scope: str) -> str:
         """Delete, and say what came of it; the message that asks for it goes as well."""
-        turn, options = self.turn, self.turn.options
+        stream, options = self.stream, self.stream.question.options
         self.conversations.flush()
-        turn.keep = turn.keep and scope == "profile"
+        stream.keep = stream.keep and scope == "profile"
         if scope == "conversation" and not options.conversation:
             return NOT_KEPT_HERE
         repository = self.conversations.repository

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import pluggy
 
 from codeqa.chat.features import Features
-from codeqa.chat.generation import Exchange, GenerationInput
+from codeqa.chat.generation import Exchange, Gathered
 from codeqa.chat.policy import PolicyDecision
 from codeqa.environment import with_home
 from codeqa.errors import SettingsError
@@ -80,11 +80,11 @@ class HookSpecs:
         """After a search, before what it found is packed."""
 
     @hookspec
-    def before_generation(self, asked: GenerationInput) -> GenerationInput | None:
+    def before_generation(self, asked: Gathered) -> Gathered | None:
         """Before the answer is written: `asked` is all that it may draw on."""
 
     @hookspec
-    def after_generation(self, text: str, asked: GenerationInput) -> str | None:
+    def after_generation(self, text: str, asked: Gathered) -> str | None:
         """After the answer was written: the text as it is kept."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from codeqa.chat.followup import code_names, told
-from codeqa.chat.turn import ConversationSoFar
+from codeqa.chat.question import ConversationSoFar
 from codeqa.code.calls import callees
 from codeqa.code.relations import RelatedUnit, Walk, asked_relations, follow_relations, is_test
 from codeqa.context import unit_chunk

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from codeqa.chat.agent import AgentGenerator
 from codeqa.chat.cited_code import CitedCode
-from codeqa.chat.generation import EXTRACTIVE, GenerationInput, ModelRequest, Piece, ToolStep
+from codeqa.chat.generation import EXTRACTIVE, Gathered, ModelRequest, Piece, ToolStep
 from codeqa.chat.record import block_of
 from codeqa.code.relations import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
@@ -101,7 +101,7 @@ class Reviewer:
             agent = AgentGenerator(self.model, self.toolbox, self._cited, self.config_dir,
                                    tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
             text = ""
-            for piece in agent.generate(GenerationInput(issue, "review", cancelled=cancelled)):
+            for piece in agent.generate(Gathered(issue, "review", cancelled=cancelled)):
                 if isinstance(piece, str):
                     text += piece
                 else:
@@ -195,7 +195,7 @@ class IssueGenerator:
     def name(self) -> str:
         return self.reviewer.model.name if self.reviewer.model else EXTRACTIVE
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """What is looked up, and at last the report. Raises what `Reviewer.review` raises."""
         title, _, body = asked.question.partition("\n")
         for told in self.reviewer.told(title, body, asked.cancelled):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.cited_code import CitedCode
-from codeqa.chat.generation import GenerationInput, Piece, build_messages
+from codeqa.chat.generation import Gathered, Piece, build_messages
 from codeqa.types import Chunk
 from evals.answers.cases import Case, says, shown_lines
 
@@ -26,7 +26,7 @@ class PerfectReader:
     name = "perfect reader"
     needs_evidence = False
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield a line for each word that is to be said and stands there, and one for each labelled
         place."""
         case = self.cases.get(asked.question)
@@ -66,7 +66,7 @@ class RecordedAnswers:
     name = "recorded"
     needs_evidence = False
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the recorded answer, an empty line where there is none."""
         chunks = asked.block.chunks
         writer = CitationWriter(chunks, self.cited(chunks))
@@ -84,7 +84,7 @@ class PromptWriter:
     name = "prompts"
     needs_evidence = False
 
-    def generate(self, asked: GenerationInput) -> Generator[Piece, None, None]:
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Write one prompt; yield nothing of weight."""
         if file := self.files.get(asked.question):
             parts = []

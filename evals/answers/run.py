@@ -89,7 +89,7 @@ class Run:
             return PerfectReader({case.question: case for case in cases})
         if self.reader == "recorded":
             answers = {case.question: self.recorded.get(case.id, "") for case in cases}
-            return RecordedAnswers(answers, engine.chat.retrieval.cited)
+            return RecordedAnswers(answers, engine.chat.cited)
         return None
 
 

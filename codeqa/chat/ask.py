@@ -1,0 +1,216 @@
+"""From a question to a kept answer, in five stages, as a stream of events.
+
+Question → Routed → Gathered → (the answer as it streams) → Checked → the turn that is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+from codeqa.account.privacy import Privacy
+from codeqa.chat.agent import model_generator
+from codeqa.chat.check import check
+from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.conversations import Conversations
+from codeqa.chat.gather import Gatherer
+from codeqa.chat.generation import (
+    NEED_CODE,
+    AnswerGenerator,
+    Exchange,
+    Gathered,
+    Piece,
+    answer_for_history,
+)
+from codeqa.chat.generators import AppGenerator, QuotingGenerator
+from codeqa.chat.grounding import only_supported
+from codeqa.chat.options import AskOptions
+from codeqa.chat.question import ConversationSoFar, read_question
+from codeqa.chat.route import Routed, Router
+from codeqa.chat.stream import Stream
+from codeqa.errors import CodeQAError
+from codeqa.intents import ISSUE, by_heuristics
+from codeqa.llm import Model
+from codeqa.store import Tables
+from codeqa.types import Chunk, ContextBlock, Event
+
+HEARD_SECONDS = 0.25
+"""How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
+NEED_A_MODEL = ("review", "plan", "change")
+"""Modes that a quoted answer does not really serve."""
+QUOTED_ONLY = (
+    "To review, plan or change something takes a language model: this quotes the code that was "
+    "found for it."
+)
+NOT_SHOWN = "Answered without the language model, for the code that was found shows too little."
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """Answers questions about one repository; nothing of one turn is left for the next."""
+
+    repository_name: str
+    router: Router
+    gatherer: Gatherer
+    conversations: Conversations
+    privacy: Privacy
+    review: Callable[[Model | None], AnswerGenerator]
+    """What answers an issue, given the model, if any."""
+
+    def warm_up(self) -> None:
+        """Read what the first question would have to wait for: lexicon and embedding."""
+        by_heuristics("", has_history=False)
+        self.conversations.vectors("warm")
+
+    def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
+        """As `Gatherer.build_context`."""
+        return self.gatherer.build_context(question, rerank)
+
+    def open_tables(self) -> Tables:
+        """Raises IndexMissingError before there is an index."""
+        return self.gatherer.open_tables()
+
+    def cited(self, chunks: Sequence[Chunk]) -> CitedCode:
+        """As `Gatherer.cited`."""
+        return self.gatherer.cited(chunks)
+
+    def ask(self, options: AskOptions) -> Iterator[Event]:
+        """Yield the events of an answer, as `types.Event` lists them.
+
+        What was answered so far is kept as a turn even when the model fails, or the caller stops
+        or goes away, which ends this at a `yield`.
+        """
+        try:
+            question = read_question(options)
+        except CodeQAError as error:
+            yield Event("error", error.as_data())
+            return
+        stream = Stream(question, options.keep)
+        with self.conversations.answering(stream):
+            try:
+                yield from self._answer(stream)
+            except CodeQAError as error:
+                stream.error = error.as_data()
+            finally:
+                # Collected and told below: a generator that is being closed must not yield here.
+                ended = list(self._end(stream)) if stream.loaded else []
+            yield from ended
+            yield self._last_event(stream)
+
+    def _answer(self, stream: Stream) -> Generator[Event, None, None]:
+        """The stages of a turn, in their order; `stream` holds what each came to."""
+        question, steps, vectors = stream.question, stream.steps, self.conversations.vectors
+        vector = yield from steps.do("embed", lambda: vectors(question.text))
+        so_far = yield from steps.do("load", lambda: self._load(stream))
+        yield Event("asked", {"turn": stream.id if stream.keep else ""})
+        routed = yield from self.router.route(question, vector, so_far, steps)
+        stream.routed, stream.question = routed, routed.question
+        yield Event("classified", stream.classification())
+        if stream.stopped():
+            return
+        gathered = yield from self.gatherer.gather(routed, steps)
+        stream.gathered = gathered
+        writer = self._choose_writer(routed, gathered, stream)
+        yield from steps.follow("generate", self._write(writer, gathered, stream))
+
+    def _load(self, stream: Stream) -> ConversationSoFar:
+        so_far = self.conversations.load(stream.question)
+        stream.parent, stream.loaded = so_far.parent, True
+        if stream.keep:
+            self.conversations.keep(stream)
+        return so_far
+
+    def _choose_writer(self, routed: Routed, gathered: Gathered, stream: Stream) -> AnswerGenerator:
+        """The one that writes the answer."""
+        reply, evidence, model = routed.decision.reply, gathered.evidence, gathered.model
+        given = None if reply == "privacy" else self.gatherer.generator
+        writer = given
+        if not (writer or model or reply) and stream.question.mode in NEED_A_MODEL:
+            stream.warnings.append(QUOTED_ONLY)
+        stream.warnings += gathered.warnings
+        if writer is None and reply == ISSUE:
+            stream.reply, writer = reply, self.review(model)
+        elif writer is None and model:
+            writer = model_generator(gathered, model, self.gatherer)
+        elif writer is None and reply:
+            stream.reply = reply
+            writer = AppGenerator(stream, self.conversations, self.privacy, self.repository_name)
+        whole = evidence is not None and evidence.whole and given is None
+        weak = evidence is None or (evidence.weak and not evidence.cached)
+        too_little = gathered.strict and weak and gathered.intent in NEED_CODE and not stream.reply
+        if writer is not None and (whole or too_little):
+            # In strict mode nothing is written about code that was not found; what was counted
+            # needs no model.
+            if not (whole or writer.needs_evidence):
+                stream.warnings.append(NOT_SHOWN)
+            writer = QuotingGenerator()
+        writer = writer or QuotingGenerator()
+        stream.generator = writer.name
+        return writer
+
+    def _write(
+        self, writer: AnswerGenerator, gathered: Gathered, stream: Stream
+    ) -> Generator[Event, None, None]:
+        if stream.stopped():
+            return
+        yield Event("generating")
+        strict = gathered.strict and not gathered.counted
+        try:
+            with closing(writer.generate(gathered)) as written:
+                pieces: Iterable[Piece] = written
+                if strict:
+                    pieces = only_supported(written, stream.judged, stream.left_out)
+                for piece in pieces:
+                    if stream.stopped():
+                        return
+                    yield from stream.take(piece, self.cited)
+            stream.finished = not stream.stopped()
+        except CodeQAError as error:
+            stream.error = error.as_data()
+
+    def _end(self, stream: Stream) -> Iterator[Event]:
+        """Check what was written, and keep it."""
+        stream.end_thought()
+        checked = yield from stream.steps.do(
+            "after_generation", lambda: check(stream, self.gatherer)
+        )
+        stream.checked = checked
+        stream.warnings.append(checked.not_known)
+        yield from stream.steps.do("persist", lambda: self._keep(stream))
+
+    def _keep(self, stream: Stream) -> None:
+        stream.concluded = True
+        replaced = stream.routed.so_far.replaced if stream.routed else None
+        if replaced and replaced.answer and not stream.pieces:
+            stream.keep = False  # the earlier answer stays: better than an empty one
+        if stream.question.options.keep:
+            saving = self.conversations.keep(stream)
+            with suppress(TimeoutError):  # whoever reads it waits for the rest
+                if problem := saving.result(HEARD_SECONDS):
+                    stream.warnings.append(f"This answer could not be kept. {problem}")
+
+    def _last_event(self, stream: Stream) -> Event:
+        kept_as = stream.id if stream.loaded and stream.keep else ""
+        routed, gathered, checked = stream.routed, stream.gathered, stream.checked
+        if stream.error:
+            return Event("error", {**stream.error, "turn": kept_as})
+        if not (stream.finished and routed and gathered and checked):
+            return Event("stopped", {"turn": kept_as})
+        exchange = Exchange(
+            stream.question.text, answer_for_history(stream.answer, stream.generator)
+        )
+        before = routed.so_far
+        history = before.history if stream.reply == "privacy" else (*before.history, exchange)
+        block = stream.block if gathered.searched else before.context
+        return Event(
+            "done",
+            {
+                **stream.record().told(),
+                "query_tags": ["codebase"] if stream.question.tagged else [],
+                "turn": kept_as,
+                "carries": self.conversations.weight(block, history),
+                "revised": checked.revised,
+                "profile": dict(routed.facts),
+            },
+        )

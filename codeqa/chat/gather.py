@@ -1,0 +1,374 @@
+"""What an answer may draw on, code and earlier answers: the third stage of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+
+from codeqa.account.facts import preferences, profile_text
+from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.conversations import Conversations
+from codeqa.chat.followup import needs_rewriting
+from codeqa.chat.generation import NEED_CODE, NO_CONTEXT, AnswerGenerator, Exchange, Gathered
+from codeqa.chat.hooks import Hooks, Retrieved
+from codeqa.chat.near import referred, walk_edges, with_near, with_walk
+from codeqa.chat.options import AskOptions, parse_place
+from codeqa.chat.record import place_of_hit
+from codeqa.chat.route import Routed, Router
+from codeqa.chat.steps import Steps
+from codeqa.chat.vectors import names_other_code, prune, similar_questions
+from codeqa.code.cited import NOTHING, Cited
+from codeqa.code.counted import exact_answer, exact_question
+from codeqa.code.tools import Toolbox
+from codeqa.context import chunk_id, pack
+from codeqa.errors import NotFoundError
+from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
+from codeqa.intents import ISSUE
+from codeqa.llm import Model, context_window
+from codeqa.repositories.files import Files
+from codeqa.repository.secrets import mask_secrets
+from codeqa.search import Search, SearchResult, parse_query
+from codeqa.selection import (
+    UNITS_RANKED,
+    Budget,
+    budget_of,
+    build_context,
+    largest_block,
+    parse_effort,
+)
+from codeqa.settings import Settings
+from codeqa.store import Tables
+from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
+from codeqa.whole_files import POOL, best_files, every_file
+
+HITS_SHOWN = 10
+"""Hits that are kept with the turn, and that a quoted answer is made from."""
+RETRIEVAL_K = 4
+"""Methods and classes, at the effort *fast*, in the context of a question that is searched for
+without its writer asking for it."""
+PINNED = "pinned"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search brought: its part of `Gathered`, before hooks."""
+
+    block: ContextBlock = NO_CONTEXT
+    searched: bool = False
+    search: SearchResult | None = None
+    evidence: QuotedEvidence | None = None
+    rewritten: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gatherer:
+    """Looks up what the plan asks for, and nothing else."""
+
+    search: Search
+    open_tables: Callable[[], Tables]
+    files: Files
+    settings: Settings
+    hooks: Hooks
+    conversations: Conversations
+    router: Router
+    answer_model: Callable[[], Model | None]
+    """The model that answers; None for none."""
+    generator: AnswerGenerator | None = None
+    """Writes every answer instead, and no model is asked: for tests, and for who embeds CodeQA."""
+
+    def gather(self, routed: Routed, steps: Steps) -> Generator[Event, None, Gathered]:
+        """Connect the model, and look up what it is to be told; tells of its steps and of what is
+        found. Raises SettingsError for a model that cannot be asked."""
+        question, decision = routed.question, routed.decision
+        ours = decision.reply == "privacy"  # that is told by the app, whatever model there is
+        wanted = question.options.use_model and self.generator is None and not ours
+        model = self.answer_model() if wanted else None
+        history = yield from steps.do("prune", lambda: self._history(routed))
+        gathered = yield from steps.follow("retrieve", self._retrieve(routed, model, history))
+        if any(gathered.retrieved.values()):
+            yield Event("retrieved", gathered.retrieved)
+        return (yield from steps.do("before_generation", lambda: self._ready(gathered, routed)))
+
+    def _history(self, routed: Routed) -> tuple[Exchange, ...]:
+        """Of the conversation so far, what is told."""
+        if not routed.decision.use_curated_history:
+            return ()
+        vectors = self.conversations.vectors
+        return prune(routed.so_far.history, routed.vector, vectors, vectors.similar_above)
+
+    def _retrieve(
+        self, routed: Routed, model: Model | None, history: tuple[Exchange, ...]
+    ) -> Generator[Event, None, Gathered]:
+        """Search, or recall, or do neither; yields what happens meanwhile."""
+        question, decision, so_far = routed.question, routed.decision, routed.so_far
+        options = question.options
+        quoted = self._quoted(routed, model)
+        needs_evidence = quoted or options.strict
+        replaced = so_far.replaced if options.chooses_chunks else None
+        effort, found = "", Found()
+        room = _Room(self.settings, parse_effort(options.effort, self.settings.effort), model)
+        if replaced and (replaced.chunks or replaced.dropped):
+            found = Found(replaced.block, searched=True)
+        elif decision.inject_rag:
+            effort = room.effort
+            found = yield from self._search(routed, model, room, needs_evidence)
+            if question.whole_files or not quoted:
+                found = replace(found, warnings=(*found.warnings, found.block.note))
+        elif decision.use_cached_context:
+            found = replace(found, block=room.fit(so_far.context))
+        size = room.whole_files if question.whole_files else room.budget.characters
+        if options.chooses_chunks:
+            # What the search itself found is no longer what the answer is to be made from.
+            block = choose_chunks(self.files, found.block, options, size)
+            found = replace(found, block=block, evidence=None)
+        before = Retrieved(question.text, found.block.chunks, self._similar(routed, history))
+        after, problems = self.hooks.run("after_retrieval", before)
+        num_docs = len(found.block.chunks) if found.searched else 0
+        if after.chunks != before.chunks:
+            # Chunks of the index are masked already; those that a hook brings may not be.
+            masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
+            found = replace(found, block=pack(masked, size), evidence=None)
+        evidence = found.evidence
+        if needs_evidence and evidence is None and (found.searched or found.block.chunks):
+            chunks, chosen = found.block.chunks, options.chooses_chunks
+            evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
+        return Gathered(
+            question.text,
+            question.mode,
+            found.block,
+            searched=found.searched,
+            history=history,
+            similar=after.similar,
+            instructions=options.instructions,
+            strict=options.strict and question.mode != ISSUE,  # a review is checked as it is made
+            evidence=evidence,
+            cancelled=options.cancelled,
+            search=found.search,
+            rewritten=found.rewritten,
+            effort=effort,
+            budget=room.budget,
+            model=model,
+            retrieved={"num_docs": num_docs, "similar_queries": len(after.similar)},
+            warnings=tuple(filter(None, found.warnings)),
+            problems=problems,
+        )
+
+    def _quoted(self, routed: Routed, model: Model | None) -> bool:
+        """Whether the code itself is quoted for want of another writer."""
+        if self.generator is not None and routed.decision.reply != "privacy":
+            return self.generator.needs_evidence
+        return model is None and not routed.decision.reply
+
+    def _search(
+        self, routed: Routed, model: Model | None, room: _Room, needs_evidence: bool
+    ) -> Generator[Event, None, Found]:
+        question, so_far, options = routed.question, routed.so_far, routed.question.options
+        tables, block = self.open_tables(), NO_CONTEXT
+        if question.whole_files == "all":
+            block = every_file(tables, self.files, question.query, room.whole_files)
+            if block.chunks and not needs_evidence:
+                return Found(block, searched=True)
+        text, rewritten, earlier = question.text, "", list[Chunk]()
+        goes_on = so_far.history and needs_rewriting(question.query, routed.features)
+        if goes_on:
+            made = routed.standalone or self.router.complete(question, so_far)
+            text = made.question
+            if made.by:
+                rewritten = text
+                yield Event("rewritten", {"question": text, "by": made.by})
+        counted, whole = self._counted(routed, text, model, room)
+        asks_model = self.generator is None and options.use_model and not whole
+        stages = self.search.steps(
+            text,
+            top=POOL if question.whole_files else UNITS_RANKED,
+            path=question.mask,
+            rerank=options.rerank,
+            hyde=options.hyde if asks_model else "off",
+            order=asks_model and room.effort != "fast",
+            use_model=asks_model,
+            cancelled=options.cancelled,
+        )
+        try:
+            while True:
+                yield _search_event(next(stages))
+        except StopIteration as end:
+            result = end.value
+        warnings = list(result.warnings)
+        if goes_on:  # what was found before may be what is asked about
+            result, earlier = with_near(tables, result, question.query, so_far)
+        walked = walk_edges(tables, question.query, text, so_far) if so_far.history else None
+        if walked:
+            result = with_walk(result, walked)
+        most = RETRIEVAL_K if routed.decision.searched_automatically else None
+        if question.whole_files == "files":
+            block = best_files(tables, self.files, result, room.whole_files)
+            paths = {chunk.path for chunk in block.chunks}
+            units = tuple(hit for hit in result.units if hit.unit.path in paths)
+            result = replace(result, units=units, files=()) if units else result
+        if not block.chunks:
+            warnings.append(block.note)  # of whole files, none of which fits
+            budget = room.budget
+            block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
+        result = result.head(HITS_SHOWN)
+        evidence = None
+        if needs_evidence and not whole:
+            evidence = gather_evidence(tables, result, walked)
+        if counted.text:
+            evidence = evidence or QuotedEvidence(question.query)
+            evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)
+        return Found(block, True, result, evidence, rewritten, tuple(warnings))
+
+    def _counted(
+        self, routed: Routed, standalone: str, model: Model | None, room: _Room
+    ) -> tuple[Cited, bool]:
+        """What the index or git says to a question that they answer exactly, NOTHING for others,
+        and whether that is all that was asked. `standalone` is the question made so."""
+        question, so_far = routed.question, routed.so_far
+        exact = exact_question(question.text) if routed.decision.answer_exactly else None
+        if exact is None:
+            return NOTHING, False
+        tables, whole = self.open_tables(), parse_query(standalone)
+        units = []
+        if so_far.history:
+            units = referred(tables, question.query, whole, so_far, several=False)
+        names = [unit.qualified_name for unit in units] or list(question.query.pointed)
+        toolbox = Toolbox(self.search, self.files, self.open_tables)
+        found = exact_answer(toolbox, exact, names)
+        # What changed, a model tells better from the diff than a list does.
+        tells = exact.tool == "changes" and model is not None
+        return found, bool(found.text) and not (exact.asks_more or tells or room.effort == "deep")
+
+    def _similar(self, routed: Routed, history: Sequence[Exchange]) -> tuple[Exchange, ...]:
+        """Past questions like this one: of this conversation and of others."""
+        question, decision = routed.question, routed.decision
+        options, vectors = question.options, self.conversations.vectors
+        if routed.vector is None or not options.keep:
+            return ()
+        found: list[Exchange] = []
+        for same, wanted in ((True, decision.inject_qa_history), (False, decision.inject_rag)):
+            if not wanted:
+                continue
+            similar = similar_questions(
+                self.conversations.state,
+                routed.vector,
+                user=options.user,
+                repository=self.conversations.repository,
+                conversation=options.conversation,
+                embedding=vectors.name,
+                threshold=vectors.similar_above,
+                same=same,
+                skip={options.replaces, *(exchange.turn for exchange in history)},
+            )
+            # Of this conversation nothing that comes after the point where it is taken up.
+            later = same and options.branches_off
+            found += [one for one in similar if not later or one.turn in routed.so_far.path]
+        return tuple(
+            one for one in found if not names_other_code(question.query, parse_query(one.question))
+        )
+
+    def _ready(self, gathered: Gathered, routed: Routed) -> Gathered:
+        """With what is known of the user, as hooks change it, secrets masked."""
+        decision = routed.decision
+        known = {**routed.so_far.profile, **routed.facts} if decision.inject_profile else {}
+        if decision.intent in NEED_CODE and not routed.features.references_profile:
+            known = preferences(known)
+        told = replace(
+            gathered,
+            intent=decision.intent,
+            profile=profile_text(known),
+            suggest=decision.suggest_codebase,
+        )
+        told, problems = self.hooks.run("before_generation", told)
+        return replace(told.masked(), problems=(*gathered.problems, *problems))
+
+    def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
+        """The context block of `question` alone, nothing cached and nothing answered.
+
+        The language model helps to find as the settings say, where there is one.
+        """
+        effort = self.settings.effort
+        result = self.search.search(
+            question, top=UNITS_RANKED, rerank=rerank, hyde="", order=effort != "fast"
+        )
+        budget = budget_of(effort, self.settings)
+        return build_context(self.open_tables(), result, self.settings, budget)
+
+    def cited(self, chunks: Sequence[Chunk]) -> CitedCode:
+        """What citations of an answer that was given `chunks` are checked against."""
+        return CitedCode(self.files, self.open_tables(), chunks)
+
+
+class _Room:
+    """How much code the answer may be given. The window is asked for once, and only when it is
+    needed: a local server knows it once the model has been loaded."""
+
+    def __init__(self, settings: Settings, effort: Effort, model: Model | None) -> None:
+        self.effort = effort
+        self._settings, self._model = settings, model
+        self._known: int | None = None
+
+    @property
+    def _window(self) -> int:
+        if self._known is None:
+            self._known = context_window(self._model.endpoint) if self._model else 0
+        return self._known
+
+    @property
+    def budget(self) -> Budget:
+        return budget_of(self.effort, self._settings, self._window)
+
+    @property
+    def whole_files(self) -> int:
+        """Characters of whole files: they may take all that the model leaves them."""
+        return largest_block(self._window)
+
+    def fit(self, block: ContextBlock) -> ContextBlock:
+        """`block` of an earlier question, packed anew where it was made for a larger model."""
+        room = largest_block(self._window)
+        return block if len(block.text) <= room else pack(block.chunks, room)
+
+
+def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
+    """`hits` for what is found so far, `drafting` for a stage that begins, `drafted` for one that
+    has ended."""
+    if isinstance(stage, tuple):
+        return Event("hits", {"hits": [place_of_hit(hit) for hit in stage]})
+    if not stage.outcome:
+        return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
+    about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
+    return Event("drafted", {**about, "took": round(stage.milliseconds)})
+
+
+def choose_chunks(
+    files: Files, block: ContextBlock, options: AskOptions, budget: int
+) -> ContextBlock:
+    """What was found, packed anew without what `options` exclude and with what they pin first,
+    which shares the room, so that all of it is there.
+
+    Raises NotFoundError for a pinned place that its file does not have.
+    """
+    found = [(place_of(chunk), chunk) for chunk in (*block.chunks, *block.dropped)]
+    known = dict(found)
+    pinned = [known.get(place) or read_place(files, place) for place in options.pin]
+    kept = [chunk for place, chunk in found if place not in options.exclude]
+    first = [replace(chunk, why=PINNED) for chunk in pinned]
+    return pack([*first, *kept], budget, share=1 / max(2, len(first)))
+
+
+def place_of(chunk: Chunk) -> str:
+    """`path:first-last`, the form in which a chunk is pinned and excluded."""
+    return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}"
+
+
+def read_place(files: Files, place: str) -> Chunk:
+    """The chunk of `place` as the file is now. Raises NotFoundError when it does not have it."""
+    path, start, end = parse_place(place)
+    file = files.read(path)
+    lines = file.text.split("\n")
+    if not 1 <= start <= end <= len(lines):
+        raise NotFoundError(
+            f"{path} has no lines {start}-{end}.", f"It has {len(lines):,} lines now."
+        )
+    content = "\n".join(lines[start - 1 : end])
+    return Chunk(chunk_id(path, place, content), path, start, end, file.language, content)

@@ -1,0 +1,251 @@
+"""The answer as it streams: the one thing of a turn that changes while it is made."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from codeqa.chat.citations import Citation, CitationChecker
+from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.generation import NO_CONTEXT, Gathered, ModelRequest, Piece, ToolStep, count_tokens
+from codeqa.chat.grounding import Sentence, as_data
+from codeqa.chat.question import Question
+from codeqa.chat.record import (
+    BROKE_OFF,
+    NO_TOKENS,
+    NOTHING_RETRIEVED,
+    TurnRecord,
+    looked_up_as_data,
+    search_as_data,
+)
+from codeqa.chat.route import Routed
+from codeqa.chat.steps import Steps
+from codeqa.context import format_block
+from codeqa.errors import CodeQAError
+from codeqa.llm import Thought, TokenUsage, cut_off
+from codeqa.text.citation_format import ShownLines
+from codeqa.text.tokens import estimate_tokens, well_formed
+from codeqa.types import Chunk, ContextBlock, Event
+
+CUT_QUESTION = (
+    "The model's server read {:,} tokens and left out the rest of what it was sent, without saying "
+    "so: start it with a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH=16384), or set "
+    "CODEQA_CONTEXT_TOKENS lower."
+)
+CUT_ANSWER = "The answer reached the model's limit of length and ends there."
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An answer, read against the code."""
+
+    revised: str = ""
+    """The answer as a hook changed it after it was read; '' when none did."""
+    citations: Sequence[Citation] = ()
+    judged: Sequence[Sentence] = ()
+    """Its sentences with their evidence."""
+    not_known: str = ""
+    """What the code that was sent does not know of, as a sentence."""
+    suggestions: tuple[str, ...] = ()
+    """What may be asked next."""
+    problems: tuple[str, ...] = ()
+    """Hooks whose part was left out, a sentence each."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """What has come of a turn so far: the stages that are done, and the answer up to now.
+
+    A turn is kept from it at any moment. Only `ask` sets the stages, and only here is written to
+    what streams.
+    """
+
+    question: Question
+    keep: bool
+    """Whether it is to be stored."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    begun: float = field(default_factory=time.time)
+    """In seconds since the epoch."""
+    parent: str = ""
+    """Id of the turn that it follows; '' for the first."""
+    loaded: bool = False
+    """What it starts from is known: from here on it is kept however it ends."""
+    stored: bool = False
+    """Something of it is kept already."""
+    concluded: bool = False
+    """Nothing more will come."""
+    finished: bool = False
+    error: Mapping[str, str] | None = None
+    steps: Steps = field(default_factory=Steps)
+    warnings: list[str] = field(default_factory=list)
+    """What the reader should know about the answer, as sentences."""
+    routed: Routed | None = None
+    gathered: Gathered | None = None
+    checked: Checked | None = None
+    generator: str = ""
+    """Name of what writes the answer."""
+    reply: str = ""
+    """Which of the app's own replies the answer is; '' when it is none."""
+
+    request: ModelRequest | None = None
+    usage: TokenUsage | None = None
+    looked_up: list[ToolStep] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    """Of the reasoning that goes on."""
+    thinking_since: float = 0.0
+    thinking_until: float = 0.0
+    pieces: list[str] = field(default_factory=list)
+    """The answer as it was streamed."""
+    checker: CitationChecker | None = None
+    """Of the citations so far."""
+    judged: list[Sentence] = field(default_factory=list)
+    left_out: list[Sentence] = field(default_factory=list)
+    """In strict mode: the sentences with their evidence, and which of them were left out."""
+
+    @property
+    def answer(self) -> str:
+        """As it is kept."""
+        return (self.checked.revised if self.checked else "") or "".join(self.pieces)
+
+    @property
+    def block(self) -> ContextBlock:
+        """The code that the answer is made from, as it is sent."""
+        if self.request:
+            return self.request.block
+        return self.gathered.block if self.gathered else NO_CONTEXT
+
+    def stopped(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.question.options.cancelled()
+
+    def take(self, piece: Piece, cited: Callable[[Sequence[Chunk]], CitedCode]) -> Iterator[Event]:
+        """Note what a writer yields, and tell of it what is for the reader. `cited` gives what
+        citations are checked against."""
+        if isinstance(piece, Thought):
+            self.thinking_until = time.perf_counter()
+            self.thinking_since = self.thinking_since or self.thinking_until
+            self.thoughts.append(well_formed(piece.text))
+            yield Event("thought", {"text": self.thoughts[-1]})
+            return
+        if reasoning := self.end_thought():
+            yield Event("looked_up", looked_up_as_data(reasoning))
+        if isinstance(piece, ModelRequest):
+            self.request = piece
+            self.checker = None  # something else may be cited
+        elif isinstance(piece, TokenUsage):
+            self.usage = piece
+        elif isinstance(piece, ToolStep):
+            self.looked_up.append(piece)
+            yield Event("looked_up", looked_up_as_data(piece))
+        elif text := well_formed(piece):
+            self.pieces.append(text)
+            with suppress(CodeQAError):  # the index may be gone by now
+                self.checker = self.checker or CitationChecker(
+                    self.shown(), cited(self.block.chunks)
+                )
+                if checked := self.checker.feed(text):
+                    yield Event("cited", {"citations": [asdict(one) for one in checked]})
+            yield Event("token", {"text": text})
+
+    def end_thought(self) -> ToolStep | None:
+        """Note that the model has thought to an end; returns its reasoning, where there was any."""
+        text = "".join(self.thoughts).strip()
+        took = self.thinking_until - self.thinking_since
+        self.thoughts, self.thinking_since = [], 0.0
+        if not text:
+            return None
+        summary = f"Reasoning · {took:.0f} s" if took >= 1 else "Reasoning"
+        self.looked_up.append(ToolStep("", "", summary, text, milliseconds=1000 * took))
+        return self.looked_up[-1]
+
+    def shown(self) -> list[ShownLines]:
+        """The lines that its citations may be of."""
+        evidence = self.gathered.evidence if self.gathered else None
+        sent = (ShownLines(c.path, c.start_line, c.end_line) for c in self.block.chunks)
+        return [*(evidence.spans() if evidence else ()), *sent]
+
+    def classification(self) -> dict[str, Any]:
+        """What the message is taken for; once there is code, asking for it would be odd."""
+        if self.routed is None:
+            return {}
+        told = self.routed.classification()
+        return {**told, "suggest_codebase": told["suggest_codebase"] and not self.block.chunks}
+
+    def record(self) -> TurnRecord:
+        """The turn as it is now, to be kept and told."""
+        gathered, checked = self.gathered, self.checked
+        request = self.request or ModelRequest()
+        cut = bool(self.usage and self.usage.cut)
+        warnings = [*self.warnings, request.warning, self._cut_question(request)]
+        warnings += [CUT_ANSWER] if cut else []
+        problems = [
+            *(self.routed.problems if self.routed else ()),
+            *(gathered.problems if gathered else ()),
+            *(checked.problems if checked else ()),
+        ]
+        search = gathered.search if gathered else None
+        return TurnRecord(
+            id=self.id,
+            typed=self.question.typed,
+            answer=self.answer,
+            created=time.time(),
+            parent=self.parent,
+            mode=self.question.mode,
+            effort=gathered.effort if gathered else "",
+            **self.classification(),
+            **(search_as_data(search) if search else {}),
+            retrieval_info=gathered.retrieved if gathered else NOTHING_RETRIEVED,
+            generator=self.generator,
+            reply=self.reply,
+            model=request.model,
+            host=request.host,
+            notice=" ".join(filter(None, warnings)),
+            cut=cut,
+            tokens=self._tokens(request),
+            looked_up=[looked_up_as_data(step) for step in self.looked_up],
+            citations=[asdict(citation) for citation in checked.citations] if checked else (),
+            grounding=as_data(checked.judged if checked else self.judged, self.left_out),
+            rewritten=gathered.rewritten if gathered else "",
+            suggestions=list(checked.suggestions) if checked else (),
+            hook_problems=problems,
+            steps=list(self.steps),
+            finished=self.finished,
+            error=self.error if self.concluded else BROKE_OFF,
+            messages=_without_block(request.messages, format_block(self.block.chunks)),
+            chunks=self.block.chunks,
+            dropped=self.block.dropped,
+        )
+
+    def _cut_question(self, request: ModelRequest) -> str:
+        """What to say when the server read less than it was sent."""
+        if self.usage is None:
+            return ""
+        sent = sum(len(part) for message in request.messages for part in message["parts"])
+        read = self.usage.prompt_tokens
+        return CUT_QUESTION.format(read) if cut_off(read, sent) else ""
+
+    def _tokens(self, request: ModelRequest) -> Mapping[str, Any]:
+        """What the provider counted; an estimate when it did not say or was not heard out."""
+        usage = self.usage
+        if usage and (usage.prompt_tokens or usage.completion_tokens):
+            counted = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+            return {**counted, "estimated": False}
+        if not request.messages:
+            return NO_TOKENS
+        return {
+            "prompt": count_tokens(request.messages),
+            "completion": estimate_tokens("".join(self.pieces)),
+            "estimated": True,
+        }
+
+
+def _without_block(messages: Iterable[Mapping[str, Any]], block: str) -> list[dict[str, Any]]:
+    """`messages` with None for the block, whose chunks are kept anyway."""
+    return [
+        {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
+        for m in messages
+    ]
