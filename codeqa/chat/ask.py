@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codeqa.account.privacy import Privacy
 from codeqa.chat.agent import model_generator
@@ -57,6 +57,10 @@ class Chat:
     privacy: Privacy
     review: Callable[[Model | None], AnswerGenerator]
     """What answers an issue, given the model, if any."""
+
+    def written_by(self, generator: AnswerGenerator | None) -> Chat:
+        """The same, where `generator` writes the answers instead of a model; None for no other."""
+        return replace(self, gatherer=replace(self.gatherer, generator=generator))
 
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""

@@ -134,7 +134,7 @@ def _ask_repository(
     with closing(open_engine(settings, root)) as engine:
         if run.model:
             engine.models.prefer(parse_choice(run.model))
-        chat = replace(engine.chat, generator=run.generator(engine, cases))
+        chat = engine.chat.written_by(run.generator(engine, cases))
         engine = replace(engine, chat=chat)
         chat.warm_up()
         for case in cases:
