@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from codeqa.code import usages
 from codeqa.code.calls import Call, callers
@@ -32,7 +32,8 @@ MOST_REACHED = 200
 """Definitions that are told; all are counted."""
 AT_LEAST = "at least "
 OVERRIDING = (
-    "Some of these calls name the method of a base or interface, which one of these overrides. "
+    "Some of these name the method of a base or interface, which one of these overrides, or hand a "
+    "function on that is called later. "
 )
 BY_NAME_ALONE = "Of some of these calls only the name is the same; no sure way is known. "
 EdgeStep = tuple[Unit, str, int]
@@ -101,16 +102,18 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     def sure(unit: Unit) -> list[EdgeStep]:
         return [(one.called, unit.path, one.line) for one in called(unit) if one.sure]
 
-    def overriding(unit: Unit) -> list[EdgeStep]:
-        run = [
-            (one, path, line) for base, path, line in sure(unit) for one in overrides(tables, base)
-        ]
-        return [*sure(unit), *run]
-
     def by_name(unit: Unit) -> list[EdgeStep]:
         return [(one.called, unit.path, one.line) for one in called(unit)]
 
-    ways = ((sure, ""), (overriding, OVERRIDING), (by_name, BY_NAME_ALONE))
+    def overriding(calls: Callable[[Unit], list[EdgeStep]], unit: Unit) -> list[EdgeStep]:
+        run = [(o, path, n) for base, path, n in calls(unit) for o in overrides(tables, base)]
+        return [*calls(unit), *run, *_handed_on(tables, unit)]
+
+    ways: tuple[tuple[Callable[[Unit], list[EdgeStep]], str], ...] = (
+        (sure, ""),
+        (partial(overriding, sure), OVERRIDING),
+        (partial(overriding, by_name), BY_NAME_ALONE),
+    )
     looked = ""
     for step, doubt in ways:
         reached, cut = follow_edges(begins, step, wanted)
@@ -126,6 +129,13 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     nothing = f"no way of calls from {start} to {end} was found"
     known = f"{looked}{UNSEEN}"
     return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
+
+
+def _handed_on(tables: Tables, unit: Unit) -> list[EdgeStep]:
+    """The functions of its file that `unit` hands on, for others to call."""
+    places = [one for one in tables.references_in(unit.path) if one.unit_id == unit.id]
+    lines = {one.target: one.line for one in reversed(places) if one.kind == "use" and one.target}
+    return [(one, one.path, lines[one.id]) for one in tables.by_ids(list(lines)) if one.is_method]
 
 
 def subclasses(tables: Tables, name: str) -> ToolResult:
