@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, split_address
@@ -298,6 +299,7 @@ def _is_member(unit: Unit) -> bool:
     return unit.kind in METHOD_KINDS and bool(unit.class_name) and unit.kind != "constructor"
 
 
+@lru_cache(maxsize=65_536)  # of one receiver and all classes with such a member, at many places
 def _likeness(receiver: str, owner: str) -> int:
     """2 for a receiver with the name of a class, 1 for one like it (`test_client`), else 0."""
     word = _LAST_WORD.search(receiver.removesuffix("()"))
