@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codeqa.code.calls import callees
-from codeqa.code.neighbours import outlines_of, uses_of
+from codeqa.code import callees, outlines_of, uses_of
 from codeqa.context import span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.code import Usages, usages
-from codeqa.code.calls import callees
+from codeqa.code import Usages, callees, usages
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.finding import definitions
 from codeqa.store import Tables

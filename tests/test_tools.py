@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,21 +110,6 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert "12\t    def total(self):" in opened.text
 
 
-def test_a_place_that_may_mean_several_definitions_is_counted_once(tmp_path: Path) -> None:
-    files = {
-        "one.py": "class One:\n    def fetch_all(self):\n        return 1\n",
-        "two.py": "class Two:\n    def fetch_all(self):\n        return 2\n",
-        "use.py": "def use(given):\n    return given.fetch_all()\n",
-    }
-    engine = open_engine(
-        load_settings(data=tmp_path / "data", workers=1), write(tmp_path / "repo", files)
-    )
-    engine.index.run()
-    found = TOOLS["find_references"].call(engine.toolbox, {"name": "fetch_all"})
-    engine.close()
-    assert found.total == 1 and [place.location for place in found.places] == ["use.py:2"]
-
-
 def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
     assert [p.location for p in call("grep", pattern="TODO").places] == ["shop/basket.py:3"]
     assert call("grep", pattern="def t\\w+\\(", regex=True).total == 3
@@ -141,12 +125,6 @@ def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.Monkey
     monkeypatch.setattr("codeqa.repositories.files.time.monotonic", lambda: 2.0 * next(clock))
     summary = call("grep", pattern="basket").summary
     assert "0 lines in the first 2 of 6 files, for reading takes too long" in summary
-
-
-def test_a_hostile_expression_takes_no_longer_than_any_other(call: Call) -> None:
-    began = time.monotonic()
-    assert call("grep", pattern="(a+)+$b", regex=True).total == 0
-    assert time.monotonic() - began < 5
 
 
 def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None:
@@ -194,6 +172,8 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
     [
         ("grep", {"patern": "x"}, UsageError, "`pattern` cannot be used"),
         ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing ): (a."),
+        # What only an engine that goes back can read, and that takes for ever on some lines.
+        ("grep", {"pattern": r"(a)\1", "regex": True}, UsageError, "1"),
         ("grep", {"pattern": ""}, UsageError, "`pattern` cannot be used"),
         ("search_code", {"query": "x", "k": 1000}, UsageError, "`k` cannot be used"),
         ("open_file", {"path": "pay.py"}, UsageError, "app/pay.py, web/pay.py"),

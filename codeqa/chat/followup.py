@@ -17,7 +17,7 @@ from pathlib import Path
 from codeqa.chat.features import Features
 from codeqa.chat.generation import Exchange
 from codeqa.chat.topic import LEAVING_BY_MODEL, Leaving
-from codeqa.code.relations import without_relations
+from codeqa.code import without_relations
 from codeqa.intents import by_heuristics, goes_on, points_back, read_mode
 from codeqa.llm import DONE, Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt

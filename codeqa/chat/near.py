@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from codeqa.chat.followup import code_names, told
 from codeqa.chat.question import ConversationSoFar
-from codeqa.code.calls import callees
-from codeqa.code.relations import RelatedUnit, Walk, asked_relations, follow_relations, is_test
+from codeqa.code import RelatedUnit, Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context import unit_chunk
 from codeqa.search import Query, SearchResult, form_pattern, parse_query
 from codeqa.search.hybrid import best_of_each

@@ -1,5 +1,43 @@
-"""What code means: which definition a place means, what uses it and what it uses."""
+"""What code means: what a place refers to, and what follows from that. Each thing is one function
+with one result, which pages, tools, counted and quoted answers render.
 
-from codeqa.code.usages import Usages, UsageSite, usages
+`codeqa.code.tools` are the same for agents, `codeqa.code.counted` for questions that are counted.
+"""
 
-__all__ = ["UsageSite", "Usages", "usages"]
+from codeqa.code.calls import Call, Callers, callees, callers
+from codeqa.code.inheritance import overridden, overrides
+from codeqa.code.neighbours import outlines_of, uses_of
+from codeqa.code.overview import overview_of
+from codeqa.code.relations import (
+    RelatedUnit,
+    Walk,
+    asked_relations,
+    follow_relations,
+    is_test,
+    tests_of,
+    without_relations,
+)
+from codeqa.code.usages import SURENESS, Usages, UsageSite, usages
+
+__all__ = [
+    "SURENESS",
+    "Call",
+    "Callers",
+    "RelatedUnit",
+    "UsageSite",
+    "Usages",
+    "Walk",
+    "asked_relations",
+    "callees",
+    "callers",
+    "follow_relations",
+    "is_test",
+    "outlines_of",
+    "overridden",
+    "overrides",
+    "overview_of",
+    "tests_of",
+    "usages",
+    "uses_of",
+    "without_relations",
+]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from codeqa.code import usages
+from codeqa.code.usages import usages
 from codeqa.context import call_site_chunk, chunk_cost, span_chunk
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
