@@ -262,22 +262,7 @@ def test_doctor_passes_on_a_sound_installation(shop_codeqa: Command) -> None:
     assert all(line.startswith(("FAIL  port", "      ")) for line in failed), result.out
     for name in ("Python", "git", "settings", "data", "languages", "LanceDB", "port"):
         assert any(line[6:].startswith(f"{name}:") for line in lines)
-    assert "self-test passed" in next(line for line in lines if "index of my shop" in line)
-
-
-def test_doctor_finds_an_index_that_does_not_agree_with_itself(
-    copied_codeqa: Command, shop: Path, tmp_path: Path
-) -> None:
-    import lancedb
-
-    data = tmp_path / "data"
-    (tables,) = (data / "repos").glob("*/tables")
-    lancedb.connect(tables).open_table("methods").delete("name = 'total_price'")
-    result = copied_codeqa("doctor", "--repo", "my shop")
-    assert result.status == 1
-    line = next(line for line in result.out.splitlines() if "index of my shop" in line)
-    assert line.startswith("FAIL") and "the manifest counts" in line
-    assert f"codeqa index --full {shop}" in result.out
+    assert "files, " in next(line for line in lines if "index of my shop" in line)
 
 
 def test_doctor_survives_an_index_that_cannot_be_read(

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from codeqa.doctor import check_repositories
+from codeqa.chat import AskOptions
+from codeqa.doctor import check_repositories, examine
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
+from codeqa.indexing import Indexer
+from codeqa.repositories import report_repositories
 from codeqa.settings import Settings
-from codeqa.store import Location
-from codeqa.store.location import list_locations
-from codeqa.store.tables import is_damaged
+from codeqa.store import Location, list_locations
+from codeqa.store.damage import damage
+from codeqa.store.location import connect
 from tests.indexed import copied, indexed
 
 FILES = {
@@ -41,15 +46,81 @@ def delete(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # a table without rows has no data yet
 
 
-DAMAGE = {"deleted": delete, "emptied": empty, "garbled": garble}
-PLACES = ("data", "_versions", "")
-CASES = [
-    (table, kind, PLACES[(row + column) % len(PLACES)])
-    for row, table in enumerate(("methods", "files", "edges", "meta"))
-    for column, kind in enumerate(DAMAGE)
-] + [("methods", "emptied", "_indices"), ("edges", "deleted", "_indices"),
-     ("classes", "garbled", "_indices")]  # fmt: skip
-"""Each table with each damage, which is in each place for each of both."""
+NESTED = "[" * 100_000
+
+
+def table(name: str, place: str = "") -> Callable[[Location], Path]:
+    """Where a part of a table lies."""
+    return lambda location: next(Path(location.tables).glob(f"{name}*.lance")) / place
+
+
+def opened(location: Location, name: str) -> Any:
+    return connect(location).open_table(name)
+
+
+def replace_by_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("not a folder")
+
+
+def change_one_byte(folder: Path) -> None:
+    file = max(folder.rglob("*.*"), key=lambda one: one.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def change_meta(location: Location, key: str, value: object) -> None:
+    changed = {"value": f"'{json.dumps(value)}'"}
+    opened(location, "meta").update(where=f"key = '{key}'", values_sql=changed)
+
+
+def lose_newest_version(location: Location) -> None:
+    # They count down from the highest number.
+    min(table("files", "_versions")(location).glob("*.manifest")).unlink()
+
+
+DAMAGE: dict[str, Callable[[Location], object]] = {
+    "methods deleted": lambda at: delete(table("methods")(at)),
+    "data emptied": lambda at: empty(table("files", "data")(at)),
+    "versions garbled": lambda at: garble(table("edges", "_versions")(at)),
+    "versions deleted": lambda at: delete(table("methods", "_versions")(at)),
+    "an index emptied": lambda at: empty(table("methods", "_indices")(at)),
+    "an index deleted": lambda at: delete(table("methods", "_indices")(at)),
+    "meta deleted": lambda at: delete(table("meta")(at)),
+    "meta garbled": lambda at: garble(table("meta", "data")(at)),
+    "the newest version deleted": lose_newest_version,
+    "a byte of the data": lambda at: change_one_byte(table("methods", "data")(at)),
+    "a byte of an index": lambda at: change_one_byte(table("methods", "_indices")(at)),
+    "a text in meta for a number": lambda at: change_meta(at, "generation", "one"),
+    "a list in meta for a record": lambda at: change_meta(at, "vector", [1, 2]),
+    "a generation that is none": lambda at: change_meta(at, "generation", 7),
+    **{
+        f"a column of {name} lost": lambda at, name=name, column=column: opened(  # type: ignore[misc]
+            at, name
+        ).drop_columns([column])
+        for name, column in [
+            ("methods", "source_code"),
+            ("classes", "method_declarations"),
+            ("edges", "target"),
+            ("files", "status"),
+            ("meta", "value"),
+        ]
+    },
+    "rows changed from outside": lambda at: opened(at, "methods").update(
+        values={"name": "other", "name_key": "other", "search_text": "other", "path": "c.py"}
+    ),
+    "a file for the tables": lambda at: replace_by_a_file(Path(at.tables)),
+    "a file for all repositories": lambda at: replace_by_a_file(at.folder.parent),
+    "repository.json nested": lambda at: (at.folder / "repository.json").write_text(NESTED),
+    "repository.json garbled": lambda at: (at.folder / "repository.json").write_bytes(b"\xff\x92"),
+    "checksums.json nested": lambda at: (Path(at.tables) / "checksums.json").write_text(NESTED),
+    "progress.json nested": lambda at: (at.folder / "progress.json").write_text(NESTED),
+    "progress.json of another shape": lambda at: (at.folder / "progress.json").write_text(
+        '{"state": 1, "progress": [], "at": "now"}'
+    ),
+    "report.json nested": lambda at: (at.folder / "report.json").write_text(NESTED),
+}
 
 
 @pytest.fixture(scope="module")
@@ -64,41 +135,47 @@ def engine(settings: Settings, made: Location, tmp_path: Path) -> Engine:
     return open_engine(settings, copied(made, settings, tmp_path / "repo").root)
 
 
-@pytest.mark.parametrize(("table", "kind", "place"), CASES)
-def test_a_damaged_index_is_said_and_the_next_run_mends_it(
-    table: str, kind: str, place: str, settings: Settings, engine: Engine
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_index_is_said_and_the_next_run_makes_it_anew_from_the_files(
+    kind: str, settings: Settings, engine: Engine
 ) -> None:
-    (folder,) = Path(engine.location.tables).glob(f"{table}*.lance")
-    DAMAGE[kind](folder / place)
+    location = engine.location
+    DAMAGE[kind](location)
     try:
         engine.search.search("find user")
     except CodeQAError as error:
         assert "codeqa index" in error.hint
-    assert engine.index.status().state in ("ready", "failed", "missing")
+    assert engine.index.status().state in ("ready", "failed", "missing", "stopped")
+    report_repositories(settings)
+    told = {check.name: check for check in examine(settings)}
+    if "json" not in kind:
+        assert not all(one.ok for name, one in told.items() if name.startswith(("index", "repos")))
 
     engine.index.run()
-    engine = open_engine(settings, engine.location.root)
+    engine = open_engine(settings, location.root)
+    *_, done = engine.chat.ask(AskOptions("@codebase who calls find_user?", use_model=False))
+    assert done.kind == "done" and not done.data.get("error")
     hits = engine.search.search("find user").units
     assert {hit.unit.path for hit in hits} == {"a.py", "b.md"}
+    assert [unit.name for unit in engine.tables().in_file("a.py")].count("find_user") == 1
     assert [place.line for place in engine.tables().references_named("find_user")] == [6]
     assert engine.index.status().state == "ready"
-
-
-def test_a_table_that_lost_its_newest_version_and_a_garbled_note_are_mended(
-    settings: Settings, engine: Engine
-) -> None:
-    (versions,) = Path(engine.location.tables).glob("files*.lance/_versions")
-    newest = min(versions.glob("*.manifest"))  # they count down from the highest number
-    newest.unlink()
-    (engine.location.folder / "repository.json").write_bytes(b"\xff\x92")
-    told = check_repositories(settings)  # it is in no list
-    assert not told[0] and told[1].endswith(f"damaged in {engine.location.folder.name}")
-    engine.index.run()
+    assert damage(location) == ""
+    assert [one.root for one in list_locations(settings)] == [location.root]
     assert check_repositories(settings) == (True, "1 indexed", "")
-    engine = open_engine(settings, engine.location.root)
-    assert engine.tables().miscounted() == ""
-    assert [unit.name for unit in engine.tables().in_file("a.py")].count("find_user") == 1
-    assert [one.root for one in list_locations(settings)] == [engine.location.root]
+
+
+def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (engine.location.root / "c.py").write_text("def sell(): ...\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("codeqa.store.writer.Writer.tidy", lambda _: None)
+        patch.setattr("codeqa.store.writer.Writer.finish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            engine.index.run()
+    assert damage(engine.location) == ""
+    assert Indexer(engine.settings, engine.location).run().unchanged == len(FILES) + 1
 
 
 @pytest.mark.parametrize("spare", [0, 2, 4, 12])
@@ -109,7 +186,7 @@ def test_running_out_of_open_files_is_no_damage(spare: int, engine: Engine) -> N
     with few_open_files(spare):
         with contextlib.suppress(Exception):
             engine.index.run()
-        assert not is_damaged(engine.location)
+        assert not damage(engine.location)
     assert marker.exists()
     assert engine.index.run().files == len(FILES)
     assert marker.exists()

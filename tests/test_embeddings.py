@@ -424,7 +424,6 @@ def test_vectors_are_saved_every_20_files_and_a_cancelled_run_goes_on_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register("bags")
-    monkeypatch.setattr("codeqa.indexing.status.LOOK_SECONDS", 0.0)
     files = {f"m{n}.py": f"def load_{n}():\n    return {n}\n" for n in range(45)}
     root = write_files(tmp_path / "many", files)
     every = settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1})

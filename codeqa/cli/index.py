@@ -23,7 +23,6 @@ from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
-from codeqa.indexing.lock import holder_of
 from codeqa.llm import Model, Models
 from codeqa.repositories import clone_location, open_location, take_clone
 from codeqa.repositories.snapshots import take_snapshot
@@ -31,12 +30,6 @@ from codeqa.repository.clones import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location
 from codeqa.types import IndexSummary
-
-STEERED = {
-    "pause": "Indexing waits until `codeqa index --resume`.",
-    "resume": "Indexing goes on.",
-    "cancel": "Indexing ends. What was indexed is kept; `codeqa index` completes it.",
-}
 
 
 @command(
@@ -48,7 +41,6 @@ STEERED = {
         "codeqa index --rev v2.3         as it was at that tag, beside it",
         "codeqa index https://github.com/pallets/flask    a clone of it, kept in the data folder",
         "codeqa index --comments         and let the chosen language model describe the methods",
-        "codeqa index --pause            also a run of the page or of another terminal waits",
     ],
 )
 @click.argument("repo", required=False, shell_complete=complete_repositories)
@@ -70,9 +62,6 @@ STEERED = {
     help="With --comments: describe at most N more methods.",
 )
 @click.option("--yes", is_flag=True, help="With --comments: send without asking.")
-@click.option("--pause", "action", flag_value="pause", help="Let indexing wait, wherever it runs.")
-@click.option("--resume", "action", flag_value="resume", help="Let it go on.")
-@click.option("--cancel", "action", flag_value="cancel", help="End it; what was indexed is kept.")
 @json_option
 def index_command(
     repo: str | None,
@@ -84,7 +73,6 @@ def index_command(
     model: str,
     limit: int | None,
     yes: bool,
-    action: str | None,
     as_json: bool,
 ) -> None:
     """Index a repository, or bring its index up to date.
@@ -105,8 +93,6 @@ def index_command(
     location, models = open_location(settings, root), Models(settings)
     if rev:
         location = take_snapshot(settings, location, rev)
-    if action and steered_elsewhere(Indexer(settings, location), action):
-        return
     describing = model_for_comments(models, model, yes=yes) if comments else None
     with contextlib.closing(models), ProgressDisplay() as show:
         refine = not no_refine and not comments
@@ -120,18 +106,6 @@ def index_command(
             describe_methods(
                 settings, location, describing, limit=limit, yes=yes, refine=not no_refine
             )
-
-
-def steered_elsewhere(indexer: Indexer, action: str) -> bool:
-    """Pause, resume or cancel what indexes, in any process, and say so; false where a paused run
-    is to go on and there is none, so that it is made here."""
-    running = bool(holder_of(indexer.location))
-    if running or action == "pause":
-        getattr(indexer, action)()
-        click.echo(STEERED[action])
-    elif action == "cancel":
-        click.echo("Nothing is being indexed.")
-    return running or action != "resume"
 
 
 @command(
@@ -157,10 +131,7 @@ def watch_command(repo: str | None) -> None:
 
     click.echo(f"Watching {visible(str(root))}; Ctrl-C ends.", err=True)
     with contextlib.suppress(KeyboardInterrupt):  # what was written until then is kept
-        indexer = Indexer(settings, open_location(settings, root))
-        indexer.resume()
-        indexer.follow(ran)
-        click.echo("Indexing was cancelled, so watching ends.", err=True)
+        Indexer(settings, open_location(settings, root)).follow(ran)
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:

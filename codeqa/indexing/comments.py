@@ -161,7 +161,9 @@ def _writer(location: Location) -> Iterator[Writer]:
 
     with hold(location):
         meta = Tables.open(location).meta()
-        yield Writer.open(location, meta.parser, meta.vector)
+        writer = Writer.open(location, meta.parser, meta.vector)
+        with writer.growing():
+            yield writer
 
 
 @dataclass(slots=True)

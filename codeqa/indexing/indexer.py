@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,27 +13,29 @@ from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
 from codeqa.indexing.build import Outcome, build
-from codeqa.indexing.lock import hold, holder_of
+from codeqa.indexing.lock import hold
 from codeqa.indexing.memory import give_back
 from codeqa.indexing.status import (
+    CANCELLED,
+    INTERRUPTED,
     CancelledError,
     RunRecorder,
     count_reasons,
+    is_paused,
     read_status,
     recorded,
     refusals_explained,
 )
-from codeqa.indexing.steering import CANCEL, PAUSE, steer, steered
 from codeqa.indexing.vectors import refine_units
 from codeqa.indexing.watching import changes
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
-from codeqa.store.checksums import note_files
+from codeqa.store.damage import clear, damage
 from codeqa.store.location import Location, local_bytes, save_location
 from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED
 from codeqa.store.schema import ROWS_VERSION
-from codeqa.store.tables import Tables, is_damaged, open_once
+from codeqa.store.tables import Tables, open_once
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
@@ -70,6 +71,7 @@ class Indexer:
         self._wanted = threading.Event()
         """Somebody waits for a pass over the files: vectors can wait."""
         self._pass_seconds = 0.0
+        self._runs = self._paused = self._cancelled = False
 
     @refusals_explained()
     def run(
@@ -90,8 +92,8 @@ class Indexer:
         get one, until `refined_enough`. `full` reads every file again, beside the index in
         use. Raises IndexBusyError (with `wait` false, when another run holds the index),
         UsageError, RepositoryError, StorageError, EmbeddingError and CancelledError; what was
-        committed stays in each case. A run that nobody asked for, `behind` a page, heeds a pause,
-        which others end, and makes those vectors at half speed.
+        committed stays in each case. A run that nobody asked for, `behind` a page, leaves a pause
+        as it is, which others end, and makes those vectors at half speed.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
@@ -104,13 +106,18 @@ class Indexer:
         def waiting(holder: str) -> None:
             listener(Progress("waiting", 0, 0, f"the index is held by {holder}"))
 
-        recorder = RunRecorder(self.location, listener, stop)
-        with hold(self.location, wait=wait, waiting=waiting, cancelled=stop), recorded(recorder):
-            if steered(self.location) == CANCEL:  # of a run that ended before it saw it
-                steer(self.location, "")
+        def ended() -> str:
+            return CANCELLED if self._cancelled else INTERRUPTED if stop() else ""
+
+        recorder = RunRecorder(self.location, listener, ended, lambda: self._paused)
+        with (
+            hold(self.location, wait=wait, waiting=waiting, cancelled=stop),
+            self._running(),
+            recorded(recorder),
+        ):
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
-            writer, outcome = self._mending(
+            writer, outcome = self._sound(
                 lambda: self._first_pass(fast, full, started_ns, recorder), recorder
             )
             self._pass_seconds = time.monotonic() - started
@@ -125,36 +132,36 @@ class Indexer:
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
-            note_files(self.location)
             self._open().look_again()
         if outcome.wrote:
             give_back()
         return self._summary(outcome, time.monotonic() - started)
 
-    def _mending(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
-        """One pass; where the tables turn out to be damaged, one more on new ones.
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Meanwhile a run of this process can be cancelled."""
+        self._runs, self._cancelled = True, False
+        try:
+            yield
+        finally:
+            self._runs = False
 
-        They are looked at whole after the first pass of this process: that takes longer than a
-        pass over a few changed files.
-        """
+    def _sound(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
+        """One pass over tables that are sound: damaged ones are made anew from the files. They are
+        looked at before the first pass of this process, and when one fails."""
+        if not self._verified and damage(self.location):
+            progress(Progress(REPLACING, 0, 0))
+            clear(self.location)
         try:
             done = first_pass()
-            if self._verified or self._whole(Tables.open(self.location)):
-                self._verified = True
-                return done
         except Exception:
-            # Tables on another machine are not for this one to delete.
-            if not self.location.tables_are_local or not is_damaged(self.location):
+            if not damage(self.location):
                 raise
-        progress(Progress(REPLACING, 0, 0))
-        shutil.rmtree(self.location.tables)
-        return first_pass()
-
-    def _whole(self, tables: Tables) -> bool:
-        """Whether the tables hold what their manifest counts; one whose newest version is gone is
-        as it was before. Raises IndexFormatError for what cannot be read."""
-        tables.verify()
-        return not (self.location.tables_are_local and tables.miscounted())
+            progress(Progress(REPLACING, 0, 0))
+            clear(self.location)
+            done = first_pass()
+        self._verified = True
+        return done
 
     def _first_pass(
         self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener
@@ -252,7 +259,9 @@ class Indexer:
         """Bring the index up to date, for files that `changed`, before it is asked; whether it is.
         A run that is on its way, which may have passed them, is waited for, for some seconds."""
         end = time.monotonic() + LONGEST_REST
-        while not steered(self.location) and time.monotonic() < end:
+        while time.monotonic() < end:
+            if self._paused or self._cancelled or is_paused(self.location):
+                break
             try:
                 self.run(refine=False, wait=False, behind=True)
                 return True
@@ -286,20 +295,18 @@ class Indexer:
         self._thread.start()
 
     def pause(self) -> None:
-        """Let every run on this index, now and later, wait until `resume`, or until somebody asks
+        """Let the runs of this process, now and later, wait until `resume`, or until somebody asks
         for a run; what is committed can be searched."""
-        save_location(self.location)
-        steer(self.location, PAUSE)
+        self._paused = True
 
     def resume(self) -> None:
         """Let paused runs go on."""
-        steer(self.location, "")
+        self._paused = False
 
     def cancel(self) -> bool:
-        """Ask the run that is on its way, in any process, to end; whether there is one."""
-        running = bool(holder_of(self.location))
-        steer(self.location, CANCEL if running else "")
-        return running
+        """Ask the run of this process that is on its way to end; whether there is one."""
+        self._cancelled = self._runs
+        return self._runs
 
     def check(self) -> None:
         """Bring the index up to date behind the page, now, whether changes are followed or not."""
@@ -336,6 +343,8 @@ class Indexer:
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""
         status = read_status(self.settings, self.location)
+        if self._paused:
+            status = replace(status, state="paused", error="")
         return replace(status, watched=self._alive() and self._follows)
 
     def skipped(self) -> list[Skipped]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import time
@@ -14,22 +15,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.lock import holder_of
-from codeqa.indexing.steering import CANCEL, LOOK_SECONDS, PAUSE, steered
 from codeqa.settings import Settings
-from codeqa.store.location import Location, write_atomically
+from codeqa.store.location import Location, read_note, write_atomically
 from codeqa.store.records import SKIPPED, FileRecord, IndexCounts
 from codeqa.store.tables import Tables
 from codeqa.types import IndexStatus, Progress
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 WRITE_SECONDS = 0.5
 """Pause between two writes of a run's progress; the page asks about once a second."""
 REFUSALS = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
 INTERRUPTED = "The last run was interrupted; the next one completes it."
 CANCELLED = "Indexing was cancelled; the next run completes it."
-RUNNING = ("indexing", "refining")
+RUNNING = ("indexing", "refining", "paused")
+PAUSE_SECONDS = 0.05
+"""Between two looks of a paused run at whether it may go on."""
 
 
 class CancelledError(CodeQAError, code="cancelled", http_status=409):
@@ -44,22 +50,19 @@ def read_status(
 
     Raises nothing because of the index: one that cannot be read has the state `failed`.
     """
-    held, paused = bool(holder_of(location)), steered(location) == PAUSE
-    record = read_run(location)
+    held, record = bool(holder_of(location)), read_run(location)
     try:
         tables = open_tables() if open_tables else Tables.open(location)
         meta, counts, files = tables.meta(), tables.counts(), tables.files()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
         state = "failed" if error else "missing"
-        if held or paused:
-            state = "paused" if paused else "indexing"
+        if held:
+            state = _state(held, record.state, "", False, False)[0]
         return IndexStatus(
             str(location.root), location.name, state, progress=record.progress, error=error
         )
     state, error = _state(held, record.state, record.error, meta.complete, meta.dirty)
-    if paused:
-        state, error = "paused", ""
     embedding, embedded = _embedding(settings, tables, counts)
     return IndexStatus(
         repository=str(location.root),
@@ -88,7 +91,7 @@ def count_reasons(files: Iterable[FileRecord]) -> dict[str, int]:
 def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> tuple[str, str]:
     if held:
         return (state if state in RUNNING else "indexing"), ""
-    if state in (*RUNNING, "paused") or (dirty and not error):
+    if state in RUNNING or (dirty and not error):
         state, error = "stopped", INTERRUPTED
     return ("ready" if complete else "stopped" if state == "stopped" else "failed"), error
 
@@ -118,21 +121,23 @@ class RunRecord:
 class RunRecorder:
     """Writes the record of one run, and passes progress on to `listener`.
 
-    Each step of the run reports its progress here, which raises CancelledError when
-    `cancelled` says so or a person does, and does not return while a person wants a pause.
+    Each step of the run reports its progress here, which raises CancelledError with the sentence
+    that `ended` gives, '' to go on, and does not return while it is `paused`.
     """
 
     def __init__(
         self,
         location: Location,
         listener: Callable[[Progress], None],
-        cancelled: Callable[[], bool],
+        ended: Callable[[], str],
+        paused: Callable[[], bool],
     ) -> None:
         self._location = location
         self._listener = listener
-        self._cancelled = cancelled
+        self._ended = ended
+        self._paused = paused
         self._state = "indexing"
-        self._written = self._looked = self._began = 0.0
+        self._written = self._began = 0.0
         self._phase = ""
 
     def state(self, state: str, error: str = "") -> None:
@@ -153,23 +158,17 @@ class RunRecorder:
             self._write(RunRecord(self._state, progress, left, at=time.time()))
 
     def _heed(self, progress: Progress) -> None:
-        """Do what the caller and people want of the run before it goes on."""
-        now = began = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:
-            while word := steered(self._location):
-                if self._cancelled() or word == CANCEL:
-                    break
-                if now == began:
-                    self._listener(replace(progress, phase=f"{progress.phase}, paused"))
-                    self._write(RunRecord("paused", progress, at=time.time()))
-                time.sleep(LOOK_SECONDS)
-                now = time.monotonic()
-            self._looked, self._written = now, self._written if now == began else 0.0
-            self._began += now - began
-            if word == CANCEL:
-                raise CancelledError(CANCELLED)
-        if self._cancelled():
-            raise CancelledError(INTERRUPTED)
+        """Wait while the run is paused; raise CancelledError when it is to end."""
+        if self._paused() and not self._ended():
+            began = time.monotonic()
+            self._listener(replace(progress, phase=f"{progress.phase}, paused"))
+            self._write(RunRecord("paused", progress, at=time.time()))
+            while self._paused() and not self._ended():
+                time.sleep(PAUSE_SECONDS)
+            self._written = 0.0
+            self._began += time.monotonic() - began
+        if why := self._ended():
+            raise CancelledError(why)
 
     def _write(self, record: RunRecord) -> None:
         # A full disk must not turn a progress display into a failure.
@@ -218,12 +217,22 @@ def recorded(recorder: RunRecorder) -> Iterator[None]:
 def read_run(location: Location) -> RunRecord:
     """The last record; an empty one when there is none that can be read."""
     try:
-        values = json.loads(_path(location).read_text(encoding="utf-8"))
-        if values["progress"] is not None:
-            values["progress"] = Progress(**values["progress"])
-        return RunRecord(**values)
-    except (OSError, ValueError, KeyError, TypeError):
+        return _record().validate_python(read_note(_path(location)))
+    except ValueError:
         return RunRecord()
+
+
+@functools.cache
+def _record() -> TypeAdapter[RunRecord]:
+    """Reads a record from its fields; raises ValueError for one of another type."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunRecord)
+
+
+def is_paused(location: Location) -> bool:
+    """Whether a run, in any process, holds the index and is paused."""
+    return read_run(location).state == "paused" and bool(holder_of(location))
 
 
 def _path(location: Location) -> Path:

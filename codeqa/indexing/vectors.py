@@ -138,9 +138,9 @@ def refine_units(
                 handle.merge_insert("id").when_matched_update_all().execute(found)
             if done < total and enough():
                 return
-    where = "status = 'indexed' AND tier = 'fast'"
-    writer.tables["files"].update(where=where, values={"tier": "refined"})
-    writer.tidy()
+        where = "status = 'indexed' AND tier = 'fast'"
+        writer.tables["files"].update(where=where, values={"tier": "refined"})
+        writer.tidy()
 
 
 def _make_way() -> None:
@@ -162,14 +162,15 @@ def _prepare_column(writer: Writer, embedding: Embedding) -> None:
     record = record_of(embedding)
     if writer.meta.refined == record:
         return
-    writer.update_meta(refined=None)
-    for table in UNIT_TABLES:
-        handle = writer.tables[table]
-        if REFINED in handle.schema.names:
-            handle.drop_columns([REFINED])
-        handle.add_columns(refined_field(embedding.dimension))
-    writer.tables["files"].update(where="tier = 'refined'", values={"tier": "fast"})
-    writer.update_meta(refined=record)
+    with writer.growing():
+        writer.update_meta(refined=None)
+        for table in UNIT_TABLES:
+            handle = writer.tables[table]
+            if REFINED in handle.schema.names:
+                handle.drop_columns([REFINED])
+            handle.add_columns(refined_field(embedding.dimension))
+        writer.tables["files"].update(where="tier = 'refined'", values={"tier": "fast"})
+        writer.update_meta(refined=record)
 
 
 def _lacking(writer: Writer) -> list[tuple[str, str]]:

@@ -14,11 +14,10 @@ from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import read_run
-from codeqa.indexing.steering import PAUSE, steered
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
-from codeqa.store.location import location_of, save_location, write_atomically
+from codeqa.store.location import location_of, read_note, save_location, write_atomically
 from codeqa.types import Progress
 
 _NAME = re.compile(r"\w[\w .+@-]{0,59}")
@@ -178,8 +177,9 @@ def report_on(location: Location) -> RepositoryReport:
     if not location.root.is_dir():
         return replace(report, state="folder gone")
     if holder_of(location):
-        state = "paused" if steered(location) == PAUSE else "indexing"
-        return replace(report, state=state, progress=read_run(location).progress)
+        run = read_run(location)
+        state = "paused" if run.state == "paused" else "indexing"
+        return replace(report, state=state, progress=run.progress)
     return report
 
 
@@ -192,7 +192,7 @@ def _counted(location: Location) -> RepositoryReport:
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
         # A run changes this folder when it begins and when it ends.
         versions = (Path(location.tables) / "meta.lance/_versions").stat().st_mtime_ns
-        known = json.loads(note.read_text(encoding="utf-8"))
+        known = read_note(note)
         if known.pop("versions") == versions:
             return RepositoryReport(**known)
     try:

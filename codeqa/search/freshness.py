@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from codeqa.indexing.lock import holder_of
-from codeqa.indexing.steering import steered
+from codeqa.indexing.status import is_paused
 from codeqa.store import Tables
 
 FRESH_FILES = 10
@@ -29,7 +29,7 @@ def shortfall(tables: Tables) -> str:
     if not holder_of(tables.location):
         tables.look_again()  # the run may have ended just now
         rest = "is not indexed: `codeqa index` goes on"
-    elif steered(tables.location):
+    elif is_paused(tables.location):
         rest = "waits, for indexing is paused"
     meta, files = tables.meta(), tables.counts().files
     if meta.complete:

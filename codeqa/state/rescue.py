@@ -39,10 +39,13 @@ def damage_of(path: Path) -> str:
     Raises StorageError when it cannot be opened for another reason: it is locked or read-only,
     the disk is full, or a newer CodeQA wrote it.
     """
+    for one in (Path(f"{path}{ending}") for ending in BESIDE):
+        if one.is_dir():
+            return f"{one.name} is a folder"
+        if one.is_symlink() and not one.exists():
+            return f"{one.name} leads nowhere"
     if not path.exists():
         return ""
-    if path.is_dir():
-        return "it is a folder"
     try:
         row = Database(path).row("PRAGMA integrity_check(1)")
     except StorageError as error:

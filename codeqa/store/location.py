@@ -112,6 +112,9 @@ def save_location(location: Location, **changed: str) -> None:
 
     `changed` are `name`, or `url` and `branch`; what was noted of the others stays.
     """
+    for folder in (location.folder.parent, location.folder):
+        if os.path.lexists(folder) and not folder.is_dir():  # what else lies there is none of ours
+            folder.unlink()
     location.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):  # where modes mean nothing
         location.folder.chmod(0o700)  # code that nobody else could read where it came from
@@ -124,13 +127,18 @@ def save_location(location: Location, **changed: str) -> None:
         write_atomically(path, json.dumps(wanted, ensure_ascii=False))
 
 
-def _note(folder: Path) -> dict[str, Any]:
-    """What is noted of the repository whose index lies in `folder`; nothing if it is unreadable."""
+def read_note(path: Path) -> dict[str, Any]:
+    """The JSON object in the file at `path`; an empty one if there is none that can be read."""
     try:
-        note = json.loads((folder / "repository.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
-    return note if isinstance(note, dict) else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _note(folder: Path) -> dict[str, Any]:
+    """What is noted of the repository whose index lies in `folder`."""
+    return read_note(folder / "repository.json")
 
 
 def list_locations(settings: Settings, below: str = "repos") -> list[Location]:

@@ -10,8 +10,8 @@ each leaves what the next run can open.
 
 from __future__ import annotations
 
+import functools
 import json
-import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.table import Table
+    from pydantic import TypeAdapter
 
     from codeqa.embeddings.base import Embedding
 
 META_TABLE = "meta"
-_NUMBERED = re.compile(rf"(?:{'|'.join(TABLES)})_(\d+)")
 REBUILD_HINT = "Run `codeqa index` on the repository: it rebuilds the tables."
 
 
@@ -129,10 +129,18 @@ def read_meta(database: DBConnection) -> Meta | None:
             f"this version of CodeQA reads format {FORMAT_VERSION}.",
             REBUILD_HINT,
         )
-    for name in ("vector", "refined"):
-        if values.get(name):
-            values[name] = EmbeddingRecord(**values[name])
-    return replace(Meta(), **{key: values[key] for key in Meta.__slots__ if key in values})
+    try:
+        return _checked().validate_python(values)
+    except ValueError as error:
+        raise unreadable("its table meta holds other values than were written") from error
+
+
+@functools.cache
+def _checked() -> TypeAdapter[Meta]:
+    """Reads a Meta from its fields; raises ValueError for one of another type."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Meta)
 
 
 def write_meta(database: DBConnection, meta: Meta) -> Meta:
@@ -174,7 +182,7 @@ def choose_generation(
     try:
         meta = read_meta(database)
     except IndexFormatError:
-        return _beside_unreadable(database, parser, vector)
+        meta = None
     if meta is None:
         database.drop_all_tables()
         new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
@@ -187,15 +195,6 @@ def choose_generation(
         new = replace(meta, building=number, building_key=wanted, dirty=True)
         return write_meta(database, new)
     return meta
-
-
-def _beside_unreadable(database: Any, parser: str, vector: EmbeddingRecord | None) -> Meta:
-    """Meta for a database that this version cannot read: tables of a number not in use."""
-    numbered = map(_NUMBERED.fullmatch, table_names(database))
-    free = max([1, *(int(found[1]) for found in numbered if found)]) + 1
-    database.drop_table(META_TABLE, ignore_missing=True)
-    new = Meta(identity=uuid4().hex, generation=free, parser=parser, vector=vector, dirty=True)
-    return write_meta(database, new)
 
 
 def drop_other_generations(database: Any, wanted: set[int]) -> None:

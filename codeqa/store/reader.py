@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location, connect
 from codeqa.store.meta import Meta, generation_tables, read_meta, refuse_functions, unreadable
-from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
+from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES, table_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,10 @@ class Reader:
         import lancedb
 
         # Both connections leave a table that they opened at its version: a snapshot.
-        self._database = connect(self._location)
+        try:
+            self._database = connect(self._location)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise unreadable(error) from error
         self._connection = run_on_loop(lancedb.connect_async(self._location.tables))
         self._versions_opened = 0
 
@@ -153,7 +156,9 @@ class Reader:
                 if not meta.complete:  # its first run died before it made the tables
                     raise missing from None
                 if switch == SWITCHES:
-                    raise unreadable(error) from error
+                    raise (
+                        error if isinstance(error, IndexFormatError) else unreadable(error)
+                    ) from error
 
     def _stamp(self) -> tuple[int, ...]:
         """When each table was last written; () where that is not known, or too short ago for the
@@ -174,8 +179,14 @@ class Reader:
         key = (meta.identity, meta.generation, tuple(versions))
         if before is not None and before.key == key:
             return Snapshot(meta, before.tables, key, before.indexed)
-        for schema in await asyncio.gather(*(handle.schema() for handle in handles)):
+        schemas = await asyncio.gather(*(handle.schema() for handle in handles))
+        for table, schema in zip(names, schemas, strict=True):
             refuse_functions(schema)
+            wanted = {*table_schema(table).names}
+            if meta.refined and table in UNIT_TABLES:
+                wanted.add(REFINED)
+            if lost := wanted - {*schema.names}:
+                raise unreadable(f"the table {table} has lost {', '.join(sorted(lost))}")
         self._versions_opened += 1
         tables = dict(zip(names, handles, strict=True))
         indexed = {

@@ -6,15 +6,12 @@ A `Tables` may be kept open as long as one likes and shared by threads (see `rea
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codeqa.errors import CodeQAError, EmbeddingError, IndexFormatError
+from codeqa.errors import EmbeddingError
 from codeqa.store.catalogue import Catalogue
-from codeqa.store.checksums import as_noted
 from codeqa.store.filters import Filter, one_of, quote
 from codeqa.store.location import Location
 from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units, scored
@@ -23,11 +20,6 @@ from codeqa.store.reader import Reader, Snapshot
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
 from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES
 from codeqa.types import Reference, Unit
-
-_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How LanceDB names the system's refusal inside its own errors."""
-_LOST = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
-"""Refusals that mean a file of the tables is gone or no file."""
 
 
 class Tables:
@@ -76,14 +68,11 @@ class Tables:
         """See at the next question what was written until now, however short ago."""
         self._reader.look_again()
 
-    def verify(self) -> None:
-        """See that the files hold what was written; where that is not noted of all of them, read
-        every row and every index once: 2 s for 470,000 references and what defines them.
+    def read_all(self) -> None:
+        """Read every row and every index once: 2 s for 470,000 references and what defines them.
 
-        Raises IndexFormatError when they do not, or cannot be read.
+        Raises IndexFormatError when that fails.
         """
-        if as_noted(self.location):
-            return
 
         async def action(snapshot: Snapshot) -> None:
             for handle in snapshot.tables.values():
@@ -93,16 +82,6 @@ class Tables:
                     await handle.prewarm_index(index.name)
 
         self._reader.ask(action)
-
-    def miscounted(self) -> str:
-        """What the tables hold that the manifest does not count so, in words; '' where they agree,
-        as they do whenever no run is writing."""
-        counts, manifest = self.counts(), self.files()
-        for name, found in (("units", counts.units), ("references", counts.references)):
-            listed = sum(getattr(record, name) for record in manifest)
-            if listed != found:
-                return f"{found:,} {name}, the manifest counts {listed:,}"
-        return ""
 
     # Units
 
@@ -274,19 +253,3 @@ def open_once(location: Location) -> Callable[[], Tables]:
     """Give a function that opens the index on its first call and hands out the same tables ever
     after. It raises what `Tables.open` raises, until the index is there."""
     return functools.cache(lambda: Tables.open(location))
-
-
-def is_damaged(location: Location) -> bool:
-    """Whether the index of `location` cannot be read, for a reason that lies in its files.
-
-    Too many open files, a missing right or a failing disk pass or are for people to
-    mend: they are no reason to throw an index away.
-    """
-    try:
-        Tables.open(location).verify()
-    except IndexFormatError as error:
-        codes = {int(code) for code in _SYSTEM_ERROR.findall(str(error.__cause__))}
-        return codes <= _LOST
-    except (CodeQAError, OSError, RuntimeError):
-        return False
-    return False

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from codeqa.store.damage import note_files
 from codeqa.store.filters import one_of
 from codeqa.store.indices import build_indices, merge_fragments
 from codeqa.store.location import Location, connect
@@ -51,6 +52,7 @@ PATHS_PER_STATEMENT = 1_000
 class Writer:
     """Writes to the tables of one generation."""
 
+    location: Location
     database: Any
     meta: Meta
     generation: int
@@ -88,7 +90,7 @@ class Writer:
         tables, fresh = open_generation(
             database, generation, vector, meta.refined, meta.complete and not rebuilding
         )
-        return cls(database, meta, generation, tables, previous, fresh)
+        return cls(location, database, meta, generation, tables, previous, fresh)
 
     @property
     def first_build(self) -> bool:
@@ -200,6 +202,7 @@ class Writer:
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
         """Note that a pass over the repository is complete; a rebuild becomes current."""
+        note_files(self.location)
         self.update_meta(
             generation=self.generation,
             building=0,
@@ -228,6 +231,7 @@ class Writer:
         try:
             yield
         finally:
+            note_files(self.location)
             self.update_meta(refining=False)
 
     def update_meta(self, **changes: Any) -> None:

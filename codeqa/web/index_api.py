@@ -115,8 +115,7 @@ def status(query: RepoQuery) -> Values:
 
 @endpoints.route("POST", "/api/index", {202: (Status,)})
 def steer(body: SteerBody) -> tuple[Values, int]:
-    """Pause or cancel indexing, in whatever process it runs, or look for changes now, which ends
-    a pause.
+    """Pause or cancel the indexing of this server, or look for changes now, which ends a pause.
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
     """

@@ -1,9 +1,9 @@
-"""A run is paused, goes on and is cancelled from wherever; what is committed can be searched."""
+"""A run of the server is paused, goes on and is cancelled; what is committed can be searched."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from flask.testing import FlaskClient
 from serving import client_of
 
 from codeqa.chat import AskOptions
-from codeqa.cli.main import main
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing import Indexer
 from codeqa.indexing.status import CANCELLED, CancelledError
@@ -23,13 +22,7 @@ from tests.index_rows import clean_rows, rows
 from tests.indexed import write
 
 FILES = {f"m{n}.py": f"def buy_book_{n}():\n    return {n}\n" for n in range(60)}
-Command = Callable[[str], str]
 QUESTION = "@codebase where is buy_book_1?"
-
-
-@pytest.fixture(autouse=True)
-def looks_at_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeqa.indexing.status.LOOK_SECONDS", 0.0001)
 
 
 @pytest.fixture
@@ -59,27 +52,15 @@ def begin_and_pause(engine: Engine) -> list[IndexSummary | Exception]:
 
     def listen(step: Progress) -> None:
         if step.done == 30:
-            Indexer(engine.settings, engine.location).pause()
+            engine.index.pause()
 
     engine.index.start_background(listen, came.append)
     until(engine.index, "paused", files=30)
     return came
 
 
-@pytest.fixture
-def cli(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`codeqa <command line>` of this repository; gives all that it prints."""
-
-    def run(line: str) -> str:
-        main([*line.split(), str(engine.location.root)])
-        shown = capsys.readouterr()
-        return shown.out + shown.err
-
-    return run
-
-
 def test_a_paused_first_run_can_be_asked_says_so_and_goes_on(
-    engine: Engine, other: Indexer, cli: Command, tmp_path: Path
+    engine: Engine, other: Indexer, tmp_path: Path
 ) -> None:
     came = begin_and_pause(engine)
     assert report_on(engine.location).state == "paused"
@@ -88,9 +69,9 @@ def test_a_paused_first_run_can_be_asked_says_so_and_goes_on(
     *_, done = engine.chat.ask(AskOptions(QUESTION))
     assert done.data["notice"] == told
     assert done.data["coverage"].startswith("30 of 60 files so far, text and symbols")
-    assert told in cli("search buy_book_1 --repo")
-    assert not engine.index.catch_up()
-    assert "Indexing goes on." in cli("index --resume")
+    assert other.status().state == "paused", "another process says so, too"
+    assert not engine.index.catch_up() and not other.catch_up()
+    engine.index.resume()
     until(other, "ready", files=60)
     assert not engine.search.search(QUESTION).warnings
     assert rows(engine.location) == clean_rows(engine.location.root, tmp_path)
@@ -111,47 +92,43 @@ def test_what_another_process_indexed_is_seen_before_a_run_is_waited_for(
 
 
 def test_a_cancelled_first_run_keeps_what_it_has_and_the_next_completes_it(
-    engine: Engine, cli: Command, tmp_path: Path
+    engine: Engine, tmp_path: Path
 ) -> None:
     begin_and_pause(engine)
-    assert "Indexing ends." in cli("index --cancel")
+    assert engine.index.cancel()
+    engine.index.resume()
     until(engine.index, "stopped")
     status = engine.index.status()
     assert (status.error, status.files) == (CANCELLED, 30)
     engine.tables().look_again()
     (told,) = engine.search.search(QUESTION).warnings
     assert told.endswith(" of 60 files; the rest is not indexed: `codeqa index` goes on.")
-    assert "Nothing is being indexed." in cli("index --cancel")
-    assert "60 (" in cli("index")
+    assert not engine.index.cancel(), "nothing is being indexed"
+    assert engine.index.run().files == 60
     assert engine.index.status().state == "ready"
     assert rows(engine.location) == clean_rows(engine.location.root, tmp_path)
 
 
-def test_a_pause_stands_until_somebody_asks_for_a_run(
-    engine: Engine, other: Indexer, cli: Command
-) -> None:
-    assert "Indexing waits until" in cli("index --pause")
-    engine.index.start_background()  # as a server that is started does
+def test_a_pause_stands_until_somebody_asks_for_a_run(engine: Engine, other: Indexer) -> None:
+    engine.index.pause()
+    engine.index.start_background()
     until(other, "paused")
     assert other.status().files == 0
     engine.index.stop()
-    assert (other.run().files, other.status().state) == (60, "ready")
-    engine.index.start_background()
-    until(other, "ready")
+    assert (engine.index.run().files, engine.index.status().state) == (60, "ready")
 
 
-def test_a_run_in_the_terminal_that_is_cancelled_says_so(engine: Engine) -> None:
+def test_a_run_that_is_cancelled_says_so(engine: Engine) -> None:
     def cancel(step: Progress) -> None:
         if step.phase == "indexing":
             engine.index.cancel()
-            time.sleep(0.01)
 
     with pytest.raises(CancelledError, match="cancelled"):
         engine.index.run(cancel)
     assert not engine.index.catch_up()  # nothing begins again by itself
 
 
-def test_the_page_steers_and_a_user_who_is_not_the_owner_does_not(engine: Engine) -> None:
+def test_the_page_pauses_and_a_user_who_is_not_the_owner_does_not(engine: Engine) -> None:
     def send(client: FlaskClient, action: str, token: str) -> object:
         bearer = {"Authorization": f"Bearer {token}"}
         answer = client.post("/api/index", json={"action": action}, headers=bearer)
