@@ -203,12 +203,10 @@ def markdown(chance: random.Random) -> None:
 
 def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, sentences judged, thoughts, order of files."""
-    from codeqa.chat.agent import _CALL
+    from codeqa.chat.agent import _CALL, read_arguments
     from codeqa.chat.citation_writer import CitationWriter
-    from codeqa.chat.citations import verify_all
-    from codeqa.chat.cited_code import CitedCode
+    from codeqa.chat.citations import CitedCode, verify_all
     from codeqa.chat.grounding import judge_all
-    from codeqa.chat.tool_messages import read_arguments
     from codeqa.llm.answer import ThoughtFilter
     from codeqa.text.citation_format import ShownLines
     from codeqa.types import Chunk

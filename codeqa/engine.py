@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.account.privacy import Privacy
-from codeqa.chat import AnswerGenerator, Chat, Conversations, Gatherer, Router
+from codeqa.chat import AnswerGenerator, Chat, Conversations, Gatherer, Router, Writers
 from codeqa.chat.hooks import load_hooks
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.code.tools import Toolbox
@@ -126,16 +126,15 @@ def _joined(
         answer_model=models.answer_model,
         generator=generator,
     )
-    chat = Chat(
+    writers = Writers(
         repository_name=location.name,
-        router=router,
         gatherer=gatherer,
-        conversations=conversations,
         privacy=privacy,
         review=lambda model: IssueGenerator(
             Reviewer(Toolbox(search, files, tables), model, settings.config_dir)
         ),
     )
+    chat = Chat(router, gatherer, writers, conversations)
     return Engine(
         settings=settings,
         location=location,

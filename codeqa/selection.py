@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.code import callees, outlines_of, uses_of
-from codeqa.context import span_chunk, unit_chunk
+from codeqa.context import chunk_cost, span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files
 from codeqa.search import SearchResult, form_pattern
@@ -119,6 +119,8 @@ def build_context(
     *,
     most: int | None = None,
     earlier: Sequence[Chunk] = (),
+    pinned: Sequence[Chunk] = (),
+    excluded: Collection[str] = (),
 ) -> ContextBlock:
     """The context block of `result` within `budget`: what the question points at, which shares
     the room so that all of it is there, then units by rank, where they are used, and outlines of
@@ -126,11 +128,13 @@ def build_context(
 
     `most` is how many methods and classes *fast* takes in all. `earlier` is what an earlier
     question of the same matter found: its best stand behind the best of this one, at *fast* all
-    take the room that is left.
+    take the room that is left. `pinned` come before all else, which must not hold the places
+    `excluded` (`Chunk.place`).
     """
     fast = budget.effort == "fast"
     files = Files(lambda: tables, settings.max_file_bytes)
-    whole = found_whole(tables, files, result, budget.characters, small=not fast)
+    room = budget.characters - sum(map(chunk_cost, pinned))
+    whole = found_whole(tables, files, result, room, small=not fast).without(excluded)
     called = [] if fast else _called(tables, result)
     best = _three_and_three(result, settings, most) if fast else _ranked(result, called)
     best = [*whole.parts, *best]
@@ -145,7 +149,9 @@ def build_context(
     at = len(chunks) if fast else max(BESIDE_AFTER, len(mentioned))
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
     chunks = [*chunks[:at], *sites, *outlines, *beside, *chunks[at:]]
-    share = 1 / max(2, len(mentioned)) if fast else min(LARGEST_SHARE, 1 / max(1, len(mentioned)))
+    chunks = [*pinned, *(chunk for chunk in chunks if chunk.place not in excluded)]
+    first = len(mentioned) + len(pinned)
+    share = 1 / max(2, first) if fast else min(LARGEST_SHARE, 1 / max(1, first))
     words = [form_pattern(word) for word in result.query.words]
     return whole.beside(chunks, budget.characters, share=share, words=words)
 

@@ -170,6 +170,11 @@ class Chunk:
     signature: str = ""
     """Of that unit."""
 
+    @property
+    def place(self) -> str:
+        """`path:first-last`, the form in which a chunk is pinned and excluded."""
+        return f"{self.path}:{self.start_line}-{self.end_line}"
+
     def holds(self, path: str, start: int, end: int) -> bool:
         """Whether it has all of these lines of the file."""
         return self.path == path and self.start_line <= start and end <= self.end_line

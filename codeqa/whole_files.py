@@ -8,7 +8,7 @@ masked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.context import chunk_id, format_block, pack, unit_chunk
@@ -46,6 +46,12 @@ class WholeFiles:
     """Beginning and best units of each named file that is too long."""
     note: str = ""
     """What the reader should know, as sentences."""
+
+    def without(self, excluded: Collection[str]) -> WholeFiles:
+        """The same without the places `excluded` (`Chunk.place`)."""
+        chunks = tuple(chunk for chunk in self.chunks if chunk.place not in excluded)
+        parts = tuple(chunk for chunk in self.parts if chunk.place not in excluded)
+        return WholeFiles(chunks, parts, self.note)
 
     def beside(
         self,

@@ -22,9 +22,8 @@ from openai_server import (
 )
 
 from codeqa.chat import AskOptions
-from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS
+from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS, SHORTENED, shorten
 from codeqa.chat.record import KEPT_RESULT
-from codeqa.chat.tool_messages import SHORTENED, shorten
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.types import Event

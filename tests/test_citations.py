@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.citations import Citation, CitationChecker, find_citations, verify_all
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import Citation, CitationChecker, CitedCode, find_citations, verify_all
 from codeqa.context import unit_chunk
 from codeqa.repositories.files import Files
 from codeqa.store import Tables

@@ -9,8 +9,7 @@ import pytest
 from chat_kit import ASK, Script, answer, ask, told
 from openai_server import stream
 
-from codeqa.chat.grounding import Grounding
-from codeqa.chat.sentences import SentenceSplitter, sentences_of
+from codeqa.chat.grounding import Grounding, SentenceSplitter, sentences_of
 from codeqa.engine import Engine
 from codeqa.types import Chunk
 

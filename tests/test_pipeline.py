@@ -7,13 +7,17 @@ import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
-from chat_kit import ASK, Indexed, Listener, Open, answer, ask, told
+from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
 
-from codeqa.chat import AskOptions, Exchange, Gathered
+from codeqa import whole_files
+from codeqa.chat import AskOptions, Exchange, Gathered, gather, route, write
+from codeqa.chat import ask as ask_module
 from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.gather import RETRIEVAL_K
 from codeqa.chat.generation import ELSEWHERE, build_messages
@@ -608,3 +612,33 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
     assert len(quoting.conversations.turns("talk")) == 2
+
+
+def test_a_question_is_read_packed_and_given_a_writer_once(
+    opened: Open, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, counted = opened(**script.settings), Counter[str]()
+
+    def count(module: ModuleType, name: str) -> None:
+        real = getattr(module, name)
+
+        def counting(*args: Any, **given: Any) -> Any:
+            counted[name] += 1
+            return real(*args, **given)
+
+        monkeypatch.setattr(module, name, counting)
+
+    count(ask_module, "read_question")
+    count(route, "decide")
+    count(gather, "context_window")
+    count(gather, "build_context")
+    count(gather, "pack")
+    count(whole_files, "pack")
+    count(write, "model_generator")
+    events = ask(engine, ASK, pin=("shop/stock.py:1-3",), exclude=("shop/visit.py:1-1",))
+    assert events[-1].kind == "done"
+    turn = engine.conversations.turn(events[-1].data["turn"])
+    assert turn.chunks[0].place == "shop/stock.py:1-3"
+    assert "shop/visit.py:1-1" not in [chunk.place for chunk in turn.chunks]
+    once = ("read_question", "decide", "context_window", "build_context", "model_generator")
+    assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)

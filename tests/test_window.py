@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.generation import Exchange, Gathered, ModelRequest, count_tokens
 from codeqa.chat.generators import ModelGenerator
 from codeqa.context import pack
@@ -135,6 +136,7 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
         if window:
             server.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": window}]}
         model = Model(Endpoint(server.base_url, "m", provider="vllm"))
+        given = replace(given, window=context_window(model.endpoint))
         pieces = list(ModelGenerator(model, nothing_cited).generate(given))
         model.close()
     (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))

@@ -7,6 +7,7 @@ from codeqa.chat.generation import AnswerGenerator, Exchange, Gathered, Piece
 from codeqa.chat.options import AskOptions
 from codeqa.chat.record import TurnRecord
 from codeqa.chat.route import Router
+from codeqa.chat.write import Writers
 
 __all__ = [
     "AnswerGenerator",
@@ -19,4 +20,5 @@ __all__ = [
     "Piece",
     "Router",
     "TurnRecord",
+    "Writers",
 ]

@@ -7,9 +7,10 @@ one that calls them wrongly is told so once, and then has to answer from what wa
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.generation import (
     NEED_CODE,
@@ -30,19 +31,10 @@ from codeqa.chat.generation import (
     build_messages,
 )
 from codeqa.chat.generators import ModelGenerator
-from codeqa.chat.tool_messages import (
-    declared,
-    described,
-    model_message,
-    new_chunks,
-    read_arguments,
-    result_messages,
-    shorten,
-)
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
-from codeqa.context import format_block
+from codeqa.context import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError, UsageError
-from codeqa.llm import Model, Thought, TokenUsage, ToolCall, context_window
+from codeqa.llm import Model, Thought, TokenUsage, ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.types import Chunk, ContextBlock
 
@@ -136,7 +128,7 @@ class AgentGenerator:
 
     def _begin(self, asked: Gathered, *, as_text: bool) -> _Work:
         messages = [dict(one) for one in self.opening] or build_messages(
-            asked, self.config_dir, context_window(self.model.endpoint)
+            asked, self.config_dir, asked.window
         )
         rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
         if as_text:
@@ -253,3 +245,104 @@ def model_generator(gathered: Gathered, model: Model, parts: Gatherer) -> Answer
     # The block has its half of the window; results get as much again of a small one.
     room = min(RESULTS_CHARACTERS, budget.characters // 2)
     return AgentGenerator(model, toolbox, parts.cited, config_dir, room)
+
+
+# How calls of tools and what they give go to a model, and what of that enters the context.
+
+KEPT_CHARACTERS = 400
+"""What stays of a result that is shortened."""
+RESULTS = "[RESULTS]"
+"""What calls gave that were written as text begins so."""
+SHORTENED = "[… shortened; call it again for all of it]"
+
+
+def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
+    """The places with text of `result` that lie in no chunk that is known, as chunks."""
+    found: list[Chunk] = []
+    for place in result.places:
+        lines = (place.path, place.start_line, place.end_line)
+        if not place.text or place.note.startswith("at "):
+            continue
+        if any(one.holds(*lines) for one in (*known, *found)):
+            continue
+        found.append(
+            Chunk(
+                chunk_id(place.path, place.location, place.text),
+                *lines,
+                place.language,
+                place.text,
+                why=f"found by {tool}",
+                name=place.name,
+                kind=place.kind,
+            )
+        )
+    return found
+
+
+def shorten(messages: list[dict[str, Any]], room: int) -> None:
+    """Cut the oldest results of tools until all of them have at most `room` characters; the
+    latest stays whole."""
+    results = [
+        one for one in messages if one["role"] == "tool" or str(one["content"]).startswith(RESULTS)
+    ]
+    size = sum(len(one["content"]) for one in results)
+    for one in results[:-1]:
+        if size <= room:
+            return
+        if len(one["content"]) > KEPT_CHARACTERS + len(SHORTENED):
+            size -= len(one["content"])
+            one["content"] = f"{one['content'][:KEPT_CHARACTERS]}\n{SHORTENED}"
+            size += len(one["content"])
+
+
+def declared(name: str) -> Mapping[str, Any]:
+    """A tool as OpenAI's API takes it."""
+    tool = TOOLS[name]
+    function = {"name": name, "description": tool.description, "parameters": tool.schema()}
+    return {"type": "function", "function": function}
+
+
+def described(name: str) -> str:
+    """A tool as text: `grep(pattern, path = "", …): what it does`."""
+    tool = TOOLS[name]
+    parts = []
+    for argument, how in tool.schema().get("properties", {}).items():
+        default = f" = {json.dumps(how['default'])}" if "default" in how else ""
+        parts.append(f"{argument}: {how.get('type', 'string')}{default}")
+    return f"{name}({', '.join(parts)}): {tool.description}"
+
+
+def model_message(text: str, calls: Sequence[ToolCall], as_text: bool) -> dict[str, Any]:
+    """The model's own message, as it is sent back to it."""
+    if as_text:
+        return {"role": "assistant", "content": text}
+    made = [
+        {
+            "id": call.id,
+            "type": "function",
+            # Servers read them again, and refuse what is no JSON.
+            "function": {
+                "name": call.name,
+                "arguments": call.arguments if read_arguments(call.arguments) else "{}",
+            },
+        }
+        for call in calls
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+def read_arguments(written: str) -> dict[str, Any] | None:
+    """What a model wrote as the arguments of a call, '' for none; None for no object of JSON."""
+    try:
+        given = json.loads(written or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def result_messages(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> list[dict[str, Any]]:
+    """What the calls gave, as messages."""
+    if as_text:
+        parts = [f"{call.name} {call.arguments}\n{text}" for call, text in answers]
+        return [{"role": "user", "content": "\n\n".join((RESULTS, *parts))}]
+    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in answers]

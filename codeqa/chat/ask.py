@@ -5,62 +5,46 @@ Question → Routed → Gathered → (the answer as it streams) → Checked → 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from codeqa.account.privacy import Privacy
-from codeqa.chat.agent import model_generator
 from codeqa.chat.check import check
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.generation import (
-    NEED_CODE,
     AnswerGenerator,
     Exchange,
-    Gathered,
-    Piece,
     answer_for_history,
 )
-from codeqa.chat.generators import AppGenerator, QuotingGenerator
-from codeqa.chat.grounding import only_supported
 from codeqa.chat.options import AskOptions
 from codeqa.chat.question import ConversationSoFar, read_question
-from codeqa.chat.route import Routed, Router
+from codeqa.chat.route import Router
 from codeqa.chat.stream import Stream
+from codeqa.chat.write import Writers, write
 from codeqa.errors import CodeQAError
-from codeqa.intents import ISSUE, by_heuristics
-from codeqa.llm import Model
+from codeqa.intents import by_heuristics
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Event
 
 HEARD_SECONDS = 0.25
 """How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
-NEED_A_MODEL = ("review", "plan", "change")
-"""Modes that a quoted answer does not really serve."""
-QUOTED_ONLY = (
-    "To review, plan or change something takes a language model: this quotes the code that was "
-    "found for it."
-)
-NOT_SHOWN = "Answered without the language model, for the code that was found shows too little."
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
     """Answers questions about one repository; nothing of one turn is left for the next."""
 
-    repository_name: str
     router: Router
     gatherer: Gatherer
+    writers: Writers
     conversations: Conversations
-    privacy: Privacy
-    review: Callable[[Model | None], AnswerGenerator]
-    """What answers an issue, given the model, if any."""
 
     def written_by(self, generator: AnswerGenerator | None) -> Chat:
         """The same, where `generator` writes the answers instead of a model; None for no other."""
-        return replace(self, gatherer=replace(self.gatherer, generator=generator))
+        gatherer = replace(self.gatherer, generator=generator)
+        return replace(self, gatherer=gatherer, writers=replace(self.writers, gatherer=gatherer))
 
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""
@@ -115,8 +99,8 @@ class Chat:
             return
         gathered = yield from self.gatherer.gather(routed, steps)
         stream.gathered = gathered
-        writer = self._choose_writer(routed, gathered, stream)
-        yield from steps.follow("generate", self._write(writer, gathered, stream))
+        writer = self.writers.choose(routed, gathered, stream)
+        yield from steps.follow("generate", write(writer, gathered, stream, self.cited))
 
     def _load(self, stream: Stream) -> ConversationSoFar:
         so_far = self.conversations.load(stream.question)
@@ -124,54 +108,6 @@ class Chat:
         if stream.keep:
             self.conversations.keep(stream)
         return so_far
-
-    def _choose_writer(self, routed: Routed, gathered: Gathered, stream: Stream) -> AnswerGenerator:
-        """The one that writes the answer."""
-        reply, evidence, model = routed.decision.reply, gathered.evidence, gathered.model
-        given = None if reply == "privacy" else self.gatherer.generator
-        writer = given
-        if not (writer or model or reply) and stream.question.mode in NEED_A_MODEL:
-            stream.warnings.append(QUOTED_ONLY)
-        stream.warnings += gathered.warnings
-        if writer is None and reply == ISSUE:
-            stream.reply, writer = reply, self.review(model)
-        elif writer is None and model:
-            writer = model_generator(gathered, model, self.gatherer)
-        elif writer is None and reply:
-            stream.reply = reply
-            writer = AppGenerator(stream, self.conversations, self.privacy, self.repository_name)
-        whole = evidence is not None and evidence.whole and given is None
-        weak = evidence is None or (evidence.weak and not evidence.cached)
-        too_little = gathered.strict and weak and gathered.intent in NEED_CODE and not stream.reply
-        if writer is not None and (whole or too_little):
-            # In strict mode nothing is written about code that was not found; what was counted
-            # needs no model.
-            if not (whole or writer.needs_evidence):
-                stream.warnings.append(NOT_SHOWN)
-            writer = QuotingGenerator()
-        writer = writer or QuotingGenerator()
-        stream.generator = writer.name
-        return writer
-
-    def _write(
-        self, writer: AnswerGenerator, gathered: Gathered, stream: Stream
-    ) -> Generator[Event, None, None]:
-        if stream.stopped():
-            return
-        yield Event("generating")
-        strict = gathered.strict and not gathered.counted
-        try:
-            with closing(writer.generate(gathered)) as written:
-                pieces: Iterable[Piece] = written
-                if strict:
-                    pieces = only_supported(written, stream.judged, stream.left_out)
-                for piece in pieces:
-                    if stream.stopped():
-                        return
-                    yield from stream.take(piece, self.cited)
-            stream.finished = not stream.stopped()
-        except CodeQAError as error:
-            stream.error = error.as_data()
 
     def _end(self, stream: Stream) -> Iterator[Event]:
         """Check what was written, and keep it."""

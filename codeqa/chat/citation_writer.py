@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from codeqa.chat.citations import find_citations, next_fence, symbols_before
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode, find_citations, next_fence, symbols_before
 from codeqa.types import Chunk
 
 LONGEST = 200

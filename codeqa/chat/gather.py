@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from codeqa.account.facts import preferences, profile_text
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import needs_rewriting
 from codeqa.chat.generation import NEED_CODE, NO_CONTEXT, AnswerGenerator, Exchange, Gathered
@@ -108,27 +109,30 @@ class Gatherer:
         replaced = so_far.replaced if options.chooses_chunks else None
         effort, found = "", Found()
         room = _Room(self.settings, parse_effort(options.effort, self.settings.effort), model)
+        size = cache(lambda: room.whole_files if question.whole_files else room.budget.characters)
         if replaced and (replaced.chunks or replaced.dropped):
-            found = Found(replaced.block, searched=True)
+            block = choose_chunks(self.files, replaced.block, options, size())
+            found = Found(block, searched=True)
         elif decision.inject_rag:
             effort = room.effort
             found = yield from self._search(routed, model, room, needs_evidence)
             if question.whole_files or not quoted:
                 found = replace(found, warnings=(*found.warnings, found.block.note))
+        elif options.chooses_chunks:
+            at_hand = so_far.context if decision.use_cached_context else NO_CONTEXT
+            found = Found(choose_chunks(self.files, at_hand, options, size()))
         elif decision.use_cached_context:
-            found = replace(found, block=room.fit(so_far.context))
-        size = room.whole_files if question.whole_files else room.budget.characters
+            found = Found(room.fit(so_far.context))
         if options.chooses_chunks:
             # What the search itself found is no longer what the answer is to be made from.
-            block = choose_chunks(self.files, found.block, options, size)
-            found = replace(found, block=block, evidence=None)
+            found = replace(found, evidence=None)
         before = Retrieved(question.text, found.block.chunks, self._similar(routed, history))
         after, problems = self.hooks.run("after_retrieval", before)
         num_docs = len(found.block.chunks) if found.searched else 0
         if after.chunks != before.chunks:
             # Chunks of the index are masked already; those that a hook brings may not be.
             masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            found = replace(found, block=pack(masked, size), evidence=None)
+            found = replace(found, block=pack(masked, size()), evidence=None)
         evidence = found.evidence
         if needs_evidence and evidence is None and (found.searched or found.block.chunks):
             chunks, chosen = found.block.chunks, options.chooses_chunks
@@ -148,6 +152,7 @@ class Gatherer:
             rewritten=found.rewritten,
             effort=effort,
             budget=room.budget,
+            window=room.window,
             model=model,
             retrieved={"num_docs": num_docs, "similar_queries": len(after.similar)},
             warnings=tuple(filter(None, found.warnings)),
@@ -167,7 +172,7 @@ class Gatherer:
         tables, block = self.open_tables(), NO_CONTEXT
         if question.whole_files == "all":
             block = every_file(tables, self.files, question.query, room.whole_files)
-            if block.chunks and not needs_evidence:
+            if block.chunks and not needs_evidence and not options.chooses_chunks:
                 return Found(block, searched=True)
         text, rewritten, earlier = question.text, "", list[Chunk]()
         goes_on = so_far.history and needs_rewriting(question.query, routed.features)
@@ -206,10 +211,21 @@ class Gatherer:
             paths = {chunk.path for chunk in block.chunks}
             units = tuple(hit for hit in result.units if hit.unit.path in paths)
             result = replace(result, units=units, files=()) if units else result
-        if not block.chunks:
+        if block.chunks and options.chooses_chunks:
+            chosen = choose_chunks(self.files, block, options, room.whole_files)
+            block = replace(chosen, note=block.note)
+        elif not block.chunks:
             warnings.append(block.note)  # of whole files, none of which fits
-            budget = room.budget
-            block = build_context(tables, result, self.settings, budget, most=most, earlier=earlier)
+            block = build_context(
+                tables,
+                result,
+                self.settings,
+                room.budget,
+                most=most,
+                earlier=earlier,
+                pinned=pinned_chunks(self.files, options),
+                excluded=options.exclude,
+            )
         result = result.head(HITS_SHOWN)
         evidence = None
         if needs_evidence and not whole:
@@ -309,23 +325,24 @@ class _Room:
         self._known: int | None = None
 
     @property
-    def _window(self) -> int:
+    def window(self) -> int:
+        """Tokens that the model takes; 0 is unknown."""
         if self._known is None:
             self._known = context_window(self._model.endpoint) if self._model else 0
         return self._known
 
     @property
     def budget(self) -> Budget:
-        return budget_of(self.effort, self._settings, self._window)
+        return budget_of(self.effort, self._settings, self.window)
 
     @property
     def whole_files(self) -> int:
         """Characters of whole files: they may take all that the model leaves them."""
-        return largest_block(self._window)
+        return largest_block(self.window)
 
     def fit(self, block: ContextBlock) -> ContextBlock:
         """`block` of an earlier question, packed anew where it was made for a larger model."""
-        room = largest_block(self._window)
+        room = largest_block(self.window)
         return block if len(block.text) <= room else pack(block.chunks, room)
 
 
@@ -348,17 +365,18 @@ def choose_chunks(
 
     Raises NotFoundError for a pinned place that its file does not have.
     """
-    found = [(place_of(chunk), chunk) for chunk in (*block.chunks, *block.dropped)]
-    known = dict(found)
-    pinned = [known.get(place) or read_place(files, place) for place in options.pin]
-    kept = [chunk for place, chunk in found if place not in options.exclude]
-    first = [replace(chunk, why=PINNED) for chunk in pinned]
+    found = (*block.chunks, *block.dropped)
+    first = pinned_chunks(files, options, found)
+    kept = [chunk for chunk in found if chunk.place not in options.exclude]
     return pack([*first, *kept], budget, share=1 / max(2, len(first)))
 
 
-def place_of(chunk: Chunk) -> str:
-    """`path:first-last`, the form in which a chunk is pinned and excluded."""
-    return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}"
+def pinned_chunks(files: Files, options: AskOptions, found: Sequence[Chunk] = ()) -> list[Chunk]:
+    """The places that `options` pin, as they were `found` or as their files are now. Raises as
+    `read_place` does."""
+    known = {chunk.place: chunk for chunk in found}
+    pinned = (known.get(place) or read_place(files, place) for place in options.pin)
+    return [replace(chunk, why=PINNED) for chunk in pinned]
 
 
 def read_place(files: Files, place: str) -> Chunk:

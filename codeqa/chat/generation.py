@@ -108,6 +108,8 @@ class Gathered:
     """The model that may answer."""
     budget: Budget | None = None
     """How much code it may be given."""
+    window: int = 0
+    """Tokens that the model takes; 0 is unknown."""
     search: SearchResult | None = None
     """What the search found, as it is kept; None where nothing was searched."""
     effort: str = ""

@@ -18,7 +18,7 @@ from codeqa.account.privacy import Privacy, StoredData
 from codeqa.account.report import deletion_question, deletion_report, privacy_report
 from codeqa.account.requests import PersonalReading
 from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.chat.generation import (
@@ -34,7 +34,7 @@ from codeqa.chat.stream import Stream
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError, NotFoundError
 from codeqa.extractive.extractive import quoted_answer
-from codeqa.llm import Model, Thought, TokenUsage, context_window
+from codeqa.llm import Model, Thought, TokenUsage
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 from codeqa.types import Chunk
@@ -120,7 +120,7 @@ class ModelGenerator:
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Ask, with less code where its window cannot hold all; once again with half of it when
         the model says that it was too long."""
-        window, warning = context_window(self.model.endpoint), ""
+        window, warning = asked.window, ""
         alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
         if asked.block.chunks and (left := characters_left(alone, window)) < 0:
             asked, warning = shrink(asked, len(asked.block.text) + left), SHORTENED

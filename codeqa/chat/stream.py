@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from codeqa.chat.citations import Citation, CitationChecker
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import Citation, CitationChecker, CitedCode
 from codeqa.chat.generation import NO_CONTEXT, Gathered, ModelRequest, Piece, ToolStep, count_tokens
 from codeqa.chat.grounding import Sentence, as_data
 from codeqa.chat.question import Question

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from codeqa.chat.agent import AgentGenerator
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.generation import EXTRACTIVE, Gathered, ModelRequest, Piece, ToolStep
 from codeqa.chat.record import block_of
 from codeqa.code import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError
-from codeqa.llm import Cancelled, Model, never
+from codeqa.llm import Cancelled, Model, context_window, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
@@ -93,6 +93,8 @@ class Reviewer:
             {"role": "user",
              "content": render_prompt("review_user", self.config_dir, title=title, body=body)},
         ]  # fmt: skip
+        window = context_window(self.model.endpoint)
+        given = Gathered(issue, "review", window=window, cancelled=cancelled)
         problem, text, sent = "", "", ModelRequest()
         for _ in range(2):
             if problem:
@@ -101,7 +103,7 @@ class Reviewer:
             agent = AgentGenerator(self.model, self.toolbox, self._cited, self.config_dir,
                                    tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
             text = ""
-            for piece in agent.generate(Gathered(issue, "review", cancelled=cancelled)):
+            for piece in agent.generate(given):
                 if isinstance(piece, str):
                     text += piece
                 else:

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from codeqa.chat import TurnRecord
-from codeqa.chat.citations import Citation
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import Citation, CitedCode
 from codeqa.engine import Engine
 from codeqa.errors import IndexMissingError
 from codeqa.types import Chunk

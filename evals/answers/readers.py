@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.cited_code import CitedCode
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.generation import Gathered, Piece, build_messages
 from codeqa.types import Chunk
 from evals.answers.cases import Case, says, shown_lines
