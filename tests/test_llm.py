@@ -56,7 +56,6 @@ def test_an_answer_comes_in_pieces_and_ends_with_what_it_took() -> None:
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-JUNK = b': a comment\n\nevent: ping\ndata: {"type": "ping"}\n\ndata: {broken\n\ndata: [1]\n\n'
 THOUGHTS = Streamed(
     (
         delta(reasoning_content="let me see"),
@@ -80,7 +79,6 @@ PARTS = [
         (stream(["a"], usage=None, reason="length"), ["a", TokenUsage(0, 0, cut=True)]),
         (stream(["a"], usage=(3, 9), reason="length"), ["a", TokenUsage(3, 9, cut=True)]),
         (completion("All at once."), ["All at once."]),
-        (malformed(["one ", "two"], JUNK), ["one ", "two"]),
         (stream(["a\u2028b\u0085c\x0bd"], usage=None), ["a\u2028b\u0085c\x0bd"]),
         (THOUGHTS, [Thought("let me see"), Thought("and more"), Thought("secret thou"),
                     Thought("ght"), "Answer with <think> in it."]),
@@ -91,7 +89,7 @@ PARTS = [
         (stream(["Whole"], usage=None, end="finished"), ["Whole"]),
         (stream(["Whole"], end="closed"), ["Whole"]),
     ],
-    ids=["no count", "cut", "cut and counted", "not streamed", "events that cannot be read",
+    ids=["no count", "cut", "cut and counted", "not streamed",
          "line separators in text", "reasoning", "parts and refusals", "no end", "closed"],
 )  # fmt: skip
 def test_an_answer_is_read_in_whatever_form_it_comes(reply: Reply, expected: list[Any]) -> None:
@@ -103,15 +101,16 @@ def test_an_answer_is_read_in_whatever_form_it_comes(reply: Reply, expected: lis
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Streamed((delta(reasoning_content="hm"), delta(reason="length"))), "only reasoned"),
+        (Streamed((delta(reasoning_content="hm"), delta(reason="length"))), "without content"),
         (stream([]), "without content"),
-        (stream([], reason="content_filter"), "content rules"),
+        (stream([], reason="content_filter"), "without content"),
+        (malformed(["a"]), "broke off: it cannot be read"),
         ((200, {"Content-Type": "text/html"}, b"<html>hello</html>"), "not a chat API"),
         ((200, {}, {"status": "ok"}), "not a chat API"),
         (stream(["Half"], reason=None, end="finished"), "broke off"),
         (
             Streamed((delta("Ha"), event({"error": {"message": "No GPU", "code": 502}}))),
-            "502.*No GPU",
+            "No GPU",
         ),
     ],
 )
@@ -411,7 +410,7 @@ def test_only_what_a_request_needs_is_sent_along(monkeypatch: pytest.MonkeyPatch
 def test_a_redirect_is_not_followed() -> None:
     with openai_server() as other:
         moved = (307, {"Location": f"{other.base_url}/chat/completions"}, {})
-        with pytest.raises(ModelError, match="sends requests on") as caught:
+        with pytest.raises(ModelError, match="status 307") as caught:
             ask(moved)
         assert other.requests == []
     assert caught.value.hint

@@ -478,7 +478,7 @@ def test_models_are_listed_those_that_chat_first(make: Callable[..., Models]) ->
 
 
 def test_a_list_that_is_refused_or_is_none_says_so(make: Callable[..., Models]) -> None:
-    with openai_server() as server, pytest.raises(ModelError, match="no chat API"):
+    with openai_server() as server, pytest.raises(ModelError, match="not a chat API"):
         make().list_models(ModelChoice("custom", "", f"{server.base_url}/nothing"))
     with pytest.raises(ModelError, match="Nothing answers at"):
         make().list_models(ModelChoice("custom", "", server.base_url))

@@ -8,8 +8,6 @@ from typing import Any
 
 from codeqa.llm.endpoint import TokenUsage, ToolCall
 
-DONE = object()
-"""The event that says that the answer is complete."""
 OPENED, CLOSED = "<think>", "</think>"
 
 
@@ -59,12 +57,8 @@ class Answer:
     def __init__(self) -> None:
         self.reason = ""
         """The model's finish reason."""
-        self.error: Any = None
-        """The event that holds an error instead of text."""
         self.length = 0
         """Characters of the answer, what is held back included."""
-        self.ended = False
-        """Whether the stream said that it is complete."""
         self.understood = False
         """Whether any event was one of a chat API."""
         self.reasoning = ""
@@ -76,7 +70,7 @@ class Answer:
         self._thoughts = ThoughtFilter()
 
     @property
-    def thought(self) -> bool:
+    def reasoned(self) -> bool:
         """Whether the model reasoned aloud."""
         return self._reasoned or self._thoughts.thought
 
@@ -97,12 +91,8 @@ class Answer:
 
     def take(self, event: Any) -> str:
         """The text that an event adds; '' for none, and for one of another shape."""
-        self.ended |= event is DONE
         self.reasoning = ""
         match event:
-            case {"error": said} if said:
-                self.understood, self.error = True, event
-                return ""
             case {"usage": Mapping() as usage}:
                 spent = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
                 prompt, completion = (n if isinstance(n, int) and n > 0 else 0 for n in spent)

@@ -1,26 +1,34 @@
-"""One endpoint seen from the event loop: what is asked of it, and what became of that."""
+"""One endpoint seen from the event loop, by the OpenAI SDK: its client, its reader of streams, its
+retries. Ours is what is sent along (nothing but what a request needs, to nobody else), how much is
+read, and the forms of a request that some servers refuse.
+
+The SDK is imported with the first request, which takes half a second.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import ModelError, ToolsRefusedError
+from codeqa.errors import ContextLengthError, ModelError, ToolsRefusedError
 from codeqa.llm.answer import Answer
-from codeqa.llm.api_error import read_api_error
-from codeqa.llm.choice import is_model_name
+from codeqa.llm.choice import is_model_name, leads_here
 from codeqa.llm.endpoint import Endpoint, Message, Thought, TokenUsage, ToolCall, message_text
-from codeqa.llm.failures import explain, explain_api_error, explain_end, failure
+from codeqa.llm.failures import explain, failure, seconds_to_wait, words_of
 from codeqa.text.tokens import well_formed
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, AsyncStream
 
-    from codeqa.llm.sdk import EventStream
-
+CONNECT_SECONDS = 10.0
+RETRIES = 2
+LONGEST_WAIT = 20.0
+"""Seconds that a provider may ask to wait for; nobody watches a page that is silent for longer."""
+LARGEST_REPLY, LARGEST_REFUSAL = 64_000_000, 1_000_000
+"""Bytes; beyond these no server says anything of use."""
 LIST_SECONDS = 10.0
 LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop of themselves."""
@@ -58,12 +66,12 @@ class Connection:
         sent = "\n".join(map(message_text, messages))
         try:
             async with await self._ask(messages, max_tokens, tools) as stream:
-                if "html" in stream.response.headers.get("content-type", ""):
+                kind = stream.response.headers.get("content-type", "")
+                if "html" in kind:
                     raise failure("no chat api", self._target)
-                async for event in stream:
+                whole = "json" in kind and "event-stream" not in kind
+                async for event in _only(stream) if whole else stream:
                     text = answer.take(event)
-                    if answer.error is not None:
-                        raise explain_api_error(read_api_error(0, answer.error), self._target, sent)
                     if answer.reasoning:
                         yield Thought(answer.reasoning)
                     if text:
@@ -79,8 +87,13 @@ class Connection:
             begun = True
             yield rest
         calls = answer.calls() if tools else []
-        if problem := explain_end(answer, self._target, begun or bool(calls)):
-            raise problem
+        if not answer.understood:
+            raise failure("no chat api", self._target)
+        if not begun and not calls:
+            why = f" ({answer.reason or 'it only reasoned'})" if answer.reasoned else ""
+            raise failure("empty", self._target, why=why)
+        if not answer.reason:
+            raise failure("broke off", self._target, why="the connection was closed")
         for call in calls:
             yield call
         if usage := answer.usage():
@@ -88,8 +101,6 @@ class Connection:
 
     async def list_models(self) -> list[str]:
         """Names of the models, as the server gives them. Raises ModelError."""
-        from codeqa.llm.sdk import EventStream
-
         headers: dict[str, str] = {}
         if self._target.provider == "anthropic" and self._target.key:
             # It lists its models in its own API only, which takes the key in its own header.
@@ -97,15 +108,8 @@ class Connection:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 client = await self.open()
-                stream = await client.get(
-                    "/models",
-                    cast_to=object,
-                    options={"headers": headers, "max_retries": 0},
-                    stream=True,
-                    stream_cls=EventStream,
-                )
-                async with stream:
-                    names = _model_names(await stream.whole())
+                options: Any = {"headers": headers, "max_retries": 0}
+                names = _model_names(await client.get("/models", cast_to=object, options=options))
         except Exception as error:
             raise explain(error, self._target, min(self._timeout, LIST_SECONDS)) from None
         if names is None:
@@ -117,13 +121,11 @@ class Connection:
         if self._client is None:
             from openai import AsyncOpenAI
 
-            from codeqa.llm.sdk import RETRIES, HttpClient
-
             self._client = AsyncOpenAI(
-                api_key="set by HttpClient",
+                api_key="set by the HTTP client",
                 base_url=self._target.base_url,
                 max_retries=RETRIES,
-                http_client=HttpClient(self._target, self._timeout),
+                http_client=http_client(self._target, self._timeout),
             )
         return self._client
 
@@ -137,13 +139,11 @@ class Connection:
         messages: Sequence[Message],
         max_tokens: int | None,
         tools: Sequence[Mapping[str, Any]],
-    ) -> EventStream:
+    ) -> AsyncStream[Any]:
         """The response to a request in a form that the server accepts."""
         client = await self.open()
 
         import openai
-
-        from codeqa.llm.sdk import EventStream, provider_error
 
         while True:
             try:
@@ -152,15 +152,16 @@ class Connection:
                     cast_to=object,
                     body=self._body(messages, max_tokens, tools),
                     stream=True,
-                    stream_cls=EventStream,
+                    stream_cls=openai.AsyncStream[Any],
                 )
             except openai.APIStatusError as error:
-                told = provider_error(error.response)
-                if tools and told.kind == "refused" and _NO_TOOLS.search(told.words):
-                    raise ToolsRefusedError("The model takes no tools.") from None
-                named = {n for n, words in _UNWANTED.items() if words.search(told.words.lower())}
+                words, refused = words_of(error.body), error.status_code in (400, 404, 422)
+                named = {n for n, said in _UNWANTED.items() if said.search(words.lower())}
                 new = sorted(named - self._unwanted)
-                if told.kind != "refused" or not new:
+                too_long = isinstance(explain(error, self._target, 0), ContextLengthError)
+                if refused and not too_long and tools and _NO_TOOLS.search(words):
+                    raise ToolsRefusedError("The model takes no tools.") from None
+                if not refused or too_long or not new:
                     raise
                 self._unwanted.add(new[0])
 
@@ -182,6 +183,69 @@ class Connection:
         if "stream_options" not in self._unwanted:
             body["stream_options"] = {"include_usage": True}
         return body
+
+
+def http_client(target: Endpoint, timeout: float) -> Any:
+    """What sends to the endpoint what a request needs, and nothing to anybody else."""
+    import httpx2
+    import openai
+
+    # The SDK would add the operating system, its version and what OPENAI_CUSTOM_HEADERS,
+    # OPENAI_ORG_ID and the like hold; Anthropic's list of models needs the last two.
+    needed = {"accept", "connection", "content-length", "content-type", "host"}
+    needed |= {"x-api-key", "anthropic-version"}
+
+    class Bounded(httpx2.AsyncByteStream):
+        def __init__(self, stream: Any, limit: int) -> None:
+            self._stream, self._left = stream, limit
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for portion in self._stream:
+                self._left -= len(portion)
+                if self._left < 0:
+                    raise openai.OpenAIError  # which the SDK does not ask for again
+                yield portion
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    class Client(openai.DefaultAsyncHttpxClient):
+        async def send(
+            self, request: httpx2.Request, *, stream: bool = False, **options: Any
+        ) -> httpx2.Response:
+            for name in set(request.headers) - needed:
+                del request.headers[name]
+            request.headers["user-agent"] = "codeqa"
+            request.headers["accept-encoding"] = "identity"
+            if target.key and "x-api-key" not in request.headers:
+                request.headers["authorization"] = f"Bearer {target.key}"
+            try:
+                response = await super().send(request, stream=True, **options)
+            except (httpx2.TimeoutException, httpx2.ConnectError) as error:  # not worth another try
+                raise openai.APIConnectionError(request=request) from error
+            if response.headers.get("content-encoding", "identity") != "identity":
+                await response.aclose()  # nobody asked for that: a few bytes may stand for millions
+                raise openai.APIConnectionError(request=request)
+            limit = LARGEST_REPLY if response.is_success else LARGEST_REFUSAL
+            response.stream = Bounded(response.stream, limit)
+            if seconds_to_wait(response.headers) > LONGEST_WAIT:
+                response.headers["x-should-retry"] = "false"
+            if not stream:
+                await response.aread()
+            return response
+
+    here = leads_here(target.base_url)
+    return Client(
+        timeout=openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+        follow_redirects=False,  # another host would get texts that were meant for this one
+        trust_env=not here,  # a proxy for the network has no way to a server on this machine
+        verify=target.base_url.startswith("https:"),
+    )
+
+
+async def _only(stream: AsyncStream[Any]) -> AsyncIterator[Any]:
+    """The reply of a server that does not stream, as the only event."""
+    yield json.loads(await stream.response.aread())
 
 
 def _model_names(payload: Any) -> list[str] | None:

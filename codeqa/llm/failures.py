@@ -1,4 +1,4 @@
-"""From what a provider says, or a connection that was lost, to one sentence and a next step."""
+"""What can go wrong when a model is asked, each as one sentence and a next step."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import logging
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError, places_of
-from codeqa.llm.answer import Answer
-from codeqa.llm.api_error import ApiError
 from codeqa.llm.choice import leads_here
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, provider_named
@@ -25,79 +23,61 @@ ECHO_CHARACTERS = 16
 KEY_CHARACTERS = 8
 """Nor is what holds so much of the key: some repeat it in part, with asterisks for the rest."""
 
-AGAIN = "Ask again."
-IN_A_MINUTE = "Ask again in a minute."
-OTHER_WORDS = "Ask in other words, or choose another model."
-CHECK_ADDRESS = "Check the address; it usually ends in /v1."
-CHECK_NETWORK = "Check the address and the network."
-
 SENTENCES = {
-    # An error that the provider told: the kinds of `ApiError`
     "too long": (
         "The request is too long for {model} at {host}.",
         "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a model with a longer context.",
+    ),
+    "rate": (
+        "{host} limits the rate of requests, or is overloaded{said}.",
+        "Ask again in {wait}, or choose another model.",
     ),
     "no credit": (
         "The account at {host} has no credit left.",
         "Add credit there, or choose another model.",
     ),
-    "overloaded": ("{host} is overloaded.", IN_A_MINUTE),
-    "rate": (
-        "{host} limits the rate of requests.",
-        "Ask again in {wait}, or choose another model.",
-    ),
-    "filtered": ("{host} refused to answer under its content rules.", OTHER_WORDS),
     "no key": ("{host} asks for a key.", "Enter one for this address{or_set}."),
     "key": (
         "{host} refused the key.",
         "Check the key, or enter another one for this address{or_set}.",
     ),
-    "forbidden": (
-        "{host} does not allow this key to use {model}{said}.",
-        "Check what the key may do, or choose another model.",
-    ),
     "no model": ("{host} has no model {model!r}.", "{fetch}"),
-    "no api": ("There is no chat API at {url}.", CHECK_ADDRESS),
-    "redirect": (
-        "{host} sends requests on, which is not followed.",
-        "Give the address that it leads to, if you trust it.",
+    "no chat api": (
+        "What answers at {url} is not a chat API.",
+        "Check the address; it usually ends in /v1.",
     ),
-    "failed": ("{host} failed with status {status}{said}.", IN_A_MINUTE),
-    "in stream": ("{host} reported an error in its answer{said}.", AGAIN),
     "refused": (
         "{host} refused the request with status {status}{said}.",
         "Check the name of the model and what it supports.",
     ),
-    # A connection that was not made or did not last
+    "failed": ("{host} failed{status_said}{said}.", "Ask again in a minute."),
+    "nothing there": ("Nothing answers at {url}.", "{start}"),
+    "unreachable": (
+        "{host} cannot be reached{why}.",
+        "Check the address and the network.",
+    ),
     "silent": (
         "{host} stayed silent for {timeout:g} seconds.",
         "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model.",
     ),
-    "no host": ("There is no host called {host}, or its name cannot be looked up.", CHECK_NETWORK),
-    "no tls": (
-        "No secure connection to {host} could be made.",
-        "Check https:// in the address and the server's certificate (SSL_CERT_FILE names "
-        "your own authority).",
-    ),
-    "nothing there": ("Nothing answers at {url}.", "{start}"),
-    "unreachable": ("{host} cannot be reached.", CHECK_NETWORK),
-    "lost": ("{host} closed the connection without an answer.", AGAIN),
-    "unexpected": ("The request to {host} failed unexpectedly ({error}).", AGAIN),
-    # An answer that is none, or of which the end is missing
-    "no chat api": ("What answers at {url} is not a chat API.", CHECK_ADDRESS),
-    "unreadable": ("{host} sent an answer that cannot be read.", AGAIN),
-    "only thought": (
-        "{model} only reasoned and gave no answer.",
-        "Ask for less at once, or choose a model that does not reason.",
-    ),
     "empty": (
-        "{host} sent an answer without content.",
-        "Ask again; a local server says nothing when its context is too small.",
+        "{host} sent an answer without content{why}.",
+        "Ask for less at once; a local server says nothing when its context is too small.",
     ),
-    "broke off": ("The answer from {host} broke off: {why}.", AGAIN),
+    "broke off": ("The answer from {host} broke off: {why}.", "Ask again."),
+    "unexpected": ("The request to {host} failed unexpectedly ({error}).", "Ask again."),
 }
 """Kind of failure → the sentence for it, and the next step."""
 
+_TOO_LONG = re.compile(
+    r"context_length|context length|exceed_context_size|context size has been exceeded"
+    r"|(?:exceeds?|exceeded|larger than|greater than).{0,60}context (?:size|window|limit)"
+    r"|maximum (?:prompt|input|sequence) length|max(?:imum)? context|prompt (?:is )?too long"
+    r"|input (?:is )?too long|input token count.{0,30}exceeds|request too large"
+    r"|too many (?:input )?tokens|reduce the length of|`inputs` tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+"""OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Groq, Ollama, Mistral, LM Studio, TGI."""
 _LIKE_A_KEY = re.compile(
     r"\b(?:sk|gsk|csk|xai|pk|rk|hf|nvapi|or)[-_][\w*.-]{6,}|\bAIza[\w*-]{10,}"
     r"|\bBearer\s+\S+|[A-Za-z0-9*_-]{32,}"
@@ -107,12 +87,11 @@ _LIKE_A_KEY = re.compile(
 def failure(kind: str, target: Endpoint, **more: Any) -> ModelError:
     """The error with the sentence for `kind`, whose further fields are `more`."""
     provider = provider_named(target.provider) if target.provider else CUSTOM
-    here, variable = leads_here(target.base_url), target.key_variable
     fetch = "Choose another one; `codeqa models` and the page list them."
     if provider.name == "ollama":
         fetch = f"Fetch it with `ollama pull {target.model}`, or choose another one."
     start = "Check the address, and that the server is running."
-    if provider.start and here:
+    if provider.start and leads_here(target.base_url):
         start = f"Is {provider.title} running? Start it with `{provider.start}`."
     fields = {
         "host": target.host,
@@ -120,78 +99,110 @@ def failure(kind: str, target: Endpoint, **more: Any) -> ModelError:
         "url": target.base_url,
         "fetch": fetch,
         "start": start,
-        "or_set": f", or set {variable}" if variable else "",
+        "or_set": f", or set {target.key_variable}" if target.key_variable else "",
+        "why": "",
         **more,
     }
     message, hint = (part.format_map(fields) for part in SENTENCES[kind])
     if kind == "too long":
         return ContextLengthError(message, hint)
-    if kind in ("overloaded", "rate"):
+    if kind == "rate":
         return RateLimitError(message, hint, more["seconds"])
     return ModelError(message, hint)
 
 
-def explain_api_error(error: ApiError, target: Endpoint, sent: str = "") -> ModelError:
-    """The sentence for `error`; `sent` is what must not be quoted back."""
-    quoted, seconds = _quoted(error.message, target.key, sent), error.retry_after or 0.0
+def explain(
+    error: Exception, target: Endpoint, timeout: float, sent: str = "", begun: bool = False
+) -> ModelError:
+    """The sentence for a request that ended in `error`; `sent` is what must not be quoted back,
+    `begun` says that a part of its answer came."""
+    import httpx2
+    import openai
+
+    if isinstance(error, ModelError):
+        return error
+    if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
+        return _refusal(error, target, sent)
+    kinds: tuple[tuple[type[BaseException], str, str], ...] = (
+        (httpx2.ConnectTimeout, "unreachable", ""),
+        (httpx2.TimeoutException, "silent", ""),
+        (TimeoutError, "silent", ""),
+        (socket.gaierror, "unreachable", f": there is no host called {target.host}"),
+        (ssl.SSLError, "unreachable", ": no secure connection (SSL_CERT_FILE names an authority)"),
+        (ConnectionRefusedError, "nothing there", ""),
+        (httpx2.ConnectError, "unreachable", ""),
+        (httpx2.HTTPError, "broke off", "the connection was closed"),
+        (openai.OpenAIError, "broke off", "the connection was closed"),
+        (ValueError, "broke off", "it cannot be read"),  # no JSON, or no text
+        (RecursionError, "broke off", "it cannot be read"),
+    )
+    causes = tuple(_causes(error))
+    known = (found for found in kinds if any(isinstance(one, found[0]) for one in causes))
+    _, kind, why = next(known, (error, "unexpected", ""))
+    if kind == "unexpected":
+        log.error("Unexpected while a model was asked: %s", places_of(error))
+    elif begun and kind != "broke off":
+        silent = f"it stayed silent for {timeout:g} seconds"
+        kind, why = "broke off", silent if kind == "silent" else "the connection was lost"
+    # Its type is named alone: the words of what nobody thought of may be code.
+    return failure(kind, target, timeout=timeout, error=type(error).__name__, why=why)
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> float:
+    """What `Retry-After` asks for; 0 when it says nothing usable."""
+    found = headers.get("retry-after", "")
+    return float(found) if re.fullmatch(r"\d{1,6}(\.\d+)?", found) else 0.0
+
+
+def words_of(body: Any) -> str:
+    """Everything that a refusal says, for telling refusals apart, never for showing."""
+    return str(body)[: QUOTED_CHARACTERS * 25]
+
+
+def _refusal(error: Any, target: Endpoint, sent: str) -> ModelError:
+    """The sentence for what a provider said instead of an answer, or in the middle of one."""
+    status = getattr(error, "status_code", 0)
+    body = error.body if error.body is not None else ""
+    kind = _kind(status, words_of(body))
+    quoted = _quoted(_message(body), target.key, sent)
+    response = getattr(error, "response", None)
+    seconds = seconds_to_wait(response.headers) if response is not None else 0.0
     return failure(
-        "no key" if error.kind == "key" and not target.key else error.kind,
+        "no key" if kind == "key" and not target.key else kind,
         target,
-        status=error.status,
+        status=status,
+        status_said=f" with status {status}" if status else " in its answer",
         said=f": “{quoted}”" if quoted else "",
         seconds=seconds,
         wait=_spoken(seconds),
     )
 
 
-def explain(
-    error: Exception, target: Endpoint, timeout: float, sent: str = "", begun: bool = False
-) -> ModelError:
-    """The sentence for a request that ended in `error`; `begun` when a part of its answer came."""
-    import httpx2
-    import openai
-
-    from codeqa.llm.sdk import UnreadableError, provider_error
-
-    if isinstance(error, ModelError):
-        return error
-    if isinstance(error, openai.APIStatusError):
-        return explain_api_error(provider_error(error.response), target, sent)
-    kinds: tuple[tuple[type[BaseException], str], ...] = (
-        (UnreadableError, "unreadable"),
-        (httpx2.ConnectTimeout, "unreachable"),
-        (httpx2.TimeoutException, "silent"),
-        (TimeoutError, "silent"),
-        (socket.gaierror, "no host"),
-        (ssl.SSLError, "no tls"),
-        (ConnectionRefusedError, "nothing there"),
-        (httpx2.ConnectError, "unreachable"),
-        (httpx2.HTTPError, "lost"),
-        (openai.OpenAIError, "lost"),
-    )
-    causes = tuple(_causes(error))
-    known = (kind for type_, kind in kinds if any(isinstance(one, type_) for one in causes))
-    kind = next(known, "unexpected")
-    if kind == "unexpected":
-        log.error("Unexpected while a model was asked: %s", places_of(error))
-    elif begun:
-        silent = f"it stayed silent for {timeout:g} seconds"
-        why = silent if kind == "silent" else "the connection was lost"
-        return failure("broke off", target, why=why)
-    # Its type is named alone: the words of what nobody thought of may be code.
-    return failure(kind, target, timeout=timeout, error=type(error).__name__)
+def _kind(status: int, words: str) -> str:
+    low = words.lower()
+    if status == 413 or _TOO_LONG.search(words):
+        return "too long"
+    if status == 402 or "insufficient_quota" in low or "credit balance" in low:
+        return "no credit"
+    if status in (429, 529) or "overloaded" in low:
+        return "rate"
+    if status == 401 or (status == 400 and re.search("api.?key", low)):
+        return "key"
+    if status == 404:
+        return "no model" if "model" in low else "no chat api"
+    return "failed" if not status or status >= 500 or status == 408 else "refused"
 
 
-def explain_end(answer: Answer, target: Endpoint, begun: bool) -> ModelError | None:
-    """What is wrong with an answer that has come to its end; None for a whole one."""
-    if answer.reason == "content_filter":
-        return failure("filtered", target)
-    if begun:
-        whole = answer.reason or answer.ended
-        return None if whole else failure("broke off", target, why="the connection was closed")
-    if not answer.understood:
-        return failure("no chat api", target)
-    return failure("only thought" if answer.thought else "empty", target)
+def _message(body: Any) -> str:
+    """The provider's words in a body of OpenAI's shape or of one that is like it."""
+    if isinstance(body, list) and body:  # Gemini's list of one, FastAPI's of fields
+        body = body[0]
+    while isinstance(body, Mapping):
+        names = ("error", "message", "detail", "msg")
+        body = next((body[name] for name in names if body.get(name)), "")
+        if isinstance(body, list) and body:
+            body = body[0]
+    return body if isinstance(body, str) else ""
 
 
 def _spoken(seconds: float) -> str:
