@@ -13,7 +13,7 @@ The path of a call's definition is "" for one outside of the repository, null wh
 cannot tell: such calls are counted apart and judged neither way. An owner without a name (an
 anonymous class) is `?`. Overloads are one definition, as they are for who asks for callers by
 name; a constructor is its class. A definition agrees in path, last line, owners and name. The
-calls judged are those that CodeQA names as uses (`symbols.usages`) of a sample of definitions, the
+calls judged are those that CodeQA names as uses (`code.usages`) of a sample of definitions, the
 same in every run.
 
 CodeQA parses what an index would hold and looks names up in memory instead of in its tables. A
