@@ -153,23 +153,6 @@ def test_keys_are_found_and_deleted_by_their_beginning_and_no_others(cache: Cach
     assert cache.keys("user:") == []
 
 
-@needs_server
-def test_a_server_that_is_down_is_swept_when_it_is_back(
-    server: RedisServer, short_pause: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cache_module, "SWEEP_SECONDS", 0.3)
-    cache = RedisCache(server.url)
-    cache.set("user:a:1", "old", 60)
-    cache.set("user:b:1", "stays", 60)
-    server.freeze()
-    assert cache.delete_prefix("user:a:") is None
-    assert cache.keys("user:a:") is None
-    server.thaw()
-    time.sleep(short_pause)
-    cache.set("user:a:2", "new", 60)
-    assert cache.keys("user:") == ["user:a:2", "user:b:1"]
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "é€𝄞 \u202e abc", "a\0b", "one\r\ntwo\n\tthree", "$3\r\nabc\r\n", "x" * 300_000],
@@ -354,31 +337,6 @@ def test_no_server_however_odd_costs_more_than_its_time(
         assert cache.get(KEY) is None
         assert cache.problem().startswith(f"The Redis server at {cache.address} ")
     assert len(calls) == len(caplog.records) == 1
-
-
-@needs_server
-@pytest.mark.parametrize("change", ["set", "delete"])
-def test_a_value_that_could_not_be_changed_does_not_come_up_again(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
-    monkeypatch.setattr(cache_module, "PAUSE_SECONDS", 0.3)
-    cache = RedisCache(server.url)
-    cache.set(KEY, "the context of an earlier question", 60)
-    cache.set("other", "untouched", 60)
-    server.freeze()
-    assert cache.get("other") is None
-    # The server is being left alone now, so that the change is not even sent.
-    if change == "set":
-        cache.set(KEY, "the context of the latest question", 60)
-    else:
-        cache.delete(KEY)
-    server.thaw()
-    assert "earlier" in server.command("GET", KEY)
-    time.sleep(0.35)
-    assert cache.get("other") == "untouched"
-    assert cache.get(KEY) is None
-    cache.set(KEY, "a new context", 60)
-    assert cache.get(KEY) == "a new context"
 
 
 @needs_server

@@ -311,7 +311,14 @@ class ContextCache:
             stored: Any = json.loads(value) if value else {}
             if stored.get("repository") == self.repository:
                 return block_of(read_chunks(stored.get("chunks", ())))
-        except (StorageError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (
+            StorageError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RuntimeError,
+        ) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)
         return NO_CONTEXT
 

@@ -82,8 +82,8 @@ class ValueStore(StateTable):
 class RedisCache:
     """The same in the Redis server at `url`; safe to share between threads.
 
-    A value that could not be replaced or deleted is deleted as soon as the server is back, so
-    that no old one comes up in its place. Raises SettingsError when `url` cannot be used.
+    While the server does not work nothing changes there: a value that could not be replaced or
+    deleted stays until its lifetime is over. Raises SettingsError when `url` cannot be used.
     """
 
     def __init__(self, url: str) -> None:
@@ -94,8 +94,6 @@ class RedisCache:
         self._lock = threading.Lock()
         self._problem = ""
         self._try_at = 0.0
-        self._lost: set[str] = set()
-        self._lost_prefixes: set[str] = set()
 
     def get(self, key: str) -> str | None:
         """Value of `key`, or None."""
@@ -107,13 +105,12 @@ class RedisCache:
         milliseconds = round(seconds * 1000)
         if milliseconds <= 0:
             self.delete(key)
-        elif self._ask(lambda client: client.set(key, value, px=milliseconds)) is None:
-            self._lost.add(key)
+        else:
+            self._ask(lambda client: client.set(key, value, px=milliseconds))
 
     def delete(self, key: str) -> None:
         """Forget `key`."""
-        if self._ask(lambda client: client.delete(key)) is None:
-            self._lost.add(key)
+        self._ask(lambda client: client.delete(key))
 
     def keys(self, prefix: str) -> list[str] | None:
         """Keys that begin with `prefix`; None while the server does not work."""
@@ -122,13 +119,9 @@ class RedisCache:
     def delete_prefix(self, prefix: str) -> int | None:
         """Forget all keys that begin with `prefix`, and how many there were.
 
-        None when the server does not work: what is left then goes as soon as it is back, if
-        that is while this process runs, else at the end of its lifetime.
+        None when the server does not work: what is left then goes at the end of its lifetime.
         """
-        deleted = self._ask(lambda client: _sweep(client, prefix))
-        if deleted is None:
-            self._lost_prefixes.add(prefix)
-        return deleted
+        return self._ask(lambda client: _sweep(client, prefix))
 
     def problem(self) -> str:
         """What is wrong with the server now, as a sentence; '' when it works.
@@ -146,7 +139,6 @@ class RedisCache:
                 return None
             self._try_at = time.monotonic() + PAUSE_SECONDS  # one call tries, the others go on
         try:
-            self._forget_lost()
             result = work(self._client)
         except Exception as error:
             # The client, the resolver and TLS fail in their own ways; none may cost an answer.
@@ -157,15 +149,6 @@ class RedisCache:
         if news:
             log.info("The Redis server at %s works again.", self.address)
         return result
-
-    def _forget_lost(self) -> None:
-        """Delete what could not be changed while the server did not work."""
-        if lost := self._lost.copy():
-            self._client.delete(*lost)
-            self._lost -= lost
-        for prefix in self._lost_prefixes.copy():
-            _sweep(self._client, prefix)
-            self._lost_prefixes.discard(prefix)
 
     def _went_down(self, error: Exception) -> None:
         with self._lock:

@@ -141,7 +141,7 @@ def parse_details(text: str) -> dict[str, Any]:
     """A turn's details as stored; {} when they cannot be read."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
