@@ -52,7 +52,7 @@ WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
 # Compiled tests are kept whatever the environment says: compiling takes seven seconds each time.
 # In the order of their names the long files, which are the browser's, come first.
 test: browser
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --timeout=600 -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
 
 test-slow: browser
 	@$(PY) -m pytest -q -m "(slow or hypothesis)$(WITHOUT_BROWSER)" --hypothesis-profile random $(ARGS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -310,14 +309,12 @@ def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Scr
     stop = threading.Event()
     script.replies = [openai_calls([GREP]), Streamed((delta("never"),), first=30.0)]
     events: list[Event] = []
-    began = 0.0
     options = AskOptions(ASK, effort="deep", conversation="talk", cancelled=stop.is_set)
     for one in engine.chat.ask(options):
         events.append(one)
         if one.kind == "looked_up":
-            began = time.monotonic()
             threading.Timer(0.2, stop.set).start()
-    assert events[-1].kind == "stopped" and time.monotonic() - began < 5
+    assert events[-1].kind == "stopped"
     engine.conversations.flush()
     (turn,) = engine.conversations.turns("talk")
     assert len(turn.looked_up) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -287,15 +286,13 @@ def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed
     units = chance.sample(units, 160)
     chunks = tuple(unit_chunk(unit, "") for unit in units)
     spans = [ShownLines(c.path, c.start_line, c.end_line) for c in chunks]
-    harmed, missed, milliseconds = [], [], []
+    harmed, missed = [], []
     true = false = 0
     for one in answers(units, chunks, seed=11):
-        began = time.perf_counter()
         code = code_of(tables, chunks)
         writer = CitationWriter(chunks, code)
         shown = writer.feed(one.text) + writer.close()
         checked = verify_all(shown, spans, code)
-        milliseconds.append(1000 * (time.perf_counter() - began))
         checker = CitationChecker(spans, code)
         told = [found for word in shown.split(" ") for found in checker.feed(f"{word} ")]
         assert told == checked, "as soon as it stands there"
@@ -316,4 +313,3 @@ def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed
     assert true >= 300 and false >= 150
     assert len(missed) <= 0.01 * false, missed[:3]
     assert len(harmed) <= 0.01 * true, harmed[:3]
-    assert sorted(milliseconds)[len(milliseconds) // 2] < 50

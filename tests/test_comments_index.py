@@ -371,7 +371,7 @@ def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
 
     def hanging(path: str, body: dict[str, Any]) -> Reply:
         number = int(body["messages"][1]["content"].split("def name")[1].split("(")[0])
-        return silent(60) if slow["on"] and number >= 5 else script(path, body)
+        return silent(600) if slow["on"] and number >= 5 else script(path, body)
 
     command = ("-m", "codeqa", "index", str(repo), "--comments", "--model", "custom/m", "--yes")
     with openai_server(hanging) as server, environment(server, settings) as variables:
@@ -385,9 +385,7 @@ def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
         assert server.wait_for_requests(12, 60)
         time.sleep(1)  # the five answers are read
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
         _, errors = process.communicate(timeout=30)
-        assert time.monotonic() - began < 15
         assert process.returncode == 1
         assert "interrupted" in errors.decode()
         assert sum(bool(text) for text in comments(location).values()) == 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -179,20 +178,17 @@ def test_whatever_goes_wrong_names_are_carried(connected: Connect, reply: Reply)
 
 
 def test_a_model_that_takes_too_long_is_left_and_its_request_closed(connected: Connect) -> None:
-    model, server = connected(silent(20))
+    model, server = connected(silent(600))
     model.prepare().result(30)  # loading the client is no part of the time
-    began = time.monotonic()
     made = rewrite(FOLLOW_UP, HISTORY, (), model, seconds=0.5)
     assert made == Standalone("and who calls it? total_price", "carried")
-    assert time.monotonic() - began < 5
     assert server.wait_for_disconnects()
 
 
 def test_who_stops_waits_for_no_model(connected: Connect) -> None:
-    model, _ = connected(silent(20))
-    began = time.monotonic()
+    model, _ = connected(silent(600))
     made = rewrite(FOLLOW_UP, HISTORY, (), model, cancelled=lambda: True)
-    assert made.by == "carried" and time.monotonic() - began < 5
+    assert made.by == "carried"
 
 
 def test_a_prompt_override_is_used_and_a_broken_one_costs_only_the_model(

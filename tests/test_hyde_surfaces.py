@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -181,7 +180,7 @@ def test_opening_the_page_sends_nothing_to_the_model(
 
 def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> None:
     shutil.copytree(shop.parent / "data", data_dir)
-    with openai_server(lambda path, body: silent(30)) as server:
+    with openai_server(lambda path, body: silent(600)) as server:
         settings = load_settings(
             data=data_dir, hyde="two", hyde_seconds=30, threads=8, model="custom/m",
             model_url=server.base_url,
@@ -191,10 +190,8 @@ def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> No
             body = json.dumps({"question": f"@codebase {QUESTION}", "render": True})
             connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
             assert server.wait_for_requests()
-            left = time.monotonic()
             connection.close()
             assert server.wait_for_disconnects(seconds=5)
-            assert time.monotonic() - left < 5
             assert len(server.requests) == 1
 
 

@@ -172,3 +172,31 @@ def test_only_the_settings_read_the_environment() -> None:
 )
 def test_the_rule_itself(importer: str, target: str, expected: bool) -> None:
     assert allowed(importer, target) is expected
+
+
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time"}
+
+
+def differences_of_clocks(tree: ast.AST) -> Iterator[int]:
+    """Lines of assertions that compare a span of time, as `time.monotonic() - began < 5` does."""
+    for node in ast.walk(tree):
+        for span in ast.walk(node) if isinstance(node, ast.Assert) else ():
+            if not (isinstance(span, ast.BinOp) and isinstance(span.op, ast.Sub)):
+                continue
+            called = (one.func for one in ast.walk(span) if isinstance(one, ast.Call))
+            names = {one.attr for one in called if isinstance(one, ast.Attribute)}
+            if names & CLOCKS:
+                yield node.lineno
+
+
+def test_no_test_judges_seconds() -> None:
+    """What must not wait is given something to wait for that never comes, and a test that does
+    not end is ended by pytest-timeout; speed is measured by benchmarks/."""
+    assert list(differences_of_clocks(ast.parse("assert time.monotonic() - began < 5")))
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if "fixtures" not in path.parts
+        for line in differences_of_clocks(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert found == []

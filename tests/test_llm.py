@@ -134,12 +134,10 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_is_not_asked_again(reset:
 
 @pytest.mark.parametrize("headers", [True, False], ids=["after the headers", "before the headers"])
 def test_a_silent_model_is_given_up_after_the_timeout_and_not_asked_again(headers: bool) -> None:
-    reply = silent(20, headers=headers)
+    reply = silent(600, headers=headers)
     with openai_server(lambda path, body: reply) as server, model_at(server, timeout=0.3) as model:
-        began = time.monotonic()
         with pytest.raises(ModelError, match=r"silent for 0\.3 seconds") as caught:
             list(model.stream(MESSAGES))
-        assert time.monotonic() - began < 5
         assert "CODEQA_MODEL_TIMEOUT" in caught.value.hint
         assert server.wait_for_disconnects()
         assert len(server.requests) == 1
@@ -161,7 +159,7 @@ def test_signs_of_life_keep_a_slow_model_alive() -> None:
 
 @pytest.mark.parametrize("headers", [True, False], ids=["after the headers", "before the headers"])
 def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
-    reply = silent(20, headers=headers)
+    reply = silent(600, headers=headers)
     with openai_server(lambda path, body: reply) as server, model_at(server) as model:
         model.list_models()  # the client is loaded
         cancelled = threading.Event()
@@ -204,7 +202,6 @@ def test_cancelling_while_waiting_for_another_try_is_at_once() -> None:
         began = time.monotonic()
         pieces = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.4)
         assert list(pieces) == []
-        assert time.monotonic() - began < 5
     assert len(asked) == 1
 
 
@@ -225,7 +222,6 @@ def test_cancelling_while_connecting_is_at_once() -> None:
                 began = time.monotonic()
                 pieces = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.3)
                 assert list(pieces) == []
-                assert time.monotonic() - began < 5
             with Model(target, 0.3) as model, pytest.raises(ModelError, match="cannot be reached"):
                 list(model.stream(MESSAGES))
         finally:
@@ -241,15 +237,12 @@ def test_a_caller_that_has_already_cancelled_sends_nothing() -> None:
 
 
 def test_pieces_reach_the_reader_without_delay() -> None:
-    late: list[float] = []
-    reply = stream(["x"] * 3, 0.02)
+    reply = stream(["x"] * 3, 600, first=0.0)
     with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        for _ in range(4):
-            pieces = model.stream(MESSAGES)
-            next(pieces)
-            late.append(time.monotonic() - server.exchanges[-1].first_piece)
-            list(pieces)
-    assert min(late) < 0.02
+        pieces = model.stream(MESSAGES)
+        assert next(pieces) == "x", "the second piece never comes"
+        pieces.close()
+        assert server.wait_for_disconnects()
 
 
 def test_a_reader_that_stops_reading_holds_the_server_back() -> None:
@@ -345,7 +338,7 @@ def test_a_model_that_is_closed_ends_its_streams_and_takes_no_more() -> None:
         except ModelError as error:
             ended.append(error.message)
 
-    with openai_server(lambda path, body: silent(20)) as server:
+    with openai_server(lambda path, body: silent(600)) as server:
         readers = []
         for number in range(20):
             model, ready = model_at(server), threading.Event()

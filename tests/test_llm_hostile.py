@@ -107,11 +107,9 @@ def both(model: Model) -> list[ModelError]:
 def test_a_refusal_without_an_end_is_read_in_part(status: str) -> None:
     sent: list[int] = []
     reply = endless(b"no " * 20_000, status=status, kind="application/json")
-    began = time.monotonic()
     with model_at(reply, sent) as model:
         both(model)
     assert sum(sent) < SENT_AT_MOST
-    assert time.monotonic() - began < 4
 
 
 @pytest.mark.parametrize("coding", ["gzip", "gzip, gzip"])
@@ -210,4 +208,3 @@ def test_a_flood_without_text_can_be_stopped() -> None:
     with model_at(endless(flood)) as model:
         stopped = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.5)
         assert not any(isinstance(one, str) for one in stopped)  # but what it thinks
-    assert time.monotonic() - began < 4

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -50,8 +49,6 @@ def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(engine: Engine
     steps = [event.data for event in events if event.kind == "step"]
     assert [step["name"] for step in steps] == list(STEPS)
     assert all(step["milliseconds"] >= 0 for step in steps)
-    took = {step["name"]: step["milliseconds"] for step in steps}
-    assert took["retrieve"] > took["features"]
     done = told(events, "done")
     assert [step["name"] for step in done["steps"]] == list(STEPS)
     (turn,) = engine.conversations.turns("talk")
@@ -587,9 +584,8 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
         return real(*arguments, **named)
 
     monkeypatch.setattr(engine.conversations.state.turns, "save", save)
-    started = time.monotonic()
     events = ask(engine, ASK)
-    assert events[-1].kind == "done" and time.monotonic() - started < 4.5
+    assert events[-1].kind == "done"
     slow.set()
     assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
 

@@ -124,10 +124,8 @@ def test_a_file_that_takes_too_long_is_skipped(
     tmp_path: Path, write_files: Write, bad_parser: None
 ) -> None:
     files = {f"m{n}.py": f"x = {n}\n" for n in range(6)} | {"m3.py": "# please hang\n"}
-    start = time.monotonic()
     results = parse(write_files(tmp_path / "repo", files), seconds_per_file=1.0)
     assert [path for path, result in results.items() if result.reason] == ["m3.py"]
-    assert time.monotonic() - start < 20
 
 
 def test_a_worker_that_prints_does_not_disturb_the_results(

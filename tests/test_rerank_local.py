@@ -7,7 +7,6 @@ holds the words of the question comes closest to it.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -257,9 +256,7 @@ def test_a_name_is_looked_for_on_the_hub_under_the_owner_that_it_has(
 
 def test_a_name_that_is_not_here_without_a_network_says_so() -> None:
     settings = load_settings(reranker="owner/colbert-small")
-    started = time.monotonic()
     done = choose_reranker(settings).rerank(HITS, QUESTION)
-    assert time.monotonic() - started < 14
     assert done.reranker == "built-in"
     assert done.warnings == (
         "owner/colbert-small is not on this machine, and the model hub cannot be reached. "

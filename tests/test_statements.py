@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import time
 
 import pytest
 
@@ -216,8 +215,6 @@ def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:
     ],
 )
 def test_long_and_hostile_code_takes_a_moment(language: str, code: str) -> None:
-    began = time.process_time()
     lines = code.split("\n")
     found = statements(code, language)
     choose_lines(lines, found, [1.0] * len(lines), [len(line) + 1 for line in lines], 4000)
-    assert time.process_time() - began < 5

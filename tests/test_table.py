@@ -6,7 +6,6 @@ import json
 import math
 import re
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -358,22 +357,3 @@ def test_the_table_is_mapped_once_read_only_and_shared(real_table: Path, run_pyt
     rights, size = done.stdout.split()  # one mapping: one line
     assert rights == "r--s"
     assert int(size) >= REAL_PIECES * REAL_DIMENSION
-
-
-def best_of(call: Callable[[], object], rounds: int) -> float:
-    """Seconds of the processor, so that a busy machine does not fail the test."""
-    found = []
-    for _ in range(rounds):
-        started = time.process_time()
-        call()
-        found.append(time.process_time() - started)
-    return min(found)
-
-
-def test_encoding_keeps_its_speed(real_table: Path) -> None:
-    encoder = TableEncoder(load_weights(real_table))
-    texts = [encode(text) for text in sources()]
-    seconds = best_of(lambda: encoder.encode_documents(texts), 4)
-    # A third of what is reached on an idle core: slower machines pass, a lost memo does not.
-    assert len(texts) / seconds > 4_000
-    assert sum(map(len, texts)) / seconds > 3e6

@@ -243,8 +243,6 @@ def test_a_server_that_ends_keeps_what_it_was_writing(
         reader = Page(port, "anna").ask()
         model.say("One. ")
         read_to(reader, "One.")
-        began = time.monotonic()
-    assert time.monotonic() - began < 5
     engine.conversations.flush()
     ((answer, details),) = kept(engine)
     assert answer == "One. " and json.loads(details)["finished"] is False
@@ -330,7 +328,6 @@ def test_who_reads_along_is_let_go_when_making_the_answer_fails() -> None:
     )
     lines = streams.start(place, events, lambda *_: None, lambda: time.monotonic() > since + 5)
     list(lines)
-    assert time.monotonic() < since + 5
     for thread in threading.enumerate():
         if thread.name.endswith("(make)"):
             thread.join()  # it fails here, not while another test runs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -549,7 +548,7 @@ def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
 
 
 def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, script: Script) -> None:
-    script.replies = [silent(30)]
+    script.replies = [silent(600)]
     stopped = threading.Event()
     events: list[Event] = []
 
@@ -561,10 +560,8 @@ def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, scri
     reader = threading.Thread(target=read)
     reader.start()
     assert script.server.wait_for_requests()
-    began = time.monotonic()
     stopped.set()
     reader.join(5)
-    assert time.monotonic() - began < 5
     assert script.server.wait_for_disconnects()
     assert events[-1].kind == "stopped"
     (kept,) = engine.conversations.turns("talk")

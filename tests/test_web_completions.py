@@ -359,7 +359,7 @@ def test_an_answer_that_breaks_off_tells_the_client(start: Start, client: Client
 def test_a_client_that_leaves_ends_the_request_to_the_model(
     start: Start, streamed: bool, spoken: bool
 ) -> None:
-    reply = stream(["word "] * 200, delay=0.1) if spoken else silent(30)
+    reply = stream(["word "] * 200, delay=0.1) if spoken else silent(600)
     with openai_server(lambda *_: reply) as model:
         connection = http.client.HTTPConnection("127.0.0.1", start(model), timeout=20)
         body = {"model": "codeqa", "messages": [user(QUESTION)], "stream": streamed}
@@ -371,24 +371,18 @@ def test_a_client_that_leaves_ends_the_request_to_the_model(
             assert response.readline().startswith(b"data: ")
         time.sleep(0.3)
         assert model.disconnects == []
-        left = time.monotonic()
         if response is not None:
             response.close()
         connection.close()
         assert model.wait_for_disconnects()
-        assert time.monotonic() - left < 5
 
 
 def test_the_first_words_reach_the_client_at_once(start: Start, client: Client) -> None:
-    with openai_server(lambda *_: stream(ANSWER, delay=0.2)) as model:
-        api = client(start(model))
-        delays = []
-        for _ in range(3):
-            for chunk in complete(api, user(QUESTION), stream=True):
-                if chunk.choices[0].delta.content:
-                    delays.append(time.monotonic() - model.exchanges[-1].first_piece)
-                    break
-    assert min(delays) < 0.1, delays
+    with openai_server(lambda *_: stream(ANSWER, delay=600, first=0.0)) as model:
+        told = complete(client(start(model)), user(QUESTION), stream=True)
+        said = (chunk.choices[0].delta.content for chunk in told)
+        assert next(filter(None, said)), "the second word never comes"
+        told.close()
 
 
 # Messages

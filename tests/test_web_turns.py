@@ -352,7 +352,7 @@ def post(port: int, question: str) -> http.client.HTTPResponse:
 def test_a_program_that_leaves_ends_the_request_to_a_model_that_is_still_silent(
     shop: Path, shop_settings: Settings
 ) -> None:
-    with openai_server(lambda path, body: silent(30)) as server:
+    with openai_server(lambda path, body: silent(600)) as server:
         settings = shop_settings.model_copy(
             update={"model": "custom/m", "model_url": server.base_url}
         )
@@ -360,28 +360,23 @@ def test_a_program_that_leaves_ends_the_request_to_a_model_that_is_still_silent(
             response = post(port, QUESTION)
             assert server.wait_for_requests()
             assert server.disconnects == []
-            left = time.monotonic()
             response.close()
             assert server.wait_for_disconnects()
-            assert time.monotonic() - left < 5
 
 
 def test_the_first_words_of_a_model_reach_the_reader_at_once(
     shop: Path, shop_settings: Settings
 ) -> None:
-    with openai_server(lambda path, body: stream(ANSWER, delay=0.2)) as server:
+    with openai_server(lambda path, body: stream(ANSWER, delay=600, first=0.0)) as server:
         settings = shop_settings.model_copy(
             update={"model": "custom/m", "model_url": server.base_url}
         )
         with serving(settings, shop) as port:
-            delays = []
-            for _ in range(2):
-                response = post(port, QUESTION)
-                while not response.readline().startswith(b"0:"):
-                    pass
-                delays.append(time.monotonic() - server.exchanges[-1].first_piece)
-                response.read()
-        assert min(delays) < 0.1, delays  # the least: other tests may hold the processor
+            response = post(port, QUESTION)
+            while not response.readline().startswith(b"0:"):
+                pass
+            response.close()  # the second word never comes
+            assert server.wait_for_disconnects()
 
 
 def test_an_answer_in_one_piece_fails_with_the_status_of_what_failed(make_client: Client) -> None:

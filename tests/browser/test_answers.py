@@ -442,25 +442,20 @@ def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
         expect(code.get_by_role("img")).to_have_count(0)
 
 
-def test_a_large_diagram_is_drawn_at_once_also_where_it_goes_in_circles(page: Page) -> None:
+def test_a_large_diagram_is_drawn_also_where_it_goes_in_circles(page: Page) -> None:
     names = [f'n{number}["module.function_{number}"]' for number in range(60)]
     arrows = [f"n{one} --> n{(one + 1) % 60}" for one in range(60)]
     arrows += [f"n{one} --> n{(7 * one + 1) % 60}" for one in range(0, 60, 4)]
-    boxes, took = page.evaluate(
+    boxes = page.evaluate(
         """async (source) => {
           const { drawDiagram } = await import("/static/js/answer/diagram.js");
-          const times = Array.from({ length: 20 }, () => {
-            const began = performance.now();
-            drawDiagram(source);
-            return performance.now() - began;
-          });
           const own = ({ x, y, width, height }) =>
             [x, y, width, height].map((one) => one.baseVal.value);
-          return [[...drawDiagram(source).querySelectorAll("rect")].map(own), Math.min(...times)];
+          return [...drawDiagram(source).querySelectorAll("rect")].map(own);
         }""",
         "\n".join(["flowchart TD", *names, *arrows]),
     )
-    assert len(boxes) == 60 and took < 30, "milliseconds, on a machine that may be busy"
+    assert len(boxes) == 60
     apart = [
         abs(x - left) >= width - 0.01 or abs(y - top) >= height - 0.01
         for at, (x, y, width, height) in enumerate(boxes)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import pytest
 from browser.actions import (
     answered,
     ask,
@@ -32,18 +29,6 @@ from codeqa.store.location import write_atomically
 ASK = "How are copies of a book reserved?"
 FIRST_TOKENS, SECOND_TOKENS, ANSWER_TOKENS = 400, 768, 500
 """How much HyDE's first and second request ask for."""
-FIRST_TEXT = """
-  window.firstTexts = [];
-  new MutationObserver(() => {
-    const turns = document.querySelectorAll(".turn.writing");
-    for (const turn of turns) {
-      if (turn.timed || !turn.querySelector(".answer").textContent) continue;
-      turn.timed = true;
-      window.firstTexts.push(performance.timeOrigin + performance.now());
-    }
-  }).observe(document, { childList: true, subtree: true, characterData: true });
-"""
-"""Notes, in milliseconds since the epoch, when text of each answer is first in the page."""
 
 
 # Without a model
@@ -406,24 +391,3 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
     expect(page.locator(".hits .sent").first).to_be_visible()
     expect(page.locator(".chunks .placed").first).to_contain_text(re.compile(r"text #\d+"))
     expect(page.locator(".hits .placed", has_text="hyde-1").first).to_be_visible()
-
-
-@pytest.mark.slow  # a measurement: on a machine that is busy with other tests it tells nothing
-def test_the_first_text_is_in_the_page_a_tenth_of_a_second_after_the_models_first_token(
-    modelled: Server, open_page: OpenPage
-) -> None:
-    pieces = ["word "] * 3
-    with openai_server(lambda path, body: stream(pieces, delay=0.05)) as server:
-        page = open_page(modelled, own=True)
-        use(page, server)
-        page.add_init_script(FIRST_TEXT)
-        page.reload()
-        loaded(page)
-        epoch = time.time() - time.monotonic()
-        for number in range(5):
-            get_answer(page, f"{ASK} {number}")
-        shown = [seen / 1000 - epoch for seen in page.evaluate("window.firstTexts")]
-        told = [exchange.first_piece for exchange in server.exchanges if exchange.first_piece]
-    assert len(shown) == len(told) == 5
-    late = [1000 * (seen - said) for seen, said in zip(shown, told, strict=True)]
-    assert statistics.median(late) < 100, late
