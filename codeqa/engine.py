@@ -16,6 +16,7 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.multi_repo import MultiRepoIndexer
 from codeqa.intents import Classifier
 from codeqa.llm import Models
+from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
 from codeqa.repositories.files import Files
 from codeqa.repositories.multi_repo import member_names, multi_repo_location, open_multi_repo_tables
@@ -25,7 +26,6 @@ from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
-from codeqa.symbols.mention_completion import MentionCompleter
 
 
 @dataclass(frozen=True, slots=True)

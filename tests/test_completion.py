@@ -13,12 +13,9 @@ from codeqa.context import unit_chunk
 from codeqa.engine import open_engine
 from codeqa.errors import NotFoundError
 from codeqa.indexing import Indexer
-from codeqa.search.mentions import resolve_mentions, take_mentions
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
-from codeqa.symbols.mention_completion import MentionCompleter
-from codeqa.symbols.mention_index import MentionCompletion, as_mention
-from codeqa.symbols.name_matcher import (
+from codeqa.mentions.completion import MentionCompleter
+from codeqa.mentions.index import MentionCompletion, as_mention
+from codeqa.mentions.matcher import (
     EXACT,
     INSIDE,
     MISSED,
@@ -27,6 +24,9 @@ from codeqa.symbols.name_matcher import (
     NameMatcher,
     fold,
 )
+from codeqa.search.mentions import resolve_mentions, take_mentions
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Tables, locate
 from codeqa.types import Unit
 from codeqa.web.app import create_app
 from tests.indexed import indexed
@@ -339,17 +339,16 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
 
 
 def test_many_at_once_read_the_names_once(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    from codeqa.symbols import mention_completion
+    from codeqa.mentions import completion
 
     read = []
-    places = mention_completion.MentionIndex
+    places = completion.MentionIndex
 
     def counted(catalogue: Any) -> Any:
         read.append(catalogue)
         return places(catalogue)
 
-    monkeypatch.setattr(mention_completion, "MentionIndex", counted)
+    monkeypatch.setattr(completion, "MentionIndex", counted)
     completer = MentionCompleter(lambda: tables)
     found: list[list[str]] = []
     threads = [

@@ -26,7 +26,7 @@ LAYERS = (
     {"parsing"},
     {"indexing", "coverage", "context"},
     {"search", "repositories"},
-    {"code", "symbols", "whole_files"},
+    {"code", "mentions", "whole_files"},
     {"intents"},
     {"selection"},
     {"extractive", "account"},

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from codeqa.symbols.mention_completion import MentionCompletions
-from codeqa.symbols.mention_coverage import MentionCoverage
-from codeqa.symbols.mention_index import KINDS, Kind
+from codeqa.mentions.completion import MentionCompletions
+from codeqa.mentions.coverage import MentionCoverage
+from codeqa.mentions.index import KINDS, Kind
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, RepoQuery, Schema, Text, Values
 from codeqa.web.security import member_of_request

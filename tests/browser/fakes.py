@@ -25,9 +25,9 @@ from codeqa.errors import (
     NotFoundError,
     StorageError,
 )
+from codeqa.mentions.completion import MentionCompletions
+from codeqa.mentions.index import MentionIndex
 from codeqa.store.catalogue import DEFINITION_COLUMNS
-from codeqa.symbols.mention_completion import MentionCompletions
-from codeqa.symbols.mention_index import MentionIndex
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""

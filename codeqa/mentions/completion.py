@@ -12,17 +12,17 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from codeqa.errors import NotFoundError
-from codeqa.search.mentions import LONGEST_MENTION
-from codeqa.store import Tables
-from codeqa.store.catalogue import Catalogue
-from codeqa.symbols.mention_coverage import MentionCoverage, mention_coverage
-from codeqa.symbols.mention_index import (
+from codeqa.mentions.coverage import MentionCoverage, mention_coverage
+from codeqa.mentions.index import (
     KINDS,
     FolderListing,
     Kind,
     MentionCompletion,
     MentionIndex,
 )
+from codeqa.search.mentions import LONGEST_MENTION
+from codeqa.store import Tables
+from codeqa.store.catalogue import Catalogue
 from codeqa.types import Chunk
 
 PATIENCE = 2.0

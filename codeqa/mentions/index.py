@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from codeqa.search.mentions import LONGEST_MENTION, looks_like_path, whole_name
-from codeqa.symbols.name_matcher import (
+from codeqa.mentions.matcher import (
     EXACT,
     INSIDE,
     MISSED,
@@ -21,6 +20,7 @@ from codeqa.symbols.name_matcher import (
     Rank,
     fold,
 )
+from codeqa.search.mentions import LONGEST_MENTION, looks_like_path, whole_name
 
 if TYPE_CHECKING:
     import numpy as np
