@@ -26,7 +26,7 @@ LAYERS = (
     {"parsing"},
     {"indexing", "coverage", "context"},
     {"search", "repositories"},
-    {"code", "mentions", "whole_files"},
+    {"code", "mentions"},
     {"intents"},
     {"selection"},
     {"extractive", "account"},

@@ -14,11 +14,18 @@ from codeqa.engine import Engine
 from codeqa.intents import read_whole
 from codeqa.repositories.files import Files
 from codeqa.search import SearchResult, open_search, parse_query
-from codeqa.selection import UNITS_RANKED, budget_of, build_context, parse_effort
+from codeqa.selection import (
+    POOL,
+    UNITS_RANKED,
+    best_files,
+    budget_of,
+    build_context,
+    every_file,
+    parse_effort,
+)
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 from codeqa.types import ContextBlock
-from codeqa.whole_files import POOL, best_files, every_file
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -232,7 +239,7 @@ def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_
 def test_of_many_files_left_out_the_first_are_named_and_the_size_of_all_is_told(
     large: Tables, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.whole_files.LISTED", 1)
+    monkeypatch.setattr("codeqa.selection.whole_files.LISTED", 1)
     files = Files(lambda: large, settings.max_file_bytes)
     block = every_file(large, files, parse_query("what?", path="sizes/"), 30_000)
     assert block.note == (
@@ -264,7 +271,7 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
 def test_the_headings_of_many_small_files_do_not_burst_the_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.whole_files.BLOCK_CHARACTERS", 20_000)
+    monkeypatch.setattr("codeqa.selection.whole_files.BLOCK_CHARACTERS", 20_000)
     tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(250)})
     block = every_file(tables, Files(lambda: tables), parse_query("why?"), 10**9)
     assert 15_000 < len(block.text) <= 20_000 and "250 files" in block.note
@@ -335,7 +342,7 @@ def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script
 def test_without_a_model_what_all_has_no_room_for_is_quoted_nevertheless(
     quoting: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.whole_files.HARD_BYTES", 60)
+    monkeypatch.setattr("codeqa.selection.whole_files.HARD_BYTES", 60)
     events = ask(quoting, "/all shop/ how are teapots counted?")
     assert "shop/stock.py (1 KB)" in told(events, "done")["notice"]
     assert "count_teapots" in answer(events) and "old_count" not in answer(events)

@@ -30,17 +30,19 @@ from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, SearchResult, parse_query
 from codeqa.selection import (
+    POOL,
     UNITS_RANKED,
     Budget,
+    best_files,
     budget_of,
     build_context,
+    every_file,
     largest_block,
     parse_effort,
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
-from codeqa.whole_files import POOL, best_files, every_file
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""

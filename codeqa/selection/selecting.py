@@ -18,6 +18,7 @@ from codeqa.context import chunk_cost, span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files
 from codeqa.search import SearchResult, form_pattern
+from codeqa.selection.whole_files import HARD_BYTES, found_whole
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import (
@@ -31,7 +32,6 @@ from codeqa.types import (
     Unit,
     encloses,
 )
-from codeqa.whole_files import HARD_BYTES, found_whole
 
 BUDGET_TOKENS: dict[Effort, int] = {"normal": 8_000, "deep": 24_000}
 """Of the block; *fast* counts characters. More than 8,000 hold the answer more often (.93 of
