@@ -11,13 +11,13 @@ from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import Citation, find_citations
 from codeqa.code.documentation import first_sentence, leading_doc
-from codeqa.extractive.evidence import Finding, QuotedEvidence
-from codeqa.extractive.excerpt import (
+from codeqa.quoted.answer import quoted_answer
+from codeqa.quoted.evidence import Finding, QuotedEvidence
+from codeqa.quoted.excerpt import (
     EXCERPT_LINES,
     excerpt,
     whole_unit,
 )
-from codeqa.extractive.extractive import quoted_answer
 from codeqa.search import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codeqa.extractive.calls import asks_how, calls_section
+from codeqa.quoted.edges import asks_how, calls_section
 from codeqa.store import Tables
 from codeqa.types import Unit
 from tests.indexed import indexed

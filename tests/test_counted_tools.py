@@ -14,7 +14,7 @@ from codeqa.code.counted import ExactQuestion, exact_answer
 from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
-from codeqa.extractive.evidence import _absent
+from codeqa.quoted.evidence import _absent
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 

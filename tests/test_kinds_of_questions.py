@@ -14,7 +14,7 @@ from indexed import indexed, write
 
 from codeqa.code.overview import overview_of
 from codeqa.engine import Engine
-from codeqa.extractive.listing import answer_of_own_kind
+from codeqa.quoted.listing import answer_of_own_kind
 from codeqa.search import open_search, parse_query
 from codeqa.search.traceback import Frame, frames_here, take_traceback
 from codeqa.settings import load_settings

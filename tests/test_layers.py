@@ -29,7 +29,7 @@ LAYERS = (
     {"code", "mentions"},
     {"intents"},
     {"selection"},
-    {"extractive", "account"},
+    {"quoted", "account"},
     {"chat"},
     {"review"},
     {"engine", "doctor"},

@@ -23,9 +23,9 @@ from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
 from codeqa.errors import NotFoundError
-from codeqa.extractive.evidence import QuotedEvidence, gather_evidence
 from codeqa.intents import ISSUE
 from codeqa.llm import Model, context_window
+from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import Search, SearchResult, parse_query

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from codeqa.extractive.evidence import QuotedEvidence
 from codeqa.llm import Cancelled, Model, Thought, TokenUsage, estimate_messages, never
 from codeqa.prompts import render_prompt
+from codeqa.quoted.evidence import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search import SearchResult
 from codeqa.selection import Budget

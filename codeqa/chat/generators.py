@@ -33,8 +33,8 @@ from codeqa.chat.generation import (
 from codeqa.chat.stream import Stream
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError, NotFoundError
-from codeqa.extractive.extractive import quoted_answer
 from codeqa.llm import Model, Thought, TokenUsage
+from codeqa.quoted.answer import quoted_answer
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 from codeqa.types import Chunk

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 
 from codeqa.code.cited import cite_unit, unit_item, unit_title
 from codeqa.context.statements import COMMENT_LINE
-from codeqa.extractive.evidence import OTHERS, Finding, QuotedEvidence
-from codeqa.extractive.excerpt import (
+from codeqa.parsing.doc_comments import comment_text
+from codeqa.quoted.evidence import OTHERS, Finding, QuotedEvidence
+from codeqa.quoted.excerpt import (
     EXCERPT_LINES,
     excerpt,
     whole_unit,
 )
-from codeqa.parsing.doc_comments import comment_text
 from codeqa.search import form_pattern
 from codeqa.text.doc_comment import inline, prose
 from codeqa.text.markdown import (

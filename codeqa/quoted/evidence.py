@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from codeqa.code.cited import NOTHING, Cited, cite_unit, together
 from codeqa.code.relations import Walk
-from codeqa.extractive.calls import asks_how, calls_section, walk_section
-from codeqa.extractive.listing import answer_of_own_kind
-from codeqa.extractive.uses import uses_section
+from codeqa.quoted.edges import asks_how, calls_section, uses_section, walk_section
+from codeqa.quoted.listing import answer_of_own_kind
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.citation_format import ShownLines

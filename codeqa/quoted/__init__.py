@@ -1,0 +1,1 @@
+"""Quoted answers, without a language model: what the code itself says, cited."""
