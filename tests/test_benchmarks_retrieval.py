@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,7 @@ import pytest
 
 from benchmarks import search as search_benchmark
 from benchmarks.retrieval import golden, peers, run, sets
-from benchmarks.retrieval.peers import Bm25Functions, PeerMissingError, Ripgrep
 from benchmarks.retrieval.report import markdown
-from codeqa.indexing import Indexer
-from codeqa.settings import Settings
-from codeqa.store import Tables, locate
 from evals.search.ranked import Ranked, load_ranked, save_ranked
 from evals.search.scores import score
 from tests.repositories import Write
@@ -58,13 +53,6 @@ def trees(tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch) -
     return folder
 
 
-@pytest.fixture
-def tables(trees: Path, settings: Settings) -> Tables:
-    location = locate(settings, trees / "shop")
-    Indexer(settings, location).run(refine=False)
-    return Tables.open(location)
-
-
 # Sets
 
 
@@ -79,69 +67,6 @@ def test_the_real_sets_are_as_their_readme_says() -> None:
     nowhere = Path(__file__).parent / "nowhere"
     repositories = {split: len(sets.questions_of(split, nowhere)[1]) for split in sets.SPLITS}
     assert repositories == {"development": 5, "tune": 12, "check": 6}
-
-
-# Peers
-
-
-def test_bm25_finds_functions_and_what_lies_between_them(
-    tables: Tables, trees: Path, tmp_path: Path
-) -> None:
-    peer = Bm25Functions(tables, trees / "shop", tmp_path / "bm25")
-    assert peer.search("price of the basket")[0] == {"path": "basket.py", "start": 1, "end": 2}
-    assert peer.search("limit")[0] == {"path": "basket.py", "start": 3, "end": 5}
-    assert not any(one["path"] == "README.md" for one in peer.search("gate badge price"))
-    assert peer.search("where is the") == []
-
-
-@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
-def test_ripgrep_finds_source_files_by_keywords(trees: Path) -> None:
-    found = Ripgrep(trees / "shop").search("which guard does the badge find?")
-    assert [one["path"] for one in found] == ["gate.py"] and found[0]["start"] == 1
-    assert Ripgrep(trees / "shop").search("the") == []
-
-
-def test_a_peer_that_is_not_here_says_why(trees: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(trees))
-    with pytest.raises(PeerMissingError, match="ripgrep is not installed"):
-        Ripgrep(trees)
-    asked, _ = sets.questions_of("development", trees)
-    with pytest.raises(PeerMissingError, match="could not be run"):
-        peers.semble_lists(asked, trees, trees / "no-python")
-
-
-def test_semble_runs_in_an_environment_of_its_own(
-    trees: Path, write_files: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a stand-in package: what is passed to it and what comes back."""
-    write_files(
-        tmp_path / "packages",
-        {
-            "semble/__init__.py": (
-                "from types import SimpleNamespace as S\n"
-                "class SembleIndex:\n"
-                "    def __init__(self, model, *parts, **options): self.root = options['root']\n"
-                "    def search(self, text, top_k, alpha):\n"
-                "        assert (top_k, alpha) == (50, 0.0)\n"
-                "        chunk = S(file_path=self.root.name + '.py', start_line=1, end_line=9)\n"
-                "        return [S(chunk=chunk)]\n"
-            ),
-            "semble/index/__init__.py": "",
-            "semble/index/create.py": (
-                "def create_index_from_path(folder, model, display_root):\n"
-                "    assert model.encode(['x']).shape == (1, model.dim)\n"
-                "    return 1, 2, 3, 4\n"
-            ),
-        },
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
-    asked, _ = sets.questions_of("development", trees)
-    found = peers.semble_lists(asked, trees, Path(sys.executable))
-    assert [one.id for one in found] == ["shop-1", "shop-2"]
-    assert found[0].results == ({"path": "shop.py", "start": 1, "end": 9},)
-    monkeypatch.setenv("PYTHONPATH", "")
-    with pytest.raises(PeerMissingError, match="it is not installed"):
-        peers.semble_lists(asked, trees, Path(sys.executable))
 
 
 def test_the_stored_lists_score_as_the_readme_says() -> None:
