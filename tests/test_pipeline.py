@@ -637,3 +637,18 @@ def test_a_question_is_read_packed_and_given_a_writer_once(
     assert "shop/visit.py:1-1" not in [chunk.place for chunk in turn.chunks]
     once = ("read_question", "decide", "context_window", "build_context", "model_generator")
     assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
+
+
+def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
+    engine: Engine, listener: Listener
+) -> None:
+    for question in (ASK, f"/all shop/*.py {ASK}", f"/files {ASK}"):
+        done = told(
+            ask(engine, question, pin=["legacy/stock.py:1-3"], exclude=["shop/stock.py:1-3"]),
+            "done",
+        )
+        places = [chunk.place for chunk in listener.last.block.chunks]
+        assert places[0] == "legacy/stock.py:1-3" and "shop/stock.py:1-3" not in places, question
+        assert len(places) > 1 and done["searches"]
+    every = [f"shop/part{part}.py:1-{end}" for part in range(6) for end in range(30, 61)]
+    assert ask(engine, ASK, pin=every[:150])[-1].kind == "done"

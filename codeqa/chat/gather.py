@@ -174,8 +174,8 @@ class Gatherer:
         tables, block = self.open_tables(), NO_CONTEXT
         if question.whole_files == "all":
             block = every_file(tables, self.files, question.query, room.whole_files)
-            if block.chunks and not needs_evidence and not options.chooses_chunks:
-                return Found(block, searched=True)
+            if block.chunks and not needs_evidence:
+                return Found(self._chosen(block, options, room), searched=True)
         text, rewritten, earlier = question.text, "", list[Chunk]()
         goes_on = so_far.history and needs_rewriting(question.query, routed.features)
         if goes_on:
@@ -213,10 +213,9 @@ class Gatherer:
             paths = {chunk.path for chunk in block.chunks}
             units = tuple(hit for hit in result.units if hit.unit.path in paths)
             result = replace(result, units=units, files=()) if units else result
-        if block.chunks and options.chooses_chunks:
-            chosen = choose_chunks(self.files, block, options, room.whole_files)
-            block = replace(chosen, note=block.note)
-        elif not block.chunks:
+        if block.chunks:
+            block = self._chosen(block, options, room)
+        else:
             warnings.append(block.note)  # of whole files, none of which fits
             block = build_context(
                 tables,
@@ -236,6 +235,13 @@ class Gatherer:
             evidence = evidence or QuotedEvidence(question.query)
             evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)
         return Found(block, True, result, evidence, rewritten, tuple(warnings))
+
+    def _chosen(self, block: ContextBlock, options: AskOptions, room: _Room) -> ContextBlock:
+        """Whole files as `options` choose among them."""
+        if not options.chooses_chunks:
+            return block
+        chosen = choose_chunks(self.files, block, options, room.whole_files)
+        return replace(chosen, note=block.note)
 
     def _counted(
         self, routed: Routed, standalone: str, model: Model | None, room: _Room

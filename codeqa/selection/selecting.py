@@ -133,7 +133,7 @@ def build_context(
     """
     fast = budget.effort == "fast"
     files = Files(lambda: tables, settings.max_file_bytes)
-    room = budget.characters - sum(map(chunk_cost, pinned))
+    room = max(0, budget.characters - sum(map(chunk_cost, pinned)))
     whole = found_whole(tables, files, result, room, small=not fast).without(excluded)
     called = [] if fast else _called(tables, result)
     best = _three_and_three(result, settings, most) if fast else _ranked(result, called)
