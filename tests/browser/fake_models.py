@@ -70,7 +70,7 @@ class FakeModels:
     def endpoint(self, choice: Any, key: str = "") -> Any:
         return SimpleNamespace(host=self.host(choice), address=self.address(choice))
 
-    def connect(self) -> Any:
+    def answer_model(self) -> Any:
         choice = self._choice
         place = choice and Endpoint(self.address(choice), choice.model, provider=choice.provider)
         return SimpleNamespace(endpoint=place) if place else None
