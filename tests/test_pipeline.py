@@ -8,7 +8,6 @@ import textwrap
 import threading
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -614,7 +613,7 @@ def test_a_question_is_read_packed_and_given_a_writer_once(
 ) -> None:
     engine, counted = opened(**script.settings), Counter[str]()
 
-    def count(module: ModuleType, name: str) -> None:
+    def count(module: Any, name: str) -> None:
         real = getattr(module, name)
 
         def counting(*args: Any, **given: Any) -> Any:
@@ -629,14 +628,21 @@ def test_a_question_is_read_packed_and_given_a_writer_once(
     count(gather, "build_context")
     count(gather, "pack")
     count(whole_files, "pack")
-    count(write, "model_generator")
+    count(write.Writers, "choose")
     events = ask(engine, ASK, pin=("shop/stock.py:1-3",), exclude=("shop/visit.py:1-1",))
     assert events[-1].kind == "done"
     turn = engine.conversations.turn(events[-1].data["turn"])
     assert turn.chunks[0].place == "shop/stock.py:1-3"
     assert "shop/visit.py:1-1" not in [chunk.place for chunk in turn.chunks]
-    once = ("read_question", "decide", "context_window", "build_context", "model_generator")
+    once = ("read_question", "decide", "context_window", "build_context", "choose")
     assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
+    counted.clear()
+    assert told(ask(engine, "@codebase and who calls it?"), "rewritten")
+    assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
+    counted.clear()
+    assert told(ask(engine, "and why is that?", retrieval="explicit"), "classified")["goes_on"]
+    assert counted["decide"] == counted["context_window"] == counted["choose"] == 1
+    assert counted["pack"] == counted["build_context"] == 0, "it goes on from what was packed"
 
 
 def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(

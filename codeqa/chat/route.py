@@ -83,17 +83,21 @@ class Router:
         question, intent = yield from steps.do(
             "classify", lambda: self._classify(question, so_far, rules)
         )
+        staying = _features(question, so_far, intent, rules, STAYS)
+        planned = self._decision(question, staying, intent)
         leaving, standalone = yield from steps.do(
-            "topic", lambda: self._gate_topic(question, so_far, intent, rules)
+            "topic", lambda: self._gate_topic(question, so_far, intent, staying, planned)
         )
+        leaves = bool(leaving.to)  # else what is planned holds
         features = yield from steps.do(
-            "features", lambda: _features(question, so_far, intent, rules, leaving)
+            "features",
+            lambda: _features(question, so_far, intent, rules, leaving) if leaves else staying,
         )
         decision, problems = yield from steps.do(
             "policy",
             lambda: self.hooks.run(
                 "policy_override",
-                self._decision(question, features, intent),
+                self._decision(question, features, intent) if leaves else planned,
                 features=features,
                 intent=intent,
                 question=question.text,
@@ -154,11 +158,17 @@ class Router:
         return question, intent
 
     def _gate_topic(
-        self, question: Question, so_far: ConversationSoFar, intent: Intent, rules: Intent
+        self,
+        question: Question,
+        so_far: ConversationSoFar,
+        intent: Intent,
+        staying: Features,
+        planned: PolicyDecision,
     ) -> tuple[Leaving, Standalone | None]:
         """What leaves the topic gets no earlier code. A model has the last word, in the one call
-        that also completes the question: where one is due anyway, or where words may be wrong."""
-        chosen = _tagged(question) or intent.source == "user"
+        that also completes the question: where one is due anyway, or where words may be wrong.
+        `staying` and `planned` are what it is, and what is done about it, if it stays."""
+        chosen = staying.tagged or intent.source == "user"
         at_hand = so_far.messages and so_far.context.chunks
         if chosen or intent.name not in NEED_CODE or not at_hand:
             return STAYS, None
@@ -166,11 +176,9 @@ class Router:
         with suppress(CodeQAError):  # without an index it goes on from what is cached
             tables = self.open_tables()
             leaving = leaving_by_words(question.query, so_far.history, so_far.context, tables)
-        if not leaving.doubtful:
-            features = _features(question, so_far, intent, rules, STAYS)
-            decision = self._decision(question, features, intent)
-            if not (decision.inject_rag and needs_rewriting(question.query, features)):
-                return leaving, None
+        due = planned.inject_rag and needs_rewriting(question.query, staying)
+        if not (due or leaving.doubtful):
+            return leaving, None
         standalone = self.complete(question, so_far)
         return standalone.leaving or leaving, standalone
 
@@ -179,10 +187,6 @@ class Router:
             return PolicyDecision("knowledge_base", reply=ISSUE, rules=(ISSUE,))
         retrieval = question.options.retrieval or self.settings.retrieval
         return decide(features, intent, auto=retrieval == "auto")
-
-
-def _tagged(question: Question) -> bool:
-    return question.tagged or bool(question.whole_files) or question.query.points_at_code
 
 
 def _features(
