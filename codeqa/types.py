@@ -202,7 +202,7 @@ class ContextBlock:
 class Event:
     """One step of an answer, in the order of the stream; by kind, what its data holds.
 
-    - `step` {name, milliseconds}: one of `chat.STEPS` has ended
+    - `step` {name, milliseconds}: one of the twelve steps of a turn has ended
     - `asked` {turn ('' when it is not kept)}: the question is kept, if it is to be
     - `classified` {intent, confidence, source (`tag`, `user`, `cache`, `heuristics`, `model`),
       reason, rules [name], searched_automatically, searches, goes_on, left_out,

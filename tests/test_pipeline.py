@@ -122,16 +122,14 @@ def test_a_mode_that_is_chosen_is_about_the_code(engine: Engine, listener: Liste
     assert listener.last.mode == "review" and listener.last.block.chunks
 
 
-@pytest.mark.parametrize("message", ["hello there", "thanks!", "My name is Ada."])
-def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(
-    engine: Engine, message: str
-) -> None:
-    events = ask(engine, f"@codebase {message}", tag_is_default=True)
-    assert told(events, "classified")["searches"] is False
-    assert told(events, "done")["query_tags"] == []
-    assert not engine.conversations.turns("talk")[0].tagged
-    events = ask(engine, f"@codebase {message}")
-    assert told(events, "classified")["searches"] is True, "one that was typed is meant"
+def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(engine: Engine) -> None:
+    for message in ("hello there", "thanks!", "My name is Ada."):
+        events = ask(engine, f"@codebase {message}", tag_is_default=True, conversation=message)
+        assert told(events, "classified")["searches"] is False
+        assert told(events, "done")["query_tags"] == []
+        assert not engine.conversations.turns(message)[0].tagged
+        events = ask(engine, f"@codebase {message}", conversation=message)
+        assert told(events, "classified")["searches"] is True, "one that was typed is meant"
 
 
 # History and earlier answers.
@@ -429,23 +427,19 @@ def test_pins_without_an_answer_to_replace_go_with_a_search(
     assert any(chunk.path == "shop/session.py" for chunk in listener.last.block.chunks)
 
 
-@pytest.mark.parametrize(
-    ("place", "why"),
-    [
+def test_a_place_that_cannot_be_pinned_is_explained_and_too_many_are_refused(
+    engine: Engine,
+) -> None:
+    for place, why in (
         ("shop/stock.py", "no place"),
         ("shop/stock.py:0-3", "no lines"),
         ("shop/stock.py:3-2", "no lines"),
         ("shop/stock.py:1-999", "no lines"),
         ("../secret.py:1-2", "not an indexed file"),
         ("/etc/passwd:1-2", "not an indexed file"),
-    ],
-)
-def test_a_place_that_cannot_be_pinned_is_explained(engine: Engine, place: str, why: str) -> None:
-    events = ask(engine, ASK, pin=[place])
-    assert events[-1].kind == "error" and why in events[-1].data["message"]
-
-
-def test_more_places_than_there_is_room_for_are_refused(engine: Engine) -> None:
+    ):
+        *_, last = ask(engine, ASK, pin=[place])
+        assert last.kind == "error" and why in last.data["message"], place
     (event,) = ask(engine, ASK, exclude=[f"a.py:{n}-{n}" for n in range(1, 300)])
     assert event.data["code"] == UsageError.code
 

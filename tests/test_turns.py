@@ -369,8 +369,17 @@ def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, scri
     assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1, "what is cached goes too"
 
 
-@pytest.mark.parametrize("by", ["this server", "another server", "its first turn"])
-@pytest.mark.parametrize("how", ["answered", "stopped", "left"])
+@pytest.mark.parametrize(
+    ("how", "by"),
+    [
+        ("answered", "another server"),
+        ("answered", "its first turn"),
+        ("stopped", "this server"),
+        ("stopped", "another server"),
+        ("left", "another server"),
+        ("left", "its first turn"),
+    ],
+)
 def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
     opened: Open, engine: Engine, script: Script, how: str, by: str
 ) -> None:
