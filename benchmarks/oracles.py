@@ -85,8 +85,8 @@ class Index:
     def around(self, path: str) -> Index:
         return self
 
-    def named(self, keys: Sequence[str]) -> list[Unit]:
-        return [unit for key in keys for unit in self._units["name", key]][:200]
+    def named(self, keys: Sequence[str], limit: int = 200) -> list[Unit]:
+        return [unit for key in keys for unit in self._units["name", key]][:limit]
 
     def in_file(self, path: str) -> list[Unit]:
         return self._units["path", path]
@@ -215,7 +215,8 @@ def _compare_calls(index: Index, chosen: Sequence[Unit], said: Said, counts: Cou
         surest: dict[tuple[str, int, str], tuple[float, str]] = {}
         for site in usages(cast(Tables, index), unit, limit=10**9).references:
             place = site.reference
-            if place.kind == "call" and place.path not in said.failed:
+            # What goes through a base or an interface is said to: an oracle names the one definition.
+            if place.kind == "call" and place.path not in said.failed and not site.through:
                 at = (place.path, place.line, place.name)
                 surest[at] = max(surest.get(at, (0.0, "")), (site.confidence, site.reason))
         for at, (sure, reason) in surest.items():
