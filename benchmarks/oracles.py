@@ -215,7 +215,7 @@ def _compare_calls(index: Index, chosen: Sequence[Unit], said: Said, counts: Cou
         surest: dict[tuple[str, int, str], tuple[float, str]] = {}
         for site in usages(cast(Tables, index), unit, limit=10**9).references:
             place = site.reference
-            # What goes through a base or an interface is said to: an oracle names the one definition.
+            # An oracle names the one definition: what goes through a base is left out.
             if place.kind == "call" and place.path not in said.failed and not site.through:
                 at = (place.path, place.line, place.name)
                 surest[at] = max(surest.get(at, (0.0, "")), (site.confidence, site.reason))
