@@ -163,6 +163,39 @@ def test_jina_is_told_queries_from_passages() -> None:
     assert server.headers[0]["authorization"] == "Bearer j"
 
 
+@pytest.mark.parametrize("provider", ["openai", "jina"])
+def test_only_what_a_request_needs_is_sent_along(
+    monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: secret\nAuthorization: Bearer other")
+    model = {"openai": "openai/text-embedding-3-small", "jina": "jina/jina-embeddings-v3"}[provider]
+    with openai_server(lambda path, body: embeddings(body, 1024)) as server:
+        values: dict[str, Any] = {
+            f"{provider}_base_url": server.base_url,
+            f"{provider}_api_key": "k",
+        }
+        settings = load_settings(embedding=model, embedding_dimension=1024, **values)
+        embedding = chosen_embedding(settings)
+        assert embedding is not None
+        embedding.embed_query("question")
+    (headers,) = server.headers
+    needed = {"host", "accept", "connection", "user-agent", "content-type", "content-length"}
+    assert set(headers) <= needed | {"authorization"}
+    assert headers["authorization"] == "Bearer k"
+    assert headers["user-agent"] == "codeqa"
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with openai_server(lambda path, body: embeddings(body)) as other:
+        moved: Reply = (307, {"Location": f"{other.base_url}/embeddings"}, {})
+        refused = pytest.raises(EmbeddingError, match="status 307")
+        with openai_embedding(lambda path, body: moved) as (embedding, _), refused:
+            embedding.embed_query("question")
+        assert other.requests == []
+
+
 def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
     replies = [failure(429, "slow down", {"Retry-After": "0.4"}), failure(503, "busy")]
 

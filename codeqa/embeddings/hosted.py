@@ -7,7 +7,7 @@ does, and logs no texts; LanceDB's `jina` besides reports 768 dimensions for a m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ RETRIES = 3
 REQUEST_SECONDS = 60.0
 REQUEST_TOKENS = 200_000
 """Tokens (≈) per request; OpenAI refuses more than 300,000."""
+NEEDED_HEADERS = {"accept", "authorization", "connection", "content-length", "content-type", "host"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,29 @@ def define_hosted() -> type[EmbeddingFunction]:
                 base_url=self.base_url,
                 timeout=REQUEST_SECONDS,
                 max_retries=RETRIES,
+                http_client=openai.DefaultHttpxClient(
+                    follow_redirects=False,  # another host would get texts meant for this one
+                    event_hooks={"request": [keep_needed_headers(self._key)]},
+                ),
             ) as client:
                 answer = client.embeddings.create(model=self.name, input=list(texts), **options)
             return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
 
     return OpenAICompatibleEmbeddings
+
+
+def keep_needed_headers(key: str) -> Callable[[Any], None]:
+    """Take out of a request what the SDK adds of its own: the operating system, and what
+    OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold, which are not Jina's to know.
+    """
+
+    def keep(request: Any) -> None:
+        for name in set(request.headers) - NEEDED_HEADERS:
+            del request.headers[name]
+        request.headers["user-agent"] = "codeqa"
+        request.headers["authorization"] = f"Bearer {key}"  # OPENAI_CUSTOM_HEADERS may set another
+
+    return keep
 
 
 def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:
