@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import MAX_TOKENS, add_comments, plan_comments
+from codeqa.indexing.comments import add_comments, plan_comments
 from codeqa.llm import Message
 from codeqa.search import Search
 from codeqa.settings import Settings
@@ -105,7 +106,6 @@ def test_the_plan_counts_what_is_sent_and_what_is_free(
 ) -> None:
     plan = plan_comments(settings, location, "m")
     assert (plan.requests, plan.known, len(plan.units)) == (4, 0, 4)
-    assert plan.tokens_back < plan.most_tokens_back == 4 * MAX_TOKENS
     sent = sum(len(text) for text in FILES.values())
     assert sent / 4 < plan.tokens_sent < sent * 5
     assert plan_comments(settings, location, "m", limit=1).requests == 1
@@ -115,14 +115,16 @@ def test_the_plan_counts_what_is_sent_and_what_is_free(
     assert plan_comments(settings, location, "another").requests == 4
 
 
-def test_code_that_nobody_wrote_here_is_not_described(
+def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described(
     tmp_path: Path, settings: Settings, write_files: WriteFiles
 ) -> None:
-    repo = write_files(
-        tmp_path / "mixed",
-        {"src/a.py": python("own"), "vendor/b.py": python("theirs"), "tests/t.py": python("t")},
-    )
-    location = locate(settings, repo)
+    files = {
+        "src/a.py": python("own") + "\n\ndef short():\n    return 1\n",
+        "src/c.py": "class C:\n    a = 1\n    b = 2\n    c = 3\n    d = 4\n",
+        "vendor/b.py": python("theirs"),
+        "tests/t.py": python("t"),
+    }
+    location = locate(settings, write_files(tmp_path / "mixed", files))
     Indexer(settings, location).run()
     assert [u.name for u in plan_comments(settings, location, "m").units] == ["own", "t"]
 
@@ -299,9 +301,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 
 
 def test_index_with_comments_describes_over_http(
-    repository: Path, settings: Settings, codeqa: Command, scripted: ScriptedServer
+    location: Location, codeqa: Command, scripted: ScriptedServer
 ) -> None:
-    command = ("index", repository, "--comments", "--model", "custom/m", "--yes")
+    command = ("index", location.root, "--comments", "--model", "custom/m", "--yes")
     first = codeqa(*command)
     asked = len(scripted.requests)
     second = codeqa(*command)
@@ -313,7 +315,7 @@ def test_index_with_comments_describes_over_http(
     assert "comments: 4 of 4 (100 %)" in first.err
     assert (asked, asked_again) == (4, 0)
     assert "4 described before. No other method needs a description." in second.out
-    assert found_by(locate(settings, repository), "walrus") == ["second"]
+    assert found_by(location, "walrus") == ["second"]
 
 
 def test_index_with_comments_asks_before_anything_is_done(
@@ -331,31 +333,21 @@ def test_index_with_comments_asks_before_anything_is_done(
     assert not Path(locate(settings, repository).tables).exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
-@pytest.mark.parametrize("answer", ["n", pytest.param("y", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("answer", ["n", "y"])
 def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
-    location: Location, settings: Settings, answer: str
+    location: Location,
+    codeqa: Command,
+    scripted: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
 ) -> None:
-    import pty
-
-    with openai_server(script) as server, environment(server, settings) as variables:
-        master, slave = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "llm_comments.py", str(location.root), "--model", "custom/m"],
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            stdin=slave,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        os.write(master, f"{answer}\n".encode())
-        output = process.communicate(timeout=60)[0].decode()
-        os.close(master)
-        os.close(slave)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    output = codeqa("index", location.root, "--comments", "--model", "custom/m").out
     assert "4 methods, ≈ " in output
     assert "Send them to 127.0.0.1? [y/N]" in output
     assert ("Nothing was sent." in output) is (answer == "n")
-    assert len(server.requests) == (0 if answer == "n" else 4)
+    assert len(scripted.requests) == (0 if answer == "n" else 4)
 
 
 @pytest.mark.slow

@@ -22,7 +22,13 @@ from codeqa.cli.console import ProgressDisplay, print_json, print_summary, visib
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import CommentPlan, add_comments, plan_comments
+from codeqa.indexing.comments import (
+    MAX_TOKENS,
+    TYPICAL_TOKENS,
+    CommentPlan,
+    add_comments,
+    plan_comments,
+)
 from codeqa.llm import Model, Models
 from codeqa.repositories import clone_location, open_location, take_clone
 from codeqa.repositories.snapshots import take_snapshot
@@ -197,5 +203,6 @@ def estimate(plan: CommentPlan, model: Model) -> str:
         return f"{known}No other method needs a description."
     return (
         f"{known}{plan.requests:,} methods, ≈ {plan.tokens_sent:,} tokens to {model.name} at "
-        f"{model.host}, ≈ {plan.tokens_back:,} back (never more than {plan.most_tokens_back:,})."
+        f"{model.host}, ≈ {plan.requests * TYPICAL_TOKENS:,} back (never more than "
+        f"{plan.requests * MAX_TOKENS:,})."
     )

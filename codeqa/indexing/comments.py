@@ -11,15 +11,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.errors import CodeQAError, ContextLengthError, RateLimitError
+from codeqa.errors import CodeQAError, RateLimitError
 from codeqa.indexing.lock import hold
 from codeqa.llm import Complete
 from codeqa.prompts import render_prompt
@@ -30,41 +29,35 @@ from codeqa.store import Filter, Location, Tables
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import METHOD_KINDS, Progress, Unit
 
-if TYPE_CHECKING:
-    from codeqa.store.writer import Writer
-
-TYPICAL_TOKENS = 60
-"""Of a description, for telling what a run will take."""
 ROWS_PER_COMMIT = 64
 """Descriptions written at once: what a killed run has to write, not to buy, again."""
 ROLES = ("source", "test", "example", "benchmark", "document")
 """Code that is described, in this order; nobody asks what vendored and generated code does."""
+WORTH_LINES = 3
+"""Shorter definitions say themselves what they do."""
 
 CONCURRENT = 16
 """Requests in flight."""
-MAX_TOKENS = 1_024
-"""Three lines need a tenth; the rest is for models that reason before they write."""
-MAX_CHARACTERS = 12_000
-"""Of a method's source; a longer one is described by its beginning."""
-WORTH_LINES = 3
-"""Shorter definitions say themselves what they do."""
+TYPICAL_TOKENS, MAX_TOKENS = 60, 1_024
+"""Of a description; three lines need a tenth of the most, which is for models that reason first."""
+MAX_CHARACTERS = 6_000
+"""Of a method's source, half of a small model's window; a longer one is described by its beginning.
+"""
 LOOK_SECONDS = 0.2
 """How often is looked whether a pause is over, and whether somebody stops the run."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 120.0
-"""Seconds after a refusal that says no time, doubled each time; a limit per minute is over by
-then. A provider that says a time is left alone for that long."""
+PAUSES = (5.0, 10.0, 20.0, 40.0, 80.0, 120.0)
+"""Seconds after a refusal that says no time, longer with each refusal in a row: a limit per minute
+is over by then. After as many in a row without an answer nothing more is hoped for."""
 LONGEST_WAIT = 900.0
 """Seconds that a provider may ask to wait for; longer is a quota of the day, not a rate."""
-PATIENCE = 6
-"""Pauses in a row without one answer in between, after which nothing more is hoped for."""
 
 Described = tuple[Unit, str]
+Listener = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
 class CommentPlan:
-    """What a run will describe, and what it will send and get."""
+    """What a run will describe, and what it will send."""
 
     units: tuple[Unit, ...]
     """Those whose description is known, and those that are asked for."""
@@ -73,97 +66,6 @@ class CommentPlan:
     """Units that cost nothing."""
     tokens_sent: int
     """An estimate, rather too high."""
-
-    @property
-    def tokens_back(self) -> int:
-        """An estimate of what comes back."""
-        return self.requests * TYPICAL_TOKENS
-
-    @property
-    def most_tokens_back(self) -> int:
-        """What cannot be exceeded."""
-        return self.requests * MAX_TOKENS
-
-
-def plan_comments(
-    settings: Settings, location: Location, model: str, limit: int | None = None
-) -> CommentPlan:
-    """What describing the index of `location` by `model` takes; at most `limit` requests.
-
-    Nothing is sent. Raises IndexMissingError when nothing was indexed.
-    """
-    methods = Tables.open(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
-    units = sorted(worth_describing(methods), key=lambda unit: ROLES.index(unit.role))
-    known, tasks = _sort_out(units, model, State(settings.data_dir).values, settings.config_dir)
-    tasks = tasks[:limit]
-    asked = [unit for task in tasks for unit in task.units]
-    return CommentPlan(
-        units=(*(unit for unit, _ in known), *asked),
-        requests=len(tasks),
-        known=len(known),
-        tokens_sent=int(sum(map(_sent_characters, tasks)) / CHARACTERS_PER_TOKEN),
-    )
-
-
-def add_comments(
-    settings: Settings,
-    location: Location,
-    units: Sequence[Unit],
-    complete: Complete,
-    model: str,
-    progress: Callable[[Progress], None] | None = None,
-    stop: Callable[[], None] | None = None,
-) -> int:
-    """Describe `units` and write the descriptions into their rows; returns rows changed.
-
-    The index is held only while some are written, so that indexing goes on beside it; what
-    changed meanwhile gets no description. What was bought is kept even when the run fails or is
-    stopped; then `stop()` ends the requests that are under way. Raises ModelError.
-    """
-    changed = 0
-    described = describe(
-        units,
-        complete,
-        model=model,
-        cache=State(settings.data_dir).values,
-        config_dir=settings.config_dir,
-        progress=progress,
-        stop=stop,
-    )
-    waiting: list[Described] = []
-    try:
-        with closing(described):
-            for one in described:
-                waiting.append(one)
-                if len(waiting) >= ROWS_PER_COMMIT:
-                    changed += _write(location, waiting)
-                    waiting.clear()
-    finally:
-        if waiting:
-            changed += _write(location, waiting)
-        if changed:
-            with _writer(location) as writer:
-                writer.tidy()
-    return changed
-
-
-def _write(location: Location, described: Sequence[Described]) -> int:
-    from codeqa.store.comments import write_comments
-
-    with _writer(location) as writer:
-        return write_comments(writer, described, fast_embedding())
-
-
-@contextmanager
-def _writer(location: Location) -> Iterator[Writer]:
-    """A writer to the index as it is, which is held meanwhile."""
-    from codeqa.store.writer import Writer
-
-    with hold(location):
-        meta = Tables.open(location).meta()
-        writer = Writer.open(location, meta.parser, meta.vector)
-        with writer.growing():
-            yield writer
 
 
 @dataclass(slots=True)
@@ -174,128 +76,102 @@ class _Task:
     prompt: str
     units: list[Unit] = field(default_factory=list)
 
+    def messages(self) -> list[dict[str, str]]:
+        unit = self.units[0]
+        source = unit.source_code
+        if len(source) > MAX_CHARACTERS:
+            source = source[: max(source.rfind("\n", 0, MAX_CHARACTERS), 0) or MAX_CHARACTERS]
+        return [
+            {"role": "system", "content": self.prompt},
+            {"role": "user", "content": f"{unit.path}\n\n{source}"},
+        ]
 
-def worth_describing(units: Iterable[Unit]) -> list[Unit]:
-    """Methods that are long enough for a description to add something."""
-    return [
-        unit for unit in units if unit.is_method and unit.end_line - unit.start_line >= WORTH_LINES
-    ]
+
+def plan_comments(
+    settings: Settings, location: Location, model: str, limit: int | None = None
+) -> CommentPlan:
+    """What describing the index of `location` by `model` takes; at most `limit` requests.
+
+    Nothing is sent. Raises IndexMissingError when nothing was indexed.
+    """
+    methods = Tables.open(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
+    worth = [unit for unit in methods if unit.end_line - unit.start_line >= WORTH_LINES]
+    worth.sort(key=lambda unit: ROLES.index(unit.role))
+    known, tasks = _sort_out(worth, model, State(settings.data_dir).values, settings.config_dir)
+    sent = [message["content"] for task in tasks[:limit] for message in task.messages()]
+    asked = [unit for task in tasks[:limit] for unit in task.units]
+    return CommentPlan(
+        units=(*(unit for unit, _ in known), *asked),
+        requests=len(tasks[:limit]),
+        known=len(known),
+        tokens_sent=int(sum(map(len, sent)) / CHARACTERS_PER_TOKEN),
+    )
+
+
+def add_comments(
+    settings: Settings,
+    location: Location,
+    units: Sequence[Unit],
+    complete: Complete,
+    model: str,
+    progress: Listener = lambda _: None,
+    stop: Callable[[], None] = lambda: None,
+) -> int:
+    """Describe `units` and write the descriptions into their rows; returns rows changed.
+
+    The index is held only while some are written, so that indexing goes on beside it; what
+    changed meanwhile gets no description. What was bought is kept even when the run fails or is
+    stopped; then `stop()` ends the requests that are under way. Raises ModelError.
+    """
+    values = State(settings.data_dir).values
+    changed = 0
+    waiting: list[Described] = []
+    try:
+        described = describe(units, complete, model, values, settings.config_dir, progress, stop)
+        with closing(described):
+            for one in described:
+                waiting.append(one)
+                if len(waiting) == ROWS_PER_COMMIT:
+                    changed += _write(location, waiting)
+                    waiting.clear()
+    finally:
+        changed += _write(location, waiting, last=True)
+    return changed
+
+
+def _write(location: Location, described: Sequence[Described], *, last: bool = False) -> int:
+    """Hold the index, write, and after the `last` ones bring its search indices up to date."""
+    from codeqa.store.comments import write_comments
+    from codeqa.store.writer import Writer
+
+    with hold(location):
+        meta = Tables.open(location).meta()
+        writer = Writer.open(location, meta.parser, meta.vector)
+        with writer.growing():
+            changed = write_comments(writer, described, fast_embedding())
+            if last:
+                writer.tidy()
+    return changed
 
 
 def _sort_out(
-    units: Iterable[Unit], model: str, cache: ValueStore | None, config_dir: Path | None = None
+    units: Iterable[Unit], model: str, values: ValueStore, config_dir: Path | None
 ) -> tuple[list[Described], list[_Task]]:
     """Units whose description is known, with it, and what has to be asked for the others."""
     prompts: dict[str, str] = {}
     known: list[Described] = []
     tasks: dict[str, _Task] = {}
     for unit in units:
-        if unit.language not in prompts:
-            prompts[unit.language] = render_prompt(
-                "llm_comment", config_dir, language=unit.language
-            )
-        prompt = prompts[unit.language]
-        key = _key(model, prompt, unit)
-        text = cache.get(key) if cache and key not in tasks else None
+        language = unit.language
+        if language not in prompts:
+            prompts[language] = render_prompt("llm_comment", config_dir, language=language)
+        key = _key(model, prompts[language], unit)
+        text = None if key in tasks else values.get(key)
         if text is None:
-            tasks.setdefault(key, _Task(key, prompt)).units.append(unit)
+            tasks.setdefault(key, _Task(key, prompts[language])).units.append(unit)
         else:
             known.append((unit, text))
     return known, list(tasks.values())
-
-
-def describe(
-    units: Sequence[Unit],
-    complete: Complete,
-    *,
-    model: str,
-    cache: ValueStore | None = None,
-    config_dir: Path | None = None,
-    concurrency: int = CONCURRENT,
-    progress: Callable[[Progress], None] | None = None,
-    stop: Callable[[], None] | None = None,
-) -> Generator[Described, None, None]:
-    """Yield (unit, description of 2–3 lines) as descriptions come in, known ones first.
-
-    A host that limits the rate is left alone for as long as it asks, then asked less at a time.
-    Raises the first other ModelError of `complete` once what was under way has come back and is
-    kept. A caller that stops, as by Ctrl-C, does not wait for that: `stop()` is to end it.
-    """
-    known, tasks = _sort_out(units, model, cache, config_dir)
-    yield from known
-    done = len(known)
-
-    def report(detail: str = "") -> None:
-        if progress:
-            progress(Progress("comments", done, len(units), detail))
-
-    report()
-    pace = Pace(concurrency)
-    waiting = deque(tasks)
-    running: dict[Future[str], _Task] = {}
-    failure: CodeQAError | None = None
-    pool = ThreadPoolExecutor(max_workers=max(1, concurrency))
-    try:
-        while running or (waiting and failure is None):
-            pause = pace.left()
-            while waiting and failure is None and not pause and len(running) + 1 <= pace.allowed:
-                task = waiting.popleft()
-                running[pool.submit(_ask, complete, task.prompt, task.units[0])] = task
-            if not running:
-                report(f"the host asks to wait, {pause:.0f} s left")
-                time.sleep(min(pause, LOOK_SECONDS))
-                continue
-            finished, _ = wait(running, min(pause, LOOK_SECONDS) or None, FIRST_COMPLETED)
-            for future in finished:
-                task = running.pop(future)
-                try:
-                    text = future.result()
-                except RateLimitError as error:
-                    waiting.appendleft(task)
-                    if not pace.refused(error.seconds):
-                        failure = failure or error
-                    continue
-                except CodeQAError as error:
-                    failure = failure or error
-                    continue
-                pace.answered()
-                if cache:
-                    cache.set(task.key, text)
-                done += len(task.units)
-                report()
-                for unit in task.units:
-                    yield unit, text
-    except BaseException:
-        if stop:
-            stop()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-    if failure:
-        raise failure
-
-
-def _sent_characters(task: _Task) -> int:
-    """Characters that a request for `task` sends at most."""
-    unit = task.units[0]
-    return len(task.prompt) + len(unit.path) + min(len(unit.source_code), MAX_CHARACTERS)
-
-
-def _ask(complete: Complete, prompt: str, unit: Unit, characters: int = MAX_CHARACTERS) -> str:
-    """The description of one method; of its first half when the whole is too long to read."""
-    source = unit.source_code
-    if len(source) > characters:
-        source = source[: max(source.rfind("\n", 0, characters), 0) or characters]
-    messages = [
-        {"role": "system", "content": prompt},
-        {"role": "user", "content": f"{unit.path}\n\n{source}"},
-    ]
-    try:
-        return " ".join(complete(messages, MAX_TOKENS).split())
-    except ContextLengthError:
-        if characters < MAX_CHARACTERS:
-            raise
-        return _ask(complete, prompt, unit, len(source) // 2)
 
 
 def _key(model: str, prompt: str, unit: Unit) -> str:
@@ -306,39 +182,68 @@ def _key(model: str, prompt: str, unit: Unit) -> str:
     return f"comment:{digest.hexdigest()}"
 
 
-class Pace:
-    """The number of requests that may run, and when the next may start; used by one thread.
+def describe(
+    units: Sequence[Unit],
+    complete: Complete,
+    model: str,
+    values: ValueStore,
+    config_dir: Path | None = None,
+    progress: Listener = lambda _: None,
+    stop: Callable[[], None] = lambda: None,
+) -> Generator[Described, None, None]:
+    """Yield (unit, description of 2–3 lines) as descriptions come in, those in `values` first.
 
-    A refusal halves the number, about as many answers as it allows raise it by one.
+    A host that limits the rate is left alone for as long as it asks. Raises the first other
+    ModelError of `complete` once what was under way has come back and is kept. A caller that
+    stops, as by Ctrl-C, does not wait for that: `stop()` is to end it.
     """
-
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.allowed = self._most = float(max(1, most))
-        self._clock = clock
-        self._resume = clock()
-        self._refused = 0
-
-    def answered(self) -> None:
-        """A request was answered."""
-        self._refused = 0
-        self.allowed = min(self._most, self.allowed + 1 / self.allowed)
-
-    def refused(self, seconds: float = 0.0) -> bool:
-        """A request was refused for its rate, with the `seconds` to wait or 0; whether to go on.
-
-        Those refused during a pause, which were under way when it began, are one refusal.
-        """
-        if seconds > LONGEST_WAIT:
-            return False
-        if not self.left():
-            if self._refused == PATIENCE:
-                return False
-            self._refused += 1
-            self.allowed = max(1.0, self.allowed // 2)
-        pause = seconds or min(FIRST_PAUSE * 2.0 ** (self._refused - 1), LONGEST_PAUSE)
-        self._resume = max(self._resume, self._clock() + pause)
-        return True
-
-    def left(self) -> float:
-        """Seconds until the next request may start; 0 when it may now."""
-        return max(0.0, self._resume - self._clock())
+    known, tasks = _sort_out(units, model, values, config_dir)
+    yield from known
+    done = len(known)
+    progress(Progress("comments", done, len(units)))
+    waiting = deque(tasks)
+    running: dict[Future[str], _Task] = {}
+    failure: CodeQAError | None = None
+    pauses, resume = iter(PAUSES), 0.0
+    pool = ThreadPoolExecutor(CONCURRENT)
+    try:
+        while running or (waiting and failure is None):
+            pause = resume - time.monotonic()
+            while waiting and failure is None and pause <= 0 and len(running) < CONCURRENT:
+                task = waiting.popleft()
+                running[pool.submit(complete, task.messages(), MAX_TOKENS)] = task
+            if not running:
+                told = f"the host asks to wait, {pause:.0f} s left"
+                progress(Progress("comments", done, len(units), told))
+                time.sleep(min(pause, LOOK_SECONDS))
+                continue
+            for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                task = running.pop(future)
+                try:
+                    text = " ".join(future.result().split())
+                except RateLimitError as error:
+                    waiting.appendleft(task)
+                    if (now := time.monotonic()) < resume:
+                        continue  # it was under way when the pause began
+                    usual = next(pauses, None)
+                    if usual is None or error.seconds > LONGEST_WAIT:
+                        failure = failure or error
+                    else:
+                        resume = now + (error.seconds or usual)
+                    continue
+                except CodeQAError as error:
+                    failure = failure or error
+                    continue
+                pauses = iter(PAUSES)
+                values.set(task.key, text)
+                done += len(task.units)
+                progress(Progress("comments", done, len(units)))
+                for unit in task.units:
+                    yield unit, text
+    except BaseException:
+        stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    if failure:
+        raise failure
