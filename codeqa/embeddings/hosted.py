@@ -7,10 +7,11 @@ does, and logs no texts; LanceDB's `jina` besides reports 768 dimensions for a m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from codeqa.hosts import keep_needed_headers
 from codeqa.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ RETRIES = 3
 REQUEST_SECONDS = 60.0
 REQUEST_TOKENS = 200_000
 """Tokens (≈) per request; OpenAI refuses more than 300,000."""
-NEEDED_HEADERS = {"accept", "authorization", "connection", "content-length", "content-type", "host"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,10 @@ def define_hosted() -> type[EmbeddingFunction]:
                 options["dimensions"] = self.dim
             if task:
                 options["extra_body"] = {"task": task}
+
+            def bare(request: Any) -> None:
+                keep_needed_headers(request.headers, self._key)
+
             with openai.OpenAI(
                 api_key=self._key,
                 base_url=self.base_url,
@@ -114,27 +118,13 @@ def define_hosted() -> type[EmbeddingFunction]:
                 max_retries=RETRIES,
                 http_client=openai.DefaultHttpxClient(
                     follow_redirects=False,  # another host would get texts meant for this one
-                    event_hooks={"request": [keep_needed_headers(self._key)]},
+                    event_hooks={"request": [bare]},
                 ),
             ) as client:
                 answer = client.embeddings.create(model=self.name, input=list(texts), **options)
             return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
 
     return OpenAICompatibleEmbeddings
-
-
-def keep_needed_headers(key: str) -> Callable[[Any], None]:
-    """Take out of a request what the SDK adds of its own: the operating system, and what
-    OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS hold, which are not Jina's to know.
-    """
-
-    def keep(request: Any) -> None:
-        for name in set(request.headers) - NEEDED_HEADERS:
-            del request.headers[name]
-        request.headers["user-agent"] = "codeqa"
-        request.headers["authorization"] = f"Bearer {key}"  # OPENAI_CUSTOM_HEADERS may set another
-
-    return keep
 
 
 def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:

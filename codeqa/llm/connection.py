@@ -14,8 +14,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import ContextLengthError, ModelError, ToolsRefusedError
+from codeqa.hosts import leads_here
 from codeqa.llm.answer import Answer
-from codeqa.llm.choice import is_model_name, leads_here
+from codeqa.llm.choice import is_model_name
 from codeqa.llm.endpoint import Endpoint, Message, Thought, TokenUsage, ToolCall, message_text
 from codeqa.llm.failures import explain, failure, seconds_to_wait, words_of
 from codeqa.text.tokens import well_formed

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError, places_of
-from codeqa.llm.choice import leads_here
+from codeqa.hosts import leads_here
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import CUSTOM, provider_named
 

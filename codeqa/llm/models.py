@@ -12,12 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from codeqa.errors import ModelError, SettingsError, UsageError
+from codeqa.hosts import location, normal_address
 from codeqa.llm.choice import (
     ModelChoice,
     checked_key,
     exported_key,
-    location,
-    normal_address,
     parse_choice,
     settled,
 )

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from codeqa.hosts import leads_here
 from codeqa.llm.bounded import within
 from codeqa.llm.endpoint import Endpoint
 from codeqa.llm.providers import provider_named
@@ -78,8 +79,6 @@ def _ask_bounded(endpoint: Endpoint) -> int:
 
 def _ask(endpoint: Endpoint) -> int:
     import httpx2
-
-    from codeqa.llm.choice import leads_here
 
     until = time.monotonic() + ASK_SECONDS
     root = endpoint.base_url.rstrip("/").removesuffix("/v1")

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import RerankerError, UsageError
-from codeqa.llm.choice import leads_here, normal_address
+from codeqa.hosts import leads_here, normal_address
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.query import Query
 from codeqa.search.rerank.reranker import CANDIDATES, ModelReranker, document
