@@ -1,16 +1,14 @@
-"""Serve the page in which questions about a repository are asked: `python app.py [REPO]`."""
+"""Serve the page in which questions about a repository are asked: `python app.py [REPO]` is
+`codeqa serve [REPO]`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
-import click
-
-from codeqa.cli.command import front_door, model_option
-from codeqa.environment import with_home
-from codeqa.errors import IndexMissingError, UsageError
+from codeqa.cli import main as codeqa
+from codeqa.errors import IndexMissingError
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 
@@ -37,35 +35,9 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
         return engine.chat.build_context(query, parse_rerank(rerank)).text
 
 
-@front_door(
-    "app.py",
-    [
-        "python app.py ~/src/flask",
-        "python app.py ~/src/flask --port 8080 --open",
-        "python app.py ~/src/flask --model ollama/qwen3",
-        "python app.py                the repository used last",
-    ],
-)
-@click.argument("repo", required=False)
-@click.option("--host", help="Address to serve on; any but this machine's needs a token.")
-@click.option("--port", type=int, help="Port to serve on; default 5001.")
-@model_option
-@click.option("--open/--no-open", "open_browser", help="Open the page in the browser.")
-def main(
-    repo: str | None, host: str | None, port: int | None, model: str, open_browser: bool
-) -> None:
-    """Serve the page in which questions about a repository are asked.
-
-    A repository without an index is indexed first. Without REPO the last one used is opened,
-    else a list.
-    """
-    from codeqa.cli.serve import run_page
-
-    repository = with_home(Path(repo)) if repo else None
-    if repository is not None and not repository.is_dir():
-        raise UsageError(f"{repo} is not a folder.", "Give the folder that holds the source code.")
-    settings = load_settings(repository, host=host, port=port)
-    run_page(settings, repository, model=model, open_browser=open_browser)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`codeqa serve` with its arguments; gives the exit status."""
+    return codeqa(["serve", *(sys.argv[1:] if arguments is None else arguments)])
 
 
 if __name__ == "__main__":

@@ -48,45 +48,32 @@ def main(repo: Path, out: Path | None, workers: int | None, quiet: bool) -> None
     counts: Counter[str] = Counter()
     with ProgressDisplay() as display:
         progress = None if quiet else display
-        parsed_files = preprocess(repo, settings, progress=progress, skipped=skipped)
-        files = _counted(parsed_files, counts)
+        files = _counted(preprocess(repo, settings, progress=progress, skipped=skipped), counts)
         if str(folder) == "-":
-            for parsed in files:
-                sys.stdout.write(json_line(parsed))
+            sys.stdout.writelines(map(json_line, files))
             sys.stdout.flush()
         else:
-            _write(files, folder)
+            try:
+                write_files(files, folder)
+            except OSError as error:
+                raise UsageError(
+                    f"{folder} cannot be written: {error.strerror}.", "Give another with --out."
+                ) from None
     if not quiet:
-        _summarise(counts, skipped, folder)
-
-
-def _write(files: Iterator[ParsedFile], folder: Path) -> None:
-    try:
-        write_files(files, folder)
-    except OSError as error:
-        raise UsageError(
-            f"{folder} cannot be written: {error.strerror}.", "Give another folder with --out."
-        ) from None
+        rows = [(name, f"{count:,}") for name, count in counts.items()]
+        reasons = Counter(entry.reason for entry in skipped)
+        rows += [("skipped", f"{count:,} {reason}") for reason, count in reasons.most_common()]
+        print(format_pairs([*rows, ("written to", str(folder))]), file=sys.stderr)
 
 
 def _counted(files: Iterator[ParsedFile], counts: Counter[str]) -> Iterator[ParsedFile]:
     for parsed in files:
-        counts["files"] += 1
         methods = sum(unit.is_method for unit in parsed.units)
+        counts["files"] += 1
         counts["methods"] += methods
         counts["classes and documents"] += len(parsed.units) - methods
         counts["references"] += len(parsed.references)
         yield parsed
-
-
-def _summarise(counts: Counter[str], skipped: list[Skipped], folder: Path) -> None:
-    rows = [(name, f"{count:,}") for name, count in counts.items()]
-    rows.append(("skipped", f"{len(skipped):,}"))
-    reasons = Counter(entry.reason for entry in skipped)
-    rows += [("", f"{count:,} {reason}") for reason, count in reasons.most_common()]
-    if str(folder) != "-":
-        rows.append(("written to", str(folder)))
-    print(format_pairs(rows), file=sys.stderr)
 
 
 if __name__ == "__main__":

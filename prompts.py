@@ -1,13 +1,13 @@
 """List or print the prompts that CodeQA sends: `python prompts.py [name]`.
 
-To a program they are texts for `str.format`, with the fields `{query}`, `{hyde_query}` and
-`{temp_context}`, and `{question}` where one is put in the middle.
+To a program those of the source system are texts for `str.format`, by its names and with its
+fields: `{query}`, `{hyde_query}` and `{temp_context}`.
 """
 
 from __future__ import annotations
 
-import re
 import sys
+from string import Template
 
 import click
 
@@ -16,49 +16,21 @@ from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
 from codeqa.settings import load_settings
 
 __all__ = [
-    "CHANGE_PROMPT",
-    "CHAT_SYSTEM_PROMPT",
-    "EXPLAIN_PROMPT",
-    "HYDE_SYSTEM_PROMPT",
-    "HYDE_USER_PROMPT",
-    "HYDE_V2_SYSTEM_PROMPT",
-    "HYDE_V2_USER_PROMPT",
-    "LLM_COMMENT_PROMPT",
-    "LOCATE_PROMPT",
-    "NOTHING_FOUND_PROMPT",
-    "NO_CONTEXT_PROMPT",
-    "PLAN_PROMPT",
-    "REVIEW_PROMPT",
-    "main",
-    "render_prompt",
-]
+    "CHAT_SYSTEM_PROMPT", "HYDE_SYSTEM_PROMPT", "HYDE_USER_PROMPT", "HYDE_V2_SYSTEM_PROMPT",
+    "HYDE_V2_USER_PROMPT", "main", "render_prompt",
+]  # fmt: skip
 
 
-_VARIABLE = re.compile(r"\$(?:\$|([_a-z][_a-z0-9]*))", re.IGNORECASE)
+def format_string(name: str) -> str:
+    """The prompt `name` for `str.format`: `{query}` for `$query`; braces mean themselves."""
+    text = PROMPTS[name].text.replace("{", "{{").replace("}", "}}")
+    return Template(text).substitute({name: f"{{{name}}}" for name in PROMPTS[name].variables})
 
 
-def format_string(template: str) -> str:
-    """`template` for `str.format`: `{name}` for `$name`, and braces that mean themselves."""
-    literal = template.replace("{", "{{").replace("}", "}}")
-    return _VARIABLE.sub(lambda found: f"{{{found[1]}}}" if found[1] else "$", literal)
-
-
-def _formatted(name: str) -> str:
-    return format_string(PROMPTS[name].text)
-
-
-CHAT_SYSTEM_PROMPT = _formatted("chat_system")
-EXPLAIN_PROMPT = _formatted("mode_explain")
-LOCATE_PROMPT = _formatted("mode_locate")
-REVIEW_PROMPT = _formatted("mode_review")
-PLAN_PROMPT = _formatted("mode_plan")
-CHANGE_PROMPT = _formatted("mode_change")
-NO_CONTEXT_PROMPT = _formatted("no_context")
-NOTHING_FOUND_PROMPT = _formatted("nothing_found")
-LLM_COMMENT_PROMPT = _formatted("llm_comment")
-HYDE_SYSTEM_PROMPT = _formatted("hyde_system")
-HYDE_USER_PROMPT = _formatted("hyde_user")
-HYDE_V2_SYSTEM_PROMPT = _formatted("hyde_v2_system") + "\nFragments:\n{temp_context}\n"
+CHAT_SYSTEM_PROMPT = format_string("chat_system")
+HYDE_SYSTEM_PROMPT = format_string("hyde_system")
+HYDE_USER_PROMPT = format_string("hyde_user")
+HYDE_V2_SYSTEM_PROMPT = format_string("hyde_v2_system") + "\nFragments:\n{temp_context}\n"
 """With the fragments, as `.format(query=…, temp_context=…)` expects; CodeQA itself sends them in
 the user message, where nothing in them is taken for an instruction."""
 HYDE_V2_USER_PROMPT = "Predict the answer to the query: {hyde_query}"

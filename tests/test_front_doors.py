@@ -27,6 +27,8 @@ REEXPORTS = {
     "llm_comments": {"describe", "main"},
 }
 FRONT_DOORS = sorted(REEXPORTS)
+SERVE = ("codeqa serve", "codeqa")
+"""What `app.py` is, and what its errors begin with."""
 HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "rerankers", "fastembed", "onnxruntime"}
 
 # Runs in a fresh interpreter: every file that is written and every socket that is opened
@@ -52,13 +54,14 @@ def test_a_front_door_shows_its_help_and_refuses_a_wrong_call_in_one_line(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main = importlib.import_module(name).main
+    door, prefix = (f"python {name}.py", f"{name}.py") if name != "app" else SERVE
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert f"python {name}.py" in shown.split("Examples:")[1] and "--debug" in shown
+    assert door in shown.split("Examples:")[1] and "--debug" in shown
     assert main([".", "--no-such-option"]) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1
-    assert told.err.startswith(f"{name}.py: ") and f"python {name}.py --help" in told.err
+    assert told.err.startswith(f"{prefix}: ") and f"{door} --help" in told.err
 
 
 def test_help_of_every_command_shows_examples(codeqa: Command) -> None:

@@ -199,22 +199,23 @@ def test_an_interrupt_ends_workers_and_leaves_no_half_file(
     tmp_path: Path, write_files: Write
 ) -> None:
     root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 300 for n in range(200)})
-    target = tmp_path / "out" / "files.jsonl"
-    command = [sys.executable, "preprocessing.py", str(root), "--out", str(target.parent)]
+    folder = tmp_path / "out"
+    command = [sys.executable, "preprocessing.py", str(root), "--out", str(folder)]
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    partial = target.with_name("files.jsonl.part")
     deadline = time.monotonic() + 30
-    while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if any(path.stat().st_size for path in folder.glob("part-*/files.jsonl")):
+            break
         time.sleep(0.01)
     workers = children_of(process.pid)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "interrupted" in errors and "Traceback" not in errors
-    assert not target.exists() and not partial.exists()
-    assert not any(alive(worker) for worker in workers)
+    assert [path.name for path in folder.iterdir()] == [".gitignore"]
+    assert workers and not any(alive(worker) for worker in workers)
 
 
 def children_of(parent: int) -> list[int]:

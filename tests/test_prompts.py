@@ -90,11 +90,9 @@ def test_the_system_prompt_holds_the_rules_of_the_reasoner_and_the_way_out() -> 
 
 
 def test_a_prompt_for_str_format_says_what_the_rendered_one_does() -> None:
-    format_string = DOOR["format_string"]
     for name, prompt in PROMPTS.items():
         values = {key: VALUES[key] for key in prompt.variables}
-        assert format_string(prompt.text).format(**values) == render_prompt(name, **values)
-    assert format_string("$$5 {x} $query").format(query="q") == "$5 {x} q"
+        assert DOOR["format_string"](name).format(**values) == render_prompt(name, **values)
 
 
 def test_the_front_door_gives_the_sources_names_with_the_sources_fields() -> None:

@@ -27,7 +27,6 @@ from pydantic import TypeAdapter
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
-from codeqa.parsing.preprocess import whole_file
 from codeqa.search import Search, SearchResult, open_search, parse_hyde
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
@@ -176,14 +175,18 @@ def save_ranked(path: Path, ranked: Iterable[Ranked]) -> int:
 
     Raises OSError as writing does.
     """
-    count = 0
-    with whole_file(path) as lines:
-        for one in ranked:
-            count += 1
-            row = asdict(one)
-            if one.context is None:
-                del row["context"], row["tokens"]
-            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+    count, partial = 0, path.with_name(path.name + ".part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as lines:
+            for one in ranked:
+                count += 1
+                row = asdict(one)
+                if one.context is None:
+                    del row["context"], row["tokens"]
+                lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return count
 
 
