@@ -1,17 +1,21 @@
-"""Joins the parts for one repository, and does nothing itself."""
+"""Joins the parts for one repository; programs import its names from `codeqa`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from codeqa.account.privacy import Privacy
-from codeqa.chat import AnswerGenerator, Chat, Conversations, Gatherer, Router, Writers
+from codeqa.chat import AnswerGenerator, AskOptions, Chat, Conversations, Gatherer, Router, Writers
+from codeqa.chat.citations import Citation
 from codeqa.chat.hooks import load_hooks
+from codeqa.chat.options import about_code
 from codeqa.chat.vectors import QuestionVectors
-from codeqa.code.tools import Toolbox
+from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.embeddings.registry import fast_embedding
+from codeqa.errors import AnswerStoppedError, UsageError, error_from
 from codeqa.indexing import Indexer
 from codeqa.indexing.multi_repo import MultiRepoIndexer
 from codeqa.intents import Classifier
@@ -22,15 +26,27 @@ from codeqa.repositories.files import Files
 from codeqa.repositories.multi_repo import member_names, multi_repo_location, open_multi_repo_tables
 from codeqa.review import IssueGenerator, Reviewer
 from codeqa.search import Search, open_search
-from codeqa.settings import Settings
+from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.store import Location, Tables, open_once
+from codeqa.types import Event
+
+__all__ = [
+    "Answer",
+    "Engine",
+    "load_settings",
+    "open_engine",
+    "open_multi_repo",
+    "open_privacy",
+    "whole_answer",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One repository, or several as one, ready to be indexed, searched, asked and read."""
+    """One repository, or several as one, ready to be indexed, searched, asked and read; a context
+    manager."""
 
     settings: Settings
     location: Location
@@ -52,6 +68,27 @@ class Engine:
         """What the tools of `codeqa.code.tools` work with."""
         return Toolbox(self.search, self.files, self.tables)
 
+    def ask(self, question: str, **options: Any) -> Iterator[Event]:
+        """The events of an answer from the code, made while they are read: `whole_answer` takes
+        all of it.
+
+        `options` are fields of AskOptions. Questions with one id as `conversation` go on from each
+        other, and are kept as those of the page are; without it nothing is kept.
+        """
+        conversation = options.get("conversation", "")
+        asked = AskOptions(question, **{"keep": bool(conversation), **options})
+        first = not conversation or not self.conversations.turns(conversation, asked.user)
+        return self.chat.ask(about_code(asked, first))
+
+    def call(self, tool: str, /, **arguments: Any) -> ToolResult:
+        """What a tool of docs/mcp.md finds: `call("callers", name="total", depth=2)`.
+
+        Raises UsageError for a tool or argument that there is not.
+        """
+        if tool not in TOOLS:
+            raise UsageError(f"There is no tool {tool!r}.", f"There are: {', '.join(TOOLS)}.")
+        return TOOLS[tool].call(self.toolbox, arguments)
+
     def close(self) -> None:
         """Stop what runs in the background once all answers are kept, and let go of
         connections to models."""
@@ -59,15 +96,49 @@ class Engine:
         self.index.stop()
         self.models.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, and what it rests on."""
+
+    text: str
+    """Markdown."""
+    details: Mapping[str, Any]
+    """All else that is known of it, as `codeqa.types.Event` lists it for `done`."""
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        return tuple(Citation(**one) for one in self.details.get("citations", ()))
+
+
+def whole_answer(events: Iterator[Event]) -> Answer:
+    """The answer that `events` tell of. Raises the error that one of them tells of, and
+    AnswerStoppedError."""
+    pieces: list[str] = []
+    for event in events:
+        if event.kind == "token":
+            pieces.append(str(event.data["text"]))
+        elif event.kind == "error":
+            raise error_from(event.data)
+        elif event.kind == "done":
+            return Answer(str(event.data.get("revised") or "".join(pieces)), event.data)
+    raise AnswerStoppedError("The answer was stopped before its end.", "Ask again.")
+
 
 def open_engine(
-    settings: Settings, repository: Path, *, generator: AnswerGenerator | None = None
+    settings: Settings, repository: str | Path, *, generator: AnswerGenerator | None = None
 ) -> Engine:
-    """Join the parts for `repository`; nothing is read or indexed yet.
+    """Join the parts for the repository in a folder; nothing is read or indexed yet.
 
     Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
-    location = open_location(settings, repository)
+    location = open_location(settings, Path(repository))
     tables = open_once(location)
     index = Indexer(settings, location, tables)
     return _joined(settings, location, (location,), tables, index, generator)

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from codeqa import __version__
-from codeqa.chat import AskOptions
 from codeqa.code.tools import TOOLS, ToolResult, declare
-from codeqa.engine import Engine, open_engine
-from codeqa.errors import CodeQAError, SettingsError, UsageError, error_from
+from codeqa.engine import Engine, open_engine, whole_answer
+from codeqa.errors import CodeQAError, SettingsError, UsageError
 from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
 from codeqa.settings import Settings
 
@@ -81,10 +80,7 @@ def call(repositories: Repositories, name: str, arguments: Mapping[str, Any]) ->
     engine = repositories.engine(str(given.pop("repo", "")))
     if name in OWN:
         return OWN[name].call(engine, given)
-    if name not in TOOLS:
-        there = ", ".join((*OWN, *TOOLS))
-        raise UsageError(f"There is no tool {name!r}.", f"There are: {there}.")
-    return TOOLS[name].call(engine.toolbox, given)
+    return engine.call(name, **given)
 
 
 def ask(
@@ -98,17 +94,8 @@ def ask(
     """Answer a question about the repository with citations [path:first-last], by CodeQA's own
     search and the language model that its user chose; without one, from what the code says."""
     # It is not kept: whoever asks has it.
-    text, told = "", ""
-    asked = f"@codebase {question}"
-    options = AskOptions(asked, user=USER, effort=effort, tag_is_default=True, keep=False)
-    for event in engine.chat.ask(options):
-        if event.kind == "token":
-            text += str(event.data["text"])
-        elif event.kind == "error":
-            raise error_from(event.data)
-        elif event.kind == "done":
-            told = str(event.data.get("notice", ""))
-    whole = "\n\n".join(filter(None, (text.strip(), told)))
+    answer = whole_answer(engine.ask(question, user=USER, effort=effort))
+    whole = "\n\n".join(filter(None, (answer.text.strip(), answer.details.get("notice"))))
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
 

@@ -1,15 +1,24 @@
+"""An engine: what it is joined of, and what programs do with it."""
+
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from conftest import ROOT, Run
 
+import codeqa
 from codeqa.engine import open_engine
-from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.errors import AnswerStoppedError, IndexMissingError, NotFoundError, UsageError
 from codeqa.repositories import last_used, remove_repository
 from codeqa.settings import Settings
 from codeqa.store import list_locations
+
+pytest_plugins = ("cli_shop",)
 
 
 @pytest.fixture
@@ -79,3 +88,49 @@ def test_a_name_that_fits_two_repositories_removes_neither(
     assert last_used(settings) == tmp_path / "two" / "shop"
     open_engine(settings, tmp_path / "one" / "shop").close()
     assert last_used(settings) == tmp_path / "one" / "shop"
+
+
+def test_importing_the_package_loads_nothing_else(run_python: Run) -> None:
+    code = "import sys; before = set(sys.modules); import codeqa; print(set(sys.modules) - before)"
+    done = run_python("-S", "-c", code)
+    assert "codeqa" in done.stdout
+    assert not re.findall(r"'(codeqa\.\w+|pydantic|click|numpy)'", done.stdout), done.stdout
+    with pytest.raises(AttributeError, match="no attribute 'open_motor'"):
+        _ = codeqa.open_motor
+    assert all(getattr(codeqa, name) for name in codeqa.__all__)
+    assert (ROOT / "codeqa" / "py.typed").exists()
+
+
+def test_the_examples_for_programs_run_as_they_stand(shop: Path) -> None:
+    page = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        exec(example.replace("/path/to/repository", str(shop)), {})
+    told = shown.getvalue()
+    assert "3 files" in told and "Basket.add_article" in told
+    assert "*Without a language model" in told and "store/basket.py:" in told
+    assert "total_price" in told
+
+
+def test_a_program_is_told_what_is_wrong_and_its_conversation_goes_on(
+    shop: Path, shop_settings: Settings, tmp_path: Path
+) -> None:
+    with codeqa.open_engine(codeqa.load_settings(data=tmp_path / "other"), shop) as engine:
+        with pytest.raises(IndexMissingError):
+            codeqa.whole_answer(engine.ask("basket", use_model=False))
+        with pytest.raises(UsageError, match="There is no tool 'grap'"):
+            engine.call("grap", pattern="x")
+    with codeqa.open_engine(shop_settings, shop) as engine:
+        asked = {"conversation": "c", "use_model": False}
+        first = codeqa.whole_answer(engine.ask("how is an article put into the basket?", **asked))
+        assert first.text and first.details["model"] == ""
+        assert first.citations and all(one.verified for one in first.citations)
+        again = codeqa.whole_answer(engine.ask("what does add_article do?", **asked))
+        assert "add_article" in again.text and len(engine.conversations.turns("c")) == 2
+        assert engine.call("grep", pattern="articles").total > 0
+        with pytest.raises(UsageError, match="pattern"):
+            engine.call("grep", patern="articles")
+        stopped = engine.ask("what does add_article do?", use_model=False, cancelled=lambda: True)
+        with pytest.raises(AnswerStoppedError, match="stopped before its end"):
+            codeqa.whole_answer(stopped)

@@ -33,7 +33,7 @@ LAYERS = (
     {"chat"},
     {"review"},
     {"engine", "doctor"},
-    {"web", "cli", "mcp", "api", "__main__"},
+    {"web", "cli", "mcp", "__main__"},
 )
 SURFACE = len(LAYERS) - 1
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
@@ -42,10 +42,10 @@ ONE_BESIDE = {
     ("cli", "web"),
     ("cli", "mcp"),
     ("__main__", "cli"),
-    ("__init__", "api"),
+    ("__init__", "engine"),
 }
 """Surfaces that use another one: `codeqa serve` starts the page, and the terminal asks one that
-runs; and the package itself, whose names for programs are loaded from `api` when they are used."""
+runs; and the package itself, whose names for programs are loaded from `engine` when used."""
 
 GITS_OWN_ENVIRONMENT = {"repository/git.py"}
 """Where variables that are git's (PATH, GIT_*, XDG_CONFIG_HOME) are read; no setting is."""

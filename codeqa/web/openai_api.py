@@ -19,12 +19,13 @@ from flask import Response
 from pydantic import BeforeValidator, Field
 
 from codeqa.chat import AskOptions, Exchange
+from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import Location, list_locations
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
 from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import answer_values, ask_engine, whole
+from codeqa.web.questions_api import answer_values, ask_engine
 from codeqa.web.schemas import (
     ASKING,
     NAME_CHARACTERS,
@@ -176,10 +177,11 @@ def complete(body: CompletionBody) -> Response | Values:
                 break
         with_usage = bool(body.stream_options and body.stream_options.include_usage)
         return Response(_stream(about, begun, events, with_usage), headers=HEADERS)
-    text, done = whole(events)
+    answer = whole_answer(events)
+    done = answer.details
     choice = {
         "index": 0,
-        "message": {"role": "assistant", "content": text, "refusal": None},
+        "message": {"role": "assistant", "content": answer.text, "refusal": None},
         "logprobs": None,
         "finish_reason": finish_reason(done),
     }

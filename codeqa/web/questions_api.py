@@ -13,14 +13,13 @@ from pydantic import ConfigDict, Field
 
 from codeqa.chat import AskOptions
 from codeqa.chat.options import PLACES
-from codeqa.engine import Engine
-from codeqa.errors import UsageError, error_from
+from codeqa.engine import Engine, whole_answer
+from codeqa.errors import UsageError
 from codeqa.render.markdown import Cite
 from codeqa.repositories.multi_repo import MOST_REPOSITORIES, repositories_meant
 from codeqa.store.multi_repo import ID_SEPARATOR
 from codeqa.types import Event
 from codeqa.web.endpoints import ENGINE, Endpoints
-from codeqa.web.errors import RequestRefusedError
 from codeqa.web.protocol import HEADERS, encode_stream
 from codeqa.web.schemas import (
     ASKING,
@@ -133,8 +132,8 @@ def stream(body: QuestionBody) -> Response:
 @endpoints.route("POST", "/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
-    text, done = whole(ask_engine(*asked_engine(body)))
-    return {"response": text, **answer_values(done)}
+    answer = whole_answer(ask_engine(*asked_engine(body)))
+    return {"response": answer.text, **answer_values(answer.details)}
 
 
 @endpoints.route("POST", "/", OldAnswer, errors=(*ENGINE, 502, 503))
@@ -147,8 +146,7 @@ def ask(body: QuestionBody) -> Values:
     session.setdefault("conversation", uuid.uuid4().hex)
     if not options.conversation:
         options = replace(options, conversation=str(session["conversation"]))
-    text, _ = whole(ask_engine(engine, options))
-    return {"response": text}
+    return {"response": whole_answer(ask_engine(engine, options)).text}
 
 
 def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
@@ -212,22 +210,6 @@ def ask_engine(
     return engine.chat.ask(
         replace(options, user=user, cancelled=lambda: closing.is_set() or cancelled())
     )
-
-
-def whole(events: Iterator[Event]) -> tuple[str, Mapping[str, Any]]:
-    """All of an answer's text, and the data of its `done`.
-
-    Raises what an `error` event tells of, and RequestRefusedError (503) when the server ends.
-    """
-    pieces: list[str] = []
-    for event in events:
-        if event.kind == "token":
-            pieces.append(str(event.data["text"]))
-        elif event.kind == "error":
-            raise error_from(event.data)
-        elif event.kind == "done":
-            return str(event.data.get("revised") or "".join(pieces)), event.data
-    raise RequestRefusedError(503)
 
 
 def answer_values(done: Mapping[str, Any]) -> Values:
