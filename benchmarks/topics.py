@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.intents import TUNE, UNSEEN, rows
 from benchmarks.machine import conditions
-from codeqa.account.requests import read_personal
+from codeqa.account.facts import read_personal
 from codeqa.chat.features import extract_features
 from codeqa.chat.followup import needs_rewriting, read_verdict, standalone_messages
 from codeqa.chat.generation import NEED_CODE, Exchange

@@ -10,7 +10,7 @@ from typing import Any
 
 from openai_server import Reply, ScriptedServer, stream
 
-from codeqa.account.requests import read_personal
+from codeqa.account.facts import read_personal
 from codeqa.chat import AskOptions, Gathered, Piece
 from codeqa.chat.features import Features, extract_features
 from codeqa.engine import Engine, open_engine

@@ -15,7 +15,6 @@ from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
 from codeqa.account.privacy import Privacy
-from codeqa.account.requests import facts_to_forget
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
@@ -169,18 +168,13 @@ def test_long_texts_over_many_pages_are_gone_as_well(
     assert grep(data_dir, *assert_bytes) == {}
 
 
-def test_facts_are_forgotten_one_by_one(privacy: Privacy, state: State, data_dir: Path) -> None:
+def test_a_single_fact_is_forgotten(privacy: Privacy, state: State, data_dir: Path) -> None:
     state.profile.save("name", NAME)
-    state.profile.save("experience-go", "new to Go")
-    state.profile.save("experience-c", "knows C")
     state.profile.save("role", "backend developer at Acme")
-    assert privacy.forget_facts("local", ("name",)) == 1
+    assert privacy.forget_fact("local", "name") == 1
+    assert privacy.forget_fact("local", "name") == 0
     assert grep(data_dir, NAME) == {}
-    forgotten = facts_to_forget("forget that I'm a backend developer at Acme")
-    assert privacy.forget_facts("local", forgotten) == 1, "told to an earlier version"
-    assert privacy.forget_facts("local", ("experience",)) == 2
-    assert privacy.forget_facts("local", ("experience",)) == 0
-    assert state.profile.facts() == {}
+    assert list(state.profile.facts()) == ["role"]
 
 
 def test_what_is_not_there_is_said(privacy: Privacy) -> None:
@@ -351,7 +345,7 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
     assert NAME in ask(client, "what do you know about me?")
     assert "Nothing has been deleted yet" in ask(client, "delete my profile")
     assert state.profile.facts()
-    assert "1 line of the profile" in ask(client, "delete my profile for good")
+    assert "1 profile line" in ask(client, "delete my profile for good")
     assert state.profile.facts() == {}
     assert "Nothing has been deleted yet" in ask(client, "delete this conversation")
     assert "is deleted: 1 conversation, 5 questions" in ask(

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from codeqa.account.facts import (
     VALUE_CHARACTERS,
+    asked_fact,
     detect_facts,
+    fact_to_forget,
     kind_of,
     matching,
-    preferences,
     profile_text,
+    to_forget,
 )
-from codeqa.account.requests import asked_fact, facts_to_forget
 
 KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7b"
 
@@ -33,24 +34,11 @@ KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7b"
         ("my name is O’Brien", "O'Brien"),
         ("my name is J. R. Hartley", "J. R. Hartley"),
         ("please call me Al from now on", "Al"),
-        ("Me llamo José", "José"),
-        ("mi nombre es Ana María", "Ana María"),
-        ("Ich heiße Jonas und bin neu im Team.", "Jonas"),
-        ("mein Name ist Anna-Lena", "Anna-Lena"),
-        ("je m'appelle Zoé", "Zoé"),
-        ("appelle-moi Léa", "Léa"),
-        ("mi chiamo Luca", "Luca"),
-        ("meu nome é Inês", "Inês"),
-        ("ik heet Jan", "Jan"),
-        ("меня зовут Иван", "Иван"),
-        ("私の名前は太郎です", "太郎"),
-        ("我叫小明", "小明"),
-        ("my name is not Bob, it's Alice", "Alice"),
+        ("My name is José", "José"),
         ("No, I'm Samira, not Sam", "Samira"),
-        ("ich heiße nicht Tim, sondern Tom", "Tom"),
     ],
 )
-def test_a_name_is_found_in_the_commonest_forms_of_several_languages(text: str, name: str) -> None:
+def test_a_name_is_found_in_its_commonest_forms(text: str, name: str) -> None:
     assert detect_facts(text)["name"] == name
 
 
@@ -84,8 +72,6 @@ def test_a_name_is_found_in_the_commonest_forms_of_several_languages(text: str, 
         "",
         "My name is Lee, but please do not save it.",
         "I'm Lee. Don't remember this.",
-        "ich heiße Lee, bitte nicht speichern",
-        "je m'appelle Lee, ne le retiens pas",
     ],
 )
 def test_what_is_about_the_code_for_one_answer_or_not_to_be_kept_is_no_fact(text: str) -> None:
@@ -95,23 +81,18 @@ def test_what_is_about_the_code_for_one_answer_or_not_to_be_kept_is_no_fact(text
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
     [
-        ("please always answer in German", "language", "German"),
-        ("Antworte mir ab jetzt immer auf Deutsch", "language", "German"),
-        ("réponds toujours en français", "language", "French"),
-        ("I prefer answers in Spanish", "language", "Spanish"),
-        ("set my preferred language to Polish", "language", "Polish"),
-        ("remember that I prefer short answers", "verbosity", "short"),
-        ("merk dir bitte, dass ich kurze Antworten mag", "verbosity", "short"),
-        ("I don't like long answers", "verbosity", "short"),
-        ("I want detailed explanations", "verbosity", "detailed"),
+        ("please always answer in German", "language", "always answer in German"),
+        ("I prefer answers in Spanish", "language", "I prefer answers in Spanish"),
+        ("remember that I prefer short answers", "verbosity", "I prefer short answers"),
+        ("I don't like long answers", "verbosity", "I don't like long answers"),
+        ("I want detailed explanations", "verbosity", "I want detailed explanations"),
         ("Always show line numbers when you answer me.", "format",
          "Always show line numbers when you answer me"),
         ("remember that I prefer examples in Go", "format", "I prefer examples in Go"),
         ("remember that my editor is emacs", "fact", "my editor is emacs"),
-        ("lembre que eu trabalho com Go", "fact", "eu trabalho com Go"),
     ],
 )  # fmt: skip
-def test_a_wish_as_to_the_answers_and_what_is_to_be_remembered_are_kept(
+def test_a_wish_as_to_the_answers_and_what_is_to_be_remembered_are_kept_in_their_words(
     text: str, kind: str, value: str
 ) -> None:
     ((key, told),) = detect_facts(text).items()
@@ -170,12 +151,8 @@ def assert_harmless(facts: dict[str, str]) -> None:
     [
         ("What's my name?", "name"),
         ("do you still know my name", "name"),
-        ("wie heiße ich?", "name"),
-        ("comment je m'appelle ?", "name"),
-        ("¿cómo me llamo?", "name"),
         ("who am i", "*"),
         ("What is my favourite editor?", "editor"),
-        ("Which language do I prefer?", "language"),
         ("what is my favourite colour?", "fact"),
         ("what's my branch name", ""),
         ("what is my name field for?", ""),
@@ -186,33 +163,36 @@ def test_a_question_after_a_fact_says_which(text: str, kind: str) -> None:
     assert asked_fact(text) == kind
 
 
+PROFILE = {
+    "name": "Ada",
+    "fact-1": "I hate semicolons",
+    "language": "I prefer answers in Spanish",
+    "experience-go": "new to Go",  # of an earlier version
+    "role": "developer at Acme",
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "facts"),
+    ("text", "forgotten"),
     [
-        ("forget my name", ("name",)),
-        ("please forget my job title.", ("role",)),
-        ("forget my programming language", ("code language",)),
-        ("vergiss meinen Namen", ("name",)),
-        (
-            "forget that I hate semicolons",
-            (*detect_facts("remember that I hate semicolons"), "I hate semicolons"),
-        ),
-        ("forget my profile", ()),
-        ("forget everything i told you", ()),
-        ("delete my name field from the form", ()),
+        ("forget my name", ["name"]),
+        ("please forget my preferences.", ["language"]),
+        ("Forget that I hate semicolons", ["fact-1"]),
+        ("forget that I'm a developer at Acme", ["role"]),
+        ("forget my experience", ["experience-go"]),
+        ("forget my profile", []),
+        ("forget everything i told you", []),
+        ("delete my name field from the form", []),
     ],
 )
 def test_a_single_fact_is_taken_back_by_its_kind_or_in_its_words(
-    text: str, facts: tuple[str, ...]
+    text: str, forgotten: list[str]
 ) -> None:
-    assert facts_to_forget(text) == facts
+    assert to_forget(PROFILE, fact_to_forget(text)) == forgotten
 
 
-def test_facts_are_matched_by_key_and_by_kind() -> None:
-    """Also those of kinds that earlier versions learnt."""
-    profile = {"name": "Ada", "experience-go": "new to Go", "code language": "Go"}
-    assert matching(profile, "experience") == {"experience-go": "new to Go"}
-    assert matching(profile, "experience-go") == {"experience-go": "new to Go"}
-    assert matching(profile, "*") == profile
-    assert profile_text(profile).splitlines()[:2] == ["name: Ada", "experience: new to Go"]
-    assert preferences(profile) == {"code language": "Go"}
+def test_facts_of_earlier_versions_are_still_told() -> None:
+    assert profile_text(PROFILE).splitlines()[3] == "experience: new to Go"
+    assert matching(PROFILE, "experience") == {"experience-go": "new to Go"}
+    assert matching(PROFILE, "*") == PROFILE
+    assert matching({"code language": "Go"}, "preferences") == {"code language": "Go"}

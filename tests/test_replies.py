@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.account.privacy import DeletionResult, Receiver, StoredData
-from codeqa.account.report import deletion_report
-from codeqa.account.requests import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
+from codeqa.account.facts import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
+from codeqa.account.privacy import DeletionResult, Receiver, StoredData, deletion_report
 from codeqa.chat.generators import forgotten_reply, general_reply, privacy_reply, profile_reply
 
 STORED = StoredData(
@@ -24,7 +23,7 @@ STORED = StoredData(
     folder="/home/ada/data",
     state_bytes=123_456,
     redis="",
-    facts=1,
+    facts=2,
     receivers=(),
     plugins=False,
     keys_file="",
@@ -76,9 +75,7 @@ def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
         "I will remember that your name is Ada. "
         "`forget my name` removes it, `delete my profile` all of it."
     )
-    assert "That replaces what you said before." in profile(
-        "actually my name isn't Sam, it's Samira", name="Sam"
-    )
+    assert "That replaces what you said before." in profile("my name is Samira", name="Sam")
     assert "It takes a language model" in profile("always answer in German please")
 
 
@@ -86,31 +83,31 @@ def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
     ("text", "kind"),
     [
         ("My name is Ada.", "name"),
-        ("I prefer short answers", "verbosity"),
-        ("always answer in German", "language"),
+        ("I prefer short answers", "preferences"),
+        ("remember that my editor is emacs", "my editor is emacs"),
     ],
 )
 def test_the_sentence_that_is_said_to_remove_a_fact_does(text: str, kind: str) -> None:
-    assert read_personal(profile(text).split("`")[1]).forget == (kind,)
+    assert read_personal(profile(text).split("`")[1]).forget == kind
 
 
-def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up() -> None:
-    assert profile("What's my name?", name="Ada") == "Your name is Ada."
-    assert profile("What's my name?") == "You have not told me your name."
-    assert profile("who am i") == "You have not told me anything about yourself."
-    known = {
-        "fact-1": "my editor is emacs",
-        "experience-rust": "new to Rust",  # of an earlier version
-        "code language": "Go",
-    }
-    for text, told in (
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("What's my name?", "Your name is Ada."),
         ("What is my favourite editor?", "You said: “my editor is emacs”."),
         ("do you remember how experienced I am with Rust?", "You said: “new to Rust”."),
-        ("Which language do I prefer?", "Your preferred programming language is Go."),
         ("what is my team?", "You have not told me your team."),
-    ):
-        personal = read_personal(text)
-        assert profile_reply(text, personal, known=known, learnt={}).strip() == told
+    ],
+)
+def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up(text: str, told: str) -> None:
+    known = {"name": "Ada", "fact-1": "my editor is emacs", "experience-rust": "new to Rust"}
+    assert profile_reply(text, read_personal(text), known=known, learnt={}).strip() == told
+
+
+def test_without_a_fact_the_app_says_so() -> None:
+    assert profile("What's my name?") == "You have not told me your name."
+    assert profile("who am i") == "You have not told me anything about yourself."
     assert "what you ask me to remember" in profile("I am a backend developer at Acme")
 
 
@@ -120,8 +117,8 @@ def test_a_name_cannot_write_markup() -> None:
 
 
 def test_a_removed_fact_is_named_but_not_repeated() -> None:
-    assert forgotten_reply(("name",), 1).startswith("I have forgotten your name. ")
-    assert forgotten_reply(("name",), 0).startswith("There was nothing to forget")
+    assert forgotten_reply("name", 1).startswith("I have forgotten your name. ")
+    assert forgotten_reply("name", 0).startswith("There was nothing to forget")
 
 
 # What is stored
@@ -129,7 +126,7 @@ def test_a_removed_fact_is_named_but_not_repeated() -> None:
 
 def privacy(text: str, **changes: object) -> str:
     stored = replace(STORED, **changes)  # type: ignore[arg-type]
-    return privacy_reply(text, read_personal(text), stored)
+    return privacy_reply(read_personal(text), stored)
 
 
 def test_the_account_holds_every_figure_place_and_way_out() -> None:
@@ -138,27 +135,25 @@ def test_the_account_holds_every_figure_place_and_way_out() -> None:
         "3 conversations about 1 repository", "1,200 questions", "2 thumbs", "name: Ada",
         "format: code first", "24 hours", "`/home/ada/data`", "123 kB",
         "nothing leaves this machine", "telemetry", "delete my profile", "codeqa privacy",
+        "no language model is chosen", "everybody who uses CodeQA", "there are no cookies",
     ):  # fmt: skip
         assert piece in told, piece
 
 
+def test_a_shared_server_tells_of_tokens_and_its_cookie() -> None:
+    told = privacy("do you track me", shared=True)
+    assert "every token is a user" in told and "a cookie keeps you signed in" in told
+
+
 @pytest.mark.parametrize(
-    ("text", "changes", "first"),
+    "text",
     [
-        ("is my code sent to openai", {}, "**Who receives it:** no language model is chosen"),
-        ("is my code sent to openai", {"receivers": (MODEL,)}, "**Who receives it:** the model"),
-        ("do you set cookies", {}, "**Not there:** tracking"),
-        ("do you track me", {"shared": True}, "**Not there:** tracking"),
-        ("can other users see this?", {}, "**Who can see it:** everybody"),
-        ("can other users see this?", {"shared": True}, "**Who can see it:** every token"),
-        ("My name is Lee, but please do not save it.", {}, "I have not added anything"),
-        ("I don't want you to remember anything about me.", {}, "I have not added anything"),
+        "My name is Lee, but please do not save it.",
+        "I don't want you to remember anything about me.",
     ],
 )
-def test_what_was_asked_is_answered_first(
-    text: str, changes: dict[str, object], first: str
-) -> None:
-    assert privacy(text, **changes).startswith(first)
+def test_who_wants_nothing_kept_is_told_that_nothing_was_added(text: str) -> None:
+    assert privacy(text).startswith("I have not added anything")
 
 
 def test_every_receiver_is_named_with_what_it_gets() -> None:
@@ -180,9 +175,6 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
         ("wipe my profile", "profile"),
         ("delete everything you know about me", "everything"),
         ("forget everything i told you", "everything"),
-        ("Supprime toutes mes données", "everything"),
-        ("lösche alle meine Daten", "everything"),
-        ("borra todo", "everything"),
         ("delete this conversation", "conversation"),
         ("remove the last message, it had a password in it", "conversation"),
         ("delete my profile", "profile"),
@@ -201,15 +193,29 @@ def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
     told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
     assert "Nothing has been deleted yet" in told
     assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
-    piece = {"conversation": "4 questions", "profile": "2 lines", "everything": "1,200 questions"}
+    piece = {
+        "conversation": "4 questions",
+        "profile": "2 profile lines",
+        "everything": "1,200 questions",
+    }
     assert piece[scope] in told
-    empty = {"turns": 0, "thumbs": 0, "vectors": 0, "profile": {}, "cached": 0, "here": 0}
+    empty = {
+        "turns": 0,
+        "thumbs": 0,
+        "vectors": 0,
+        "profile": {},
+        "facts": 0,
+        "conversations": 0,
+        "cached": 0,
+        "here": 0,
+    }
     assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
 
 
 def test_keys_of_models_are_said_to_stay() -> None:
-    told = privacy("delete everything", keys_file="/home/ada/data/models.json")
-    assert "keys of models (in `/home/ada/data/models.json`)" in told
+    told = privacy("privacy?", keys_file="/home/ada/data/models.json")
+    assert "Keys of models in `/home/ada/data/models.json` belong to the installation" in told
+    assert "keys of models stay" in privacy("delete everything")
 
 
 @pytest.mark.parametrize("scope", CONFIRMATIONS)

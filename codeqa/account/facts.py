@@ -1,9 +1,10 @@
-"""What users tell of themselves: found in messages, kept as `key: value`, told to models.
+"""What a message says to the app about its writer: facts to keep, a question after them, a wish to
+have them deleted. It is found by rules, in English.
 
-That is their name, how they want to be answered, and what they ask to have remembered. A key is a
-kind (`name`), or a kind and which one of several (`fact-1f0c9a`); earlier versions learnt further
-kinds, which are still shown and deleted. Values are one short line each: they go to a model beside
-the rules, and must not look like any. Patterns see one sentence at a time, of bounded length.
+A fact is a name, how the writer wants to be answered, or what they ask to have remembered. Its key
+is its kind (`name`), or a kind and which one of several (`fact-1f0c9a`); kinds that only earlier
+versions knew are still shown and deleted. Values are one short line each: they go to a model beside
+the rules, and must not look like any.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from codeqa.intents.reading import Reading, lexicon, read
 from codeqa.intents.signs import not_kept
@@ -21,113 +23,102 @@ from codeqa.text.tokens import well_formed, word_set
 TEXT_CHARACTERS = 4_000
 """Only so much of a message is read: nobody introduces themselves at greater length."""
 SENTENCE_CHARACTERS = 300
-NAME_CHARACTERS = 60
-NAME_WORDS = 5
-LEARNT = ("name", "language", "verbosity", "format", "fact")
-PREFERENCES = ("language", "verbosity", "code language", "format", "address")
-"""Kinds that are lasting wishes, of now and earlier: they go with every answer of a model."""
-SEVERAL = ("format", "fact")
-"""Kinds of which a user may have told more than one."""
 VALUE_CHARACTERS = 200
 PROFILE_LINES = 40
 """Lines that a model is told of; what was learnt first goes first."""
+PREFERENCES = ("language", "verbosity", "format", "code language", "address")
+"""Kinds that are lasting wishes, of now and earlier: they go with every answer of a model."""
+SEVERAL = ("format", "fact")
+"""Kinds of which a user may have told more than one."""
+CONFIRMATIONS = {
+    "conversation": "delete this conversation for good",
+    "profile": "delete my profile for good",
+    "everything": "delete everything for good",
+}
+"""What is to be sent, exactly, before something is deleted."""
 
 _UNSAFE = re.compile(r"[<>\[\]{}|`=\\]+")
 """What fences, roles and the parts of a message are written with; no fact needs it."""
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-_LEADS_IN = ("please", "bitte", "do", "always", "need", "to")
-_LEADING = re.compile(r"^(?:that|dass|que|che|dat)\s+", re.IGNORECASE)
 
-
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
-
-
-# Languages, by how they are named
-
-_NATURAL = {
-    "Arabic": "arabic", "Chinese": "chinese chinesisch 中文", "Czech": "czech", "Danish": "danish",
-    "Dutch": "dutch nederlands niederländisch",
-    "English": "english englisch anglais inglés inglês inglese",
-    "French": "french französisch français francés francese francês",
-    "German": "german deutsch allemand alemán tedesco alemão", "Greek": "greek", "Hindi": "hindi",
-    "Italian": "italian italienisch italien italiano", "Japanese": "japanese 日本語",
-    "Korean": "korean 한국어", "Norwegian": "norwegian", "Polish": "polish polnisch",
-    "Portuguese": "portuguese portugiesisch portugais português", "Russian": "russian русском",
-    "Spanish": "spanish spanisch espagnol español spagnolo espanhol", "Swedish": "swedish",
-    "Turkish": "turkish", "Ukrainian": "ukrainian",
-}  # fmt: skip
-LANGUAGES = {word: name for name, forms in _NATURAL.items() for word in forms.split()}
-NATURAL_LANGUAGE = re.compile(
-    "|".join(
-        word if ord(word[0]) > 0x2E7F else rf"(?<!\w){word}(?!\w)"
-        for word in sorted(LANGUAGES, key=len, reverse=True)
-    ),
+_QUOTED = re.compile(r"(?s:(?:```|~~~).*?(?:```|~~~|\Z))|(?m:^\s*(?:>|\||#|//|\$ |at |File \").*$)")
+_ENDS = re.compile(r"(?<=[^\W\d_][^\W\d_][.!?…;])\s+|(?<=[.!?…]['\")])\s+|\n+")
+_APOSTROPHES = str.maketrans("’‘`´", "''''")
+_INTRODUCTION = re.compile(
+    r"(?:(?:hi|hello|hey|good (?:morning|evening|day)|thanks|thank you|okay|ok|so|well|yes|"
+    r"no(?=[,.!])|sorry|btw|by the way|actually|also|and|but|please|just|there|all|everyone|team|"
+    r"can you|could you|i want you to|you (?:can|may|should))(?!\w)[\s,.!:–-]*)+",
     re.IGNORECASE,
 )
-
-# Names
-
-CALLED = re.compile(
-    r"(?:^|[\s,;.:–-])(?:my\s+(?:first\s+|full\s+|real\s+)?name\s*(?:is|'s)|mein\s+name\s+ist|"
-    r"ich\s+hei(?:ß|ss)e|je\s+m'appelle|mon\s+(?:pré)?nom\s+est|me\s+llamo|mi\s+nombre\s+es|"
-    r"mi\s+chiamo|meu\s+nome\s+é|me\s+chamo|ik\s+heet|меня\s+зовут)\s*[:,]?\s+(?P<name>.+)",
-    re.IGNORECASE,
+_WORD = r"[^\W\d_](?:[^\W\d_]|[.'‐-](?=[^\W\d_]))*(?:\.(?= [A-Z]))?"
+_NAME = (
+    rf"(?P<name>{_WORD}(?: {_WORD}){{0,4}}?)(?=\W*$|[,;!()–—:/]|\.(?!\s?[A-Z])| - |"
+    r" (?:and|but|or|from|by the way|btw|not|which|who|so|because|here|now|please|instead)\b)"
 )
-CALLED_EAST = re.compile(
-    r"(?:我叫|我的名字(?:是|叫)|私の名前は)\s*(?P<name>[^\s,，.。!！?？、]{1,30}?)\s*"
-    r"(?:です|だ)?(?=$|[\s,，.。!！、])"
+_NAMED = (
+    (re.compile(rf"(?i)(?:^|[\s,;.:–-])my (?:\w+ )?name ?(?:is|'s):? {_NAME}"), 3),
+    (re.compile(rf"(?i)^call me {_NAME}"), 1),
+    (re.compile(rf"^(?i:i'?m|i am) {_NAME}"), 0),
 )
-CALL_ME = re.compile(
-    r"^(?:(?:you\s+(?:can|may|should)|just|rather|please)\s*)*(?:call\s+me|nenn(?:e)?\s+mich|"
-    r"appelle[sz]?[- ]moi|llámame|chiamami)\s+(?P<name>.+)",
-    re.IGNORECASE,
-)
-I_AM = re.compile(r"^(?i:i'?m|i\s+am|ich\s+bin|je\s+suis|soy|sou|sono)\s+(?P<name>[A-ZÀ-ÞА-Я].*)")
-CORRECTED = re.compile(
-    r"^(?:my\s+name\s*(?:is\s+not|isn'?t)|i'?m\s+not|i\s+am\s+not|not|ich\s+hei(?:ß|ss)e\s+nicht)\s+"
-    r"[\w'’.-]+(?:\s+[\w'’.-]+)?\s*[,;.–-]+\s*(?:but\s+|rather\s+|sondern\s+)?"
-    r"(?:it's|it\s+is|i'm|i\s+am|my\s+name\s+is|call\s+me)?\s*(?P<name>.+)",
-    re.IGNORECASE,
-)
-NAMED = ((CORRECTED, 1), (CALLED, 3), (CALLED_EAST, 3), (CALL_ME, 1), (I_AM, 0))
 """How a name is told, and how many words it may have where one begins with a small letter."""
-NAME_ENDS = re.compile(
-    r"\s*(?:[,;!()–—:/\n]|\.(?!\s?[A-Z])|\s-\s|\s(?:and|but|or|from|here|by\s+the\s+way|btw|please|"
-    r"now|instead|in\s+future|not|which|who|so|because|und|aber|bitte|ab|et|mais|y|pero|e|ma)\s|"
-    r"\s(?:here|now|please|instead|bitte|btw)$)"
-)
-NAME_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[.'’‐-](?=[^\W\d_])|\u0301)*\.?")
-PARTICLES = word_set("""van von de der den del della di da la le al el bin ibn ben ter dos""")
-
-# What is to be kept, and what not
-
-REMEMBER = re.compile(
-    r"(?:(?:can|could)\s+you\s+)?(?:please\s+|pls\s+|bitte\s+)?(?:re?me?m?ber|note|keep\s+in\s+mind|"
-    r"don'?t\s+forget|for\s+the\s+record|fyi|know|make\s+a\s+note|merk(?:e)?\s+dir|retiens|"
-    r"recuerda|lembre(?:-se)?|lembra|ricorda(?:ti)?)(?:\s+(?:bitte|please))?\s*[,:]?\s*"
-    r"(?:(?:that|dass|que|qu'|che)\s*)?,?\s*",
+_PARTICLES = word_set("van von de der den del della di da la le al el bin ibn ben ter dos")
+_REMEMBER = re.compile(
+    r"(?:remember|note|keep in mind|don't forget|for the record|fyi|make a note)\b"
+    r"[\s,:]*(?:that\b)?[\s,]*",
     re.IGNORECASE,
 )
 """At the beginning of a sentence: what follows is to be kept."""
-OWN_LANGUAGE = _words(
-    r"(?:set|change|switch)\s+(?:my|the)\s+(?:\w+\s+){0,2}language\s+to|"
-    r"my\s+(?:preferred|favou?rite|main|usual|native)\s+(?:\w+\s+)?language\s+(?:is|now\s+is)"
-)
-# How a message is read
-
-FENCED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-QUOTED = re.compile(r"^\s*(?:>|\||#|//|\$ |at |File \").*$", re.MULTILINE)
-ENDS = re.compile(r"(?<=[^\W\d_][^\W\d_][.!?…;])\s+|(?<=[.!?…]['\")])\s+|[。！？]+|\n+")
-QUESTION = re.compile(r"[?？]\W*$")
-INTRODUCTION = re.compile(
-    r"(?:(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good\s+(?:morning|evening|day)|thanks|thank\s+"
-    r"you|ok|okay|so|well|right|yes|no(?=[,.!])|nope|sorry|oops|btw|by\s+the\s+way|actually|also|and|"
-    r"but|please|just|oh|fyi|correction|there|all|everyone|team|danke|merci|gracias)(?!\w)"
-    r"[\s,.!:–-]*)+",
+_KIND = r"(?P<kind>name|language|preferences|role|team|employer|editor|timezone|experience)"
+_ASKED = re.compile(
+    r"\b(?:what|which|where|tell|say|remind|know|remember)\b.{0,40}\bmy (?:first |full )?"
+    rf"(?:(?:favou?rite |preferred )?{_KIND}(?: is| are| was| again)?\W*$|favou?rite |preferred )",
     re.IGNORECASE,
 )
-APOSTROPHES = str.maketrans("’‘`´", "''''")
+_ALL_ASKED = re.compile(
+    r"\bwho am i\b|\bwhat (?:do|did|have) (?:you|i) (?:know|remember|have|tell|told) (?:you )?"
+    r"(?:about|of) (?:me|myself)\b",
+    re.IGNORECASE,
+)
+_FORGET = re.compile(
+    r"(?:forget|delete|remove|erase) (?:about )?"
+    rf"(?:my {_KIND}(?: again| please)?|that (?P<clause>(?:i|i'm|i've|my|we|our)\b.+?))[ .!]*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalReading:
+    """What a message says to the app about its writer, worked out once."""
+
+    facts: Mapping[str, str]
+    """Facts that its writer states of themselves, by their key."""
+    asked: str
+    """The kind of fact that it asks for; `*` for all, '' for none."""
+    forget: str
+    """The kind of fact that is to be forgotten, or what was told, in its words; '' for none."""
+    keep_nothing: bool
+    """Its writer does not want it to be kept."""
+    wished: str
+    """The scope that it asks to delete, which must be confirmed; '' for none."""
+    confirmed: str
+    """The scope that it confirms to delete, in the exact words; '' for none."""
+
+    @property
+    def deletes(self) -> bool:
+        """It deletes something by itself, so that no model may decide what it is."""
+        return bool(self.confirmed or self.forget)
+
+
+def read_personal(text: str) -> PersonalReading:
+    """Read `text`, which comes without tag and mode."""
+    return PersonalReading(
+        facts=detect_facts(text),
+        asked=asked_fact(text),
+        forget=fact_to_forget(text),
+        keep_nothing=not_kept(read(text, has_history=False)),
+        wished=wished_scope(text),
+        confirmed=confirmed_scope(text),
+    )
 
 
 def detect_facts(text: str) -> dict[str, str]:
@@ -139,102 +130,111 @@ def detect_facts(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     if not_kept(read(text, has_history=False)):
         return found
-    for sentence in _sentences(text):
-        introduced = REMEMBER.match(sentence)
+    masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
+    for part in _ENDS.split(_QUOTED.sub("\n", masked)):
+        sentence = _plain(part)
+        if len(sentence) > SENTENCE_CHARACTERS or sentence.rstrip(" )\"'").endswith("?"):
+            continue
+        introduced = _REMEMBER.match(sentence)
         told = sentence[introduced.end() :] if introduced else sentence
         said = read(told, has_history=False)
         if introduced and not said.begins("I", "ME", "MY", "OUR"):
             continue  # "remember the parser?" asks for no keeping
-        learnt = [*_facts_of(told, said, lasting=bool(introduced))]
-        if introduced and not learnt:
+        kind = _wish_in(said, lasting=bool(introduced))
+        learnt = [("name", _name_in(told)), (kind, told if kind else "")]
+        if introduced and not any(value for _, value in learnt):
             learnt = [("fact", told)]
         for kind, value in learnt:
             if clean := clean_value(value):
-                found[fact_key(kind, clean)] = clean
+                found[_fact_key(kind, clean)] = clean
     return found
 
 
-def spelled(text: str) -> str:
-    """`text` with straight apostrophes."""
-    return unicodedata.normalize("NFC", text).translate(APOSTROPHES)
+def _plain(sentence: str) -> str:
+    """`sentence` as one line without its greeting, with straight apostrophes and composed
+    letters."""
+    line = unicodedata.normalize("NFC", " ".join(sentence.split())).translate(_APOSTROPHES)
+    found = _INTRODUCTION.match(line)
+    return line[found.end() :] if found else line
 
 
-def without_introduction(sentence: str) -> str:
-    """`sentence` without its greeting."""
-    found = INTRODUCTION.match(sentence)
-    return sentence[found.end() :] if found else sentence
-
-
-def _sentences(text: str) -> Iterator[str]:
-    """The sentences of `text` that may state something, each as one line without its greeting."""
-    masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
-    prose = QUOTED.sub("\n", FENCED.sub("\n", masked))
-    for part in ENDS.split(spelled(prose)):
-        sentence = without_introduction(" ".join(part.split()))
-        if 3 <= len(sentence) <= SENTENCE_CHARACTERS and not QUESTION.search(sentence):
-            yield sentence
-
-
-def _facts_of(sentence: str, said: Reading, *, lasting: bool) -> Iterator[tuple[str, str]]:
-    """Kind and value of what a sentence states: a name, or how its writer wants to be answered.
+def _wish_in(said: Reading, *, lasting: bool) -> str:
+    """What kind of wish as to all answers a sentence states, '' for none.
 
     For one answer alone a wish is no fact: it is to be remembered (`lasting`), to hold always,
     or what somebody says that they prefer.
     """
-    if name := _name_in(sentence):
-        yield "name", name
+    kind = "verbosity" if said.has("SHORT", "LONG") else "format"
+    kind = "language" if said.has("LANGUAGE") else kind
     lasting = lasting or said.has("LASTING", "always", "never")
-    prefers, of_answers, begins = said.has("PREFER"), said.has("REPLY"), _beginning(said)
-    negated = said.has("NOT", "hate")
-    short, long = said.has("SHORT"), said.has("LONG")
-    language = NATURAL_LANGUAGE.search(sentence)
-    own_language = OWN_LANGUAGE.search(sentence)
-    if language and (own_language or (of_answers and (lasting or prefers))):
-        yield "language", LANGUAGES[language[0].lower()]
-    elif short != long and (
-        (of_answers and (lasting or prefers or negated)) or (lasting and "ANSWER" in begins)
-    ):
-        yield "verbosity", "short" if short != negated else "detailed"
-    elif lasting and (
-        (prefers and "I" in begins)
-        or ("ANSWER" in begins and (of_answers or said.has("ME", "I", "MY", "YOU")))
-    ):
-        yield "format", sentence
-
-
-def _beginning(said: Reading) -> set[str]:
-    """What the first word may be that is no introduction as "always" or "from now on" is."""
-    for word, kinds in zip(said.words, said.kinds, strict=True):
-        if not (kinds & {"LASTING", "NOT"} or word in _LEADS_IN):
-            return kinds
-    return set()
+    leads_in = {"please", "do", "always", "need", "to"}
+    words = zip(said.words, said.kinds, strict=True)
+    in_earnest = (
+        kinds for word, kinds in words if not (kinds & {"LASTING", "NOT"} or word in leads_in)
+    )
+    first = next(in_earnest, set[str]())
+    prefers, of_answers = said.has("PREFER"), said.has("REPLY")
+    to_the_app = kind != "format" or of_answers or said.has("ME", "I", "MY", "YOU")
+    if ("ANSWER" in first and to_the_app) or ("I" in first and prefers):
+        return kind if lasting or (of_answers and prefers and kind != "format") else ""
+    return ""
 
 
 def _name_in(sentence: str) -> str:
     """The name that somebody gives themselves, '' for none."""
-    for pattern, most_small in NAMED:
-        if (found := pattern.search(sentence)) and (name := _name(found["name"], most_small)):
-            role = _is_any(name.split(), "ROLE", "PEOPLE")
-            return "" if pattern is I_AM and role else name
+    for pattern, most_small in _NAMED:
+        if found := pattern.search(sentence):
+            parts = found["name"].split()
+            small = {part for part in parts if part[0].islower()} - _PARTICLES
+            too_many = small and len(parts) > most_small
+            role = not most_small and _is_any(parts, "ROLE", "PEOPLE", "LANGUAGE")  # "I'm German"
+            if not (too_many or role or _is_any((parts[0], *small), "NO_NAME")):
+                return found["name"]
     return ""
-
-
-def _name(text: str, most_small: int) -> str:
-    """The name at the beginning of `text`, '' for none; one with words in small letters has at
-    most `most_small` words."""
-    quotes = " \"'“”‘’«»*?"
-    given = NAME_ENDS.split(text.strip(quotes), maxsplit=1)[0].strip(quotes)
-    parts = given.split()
-    if not 1 <= len(parts) <= NAME_WORDS or len(given) > NAME_CHARACTERS:
-        return ""
-    small = {part for part in parts if part[0].islower()} - PARTICLES
-    if (small and len(parts) > most_small) or _is_any((parts[0], *small), "NO_NAME"):
-        return ""
-    return given if all(NAME_WORD.fullmatch(part) for part in parts) else ""
 
 
 def _is_any(parts: Iterable[str], *kinds: str) -> bool:
     return any(not lexicon().kinds(part.lower()).isdisjoint(kinds) for part in parts)
+
+
+def asked_fact(text: str) -> str:
+    """The kind of fact that `text` asks for: `name`; `*` for all, '' for none."""
+    line = _plain(text[:SENTENCE_CHARACTERS])
+    if found := _ASKED.search(line):
+        return (found["kind"] or "fact").lower()
+    return "*" if _ALL_ASKED.search(line) else ""
+
+
+def fact_to_forget(text: str) -> str:
+    """The single fact that `text` wants to be forgotten, by its kind or in the words in which it
+    was told; '' for anything else, also for the whole profile: that is asked back first."""
+    found = _FORGET.match(_plain(text[:SENTENCE_CHARACTERS]))
+    return (found["kind"] or "").lower() or clean_value(found["clause"]) if found else ""
+
+
+def confirmed_scope(text: str) -> str:
+    """What `text` confirms to delete: `conversation`, `profile`, `everything`, or '' for none.
+
+    Only the whole sentence counts; case, blanks around it, a full stop and quotes do not.
+    """
+    said = " ".join(text.split()).strip(" `'\"“”.!").lower()
+    return next((scope for scope in CONFIRMATIONS if said == CONFIRMATIONS[scope]), "")
+
+
+def wished_scope(text: str) -> str:
+    """What `text` asks to delete, '' when it asks for none; it must be confirmed."""
+    said = read(text, has_history=False)
+    # A question about deleting is answered by the report; it is not the wish to.
+    asks = said.opens("WHAT", "WHERE") or (said.opens("AUX") and not said.near("AUX", "YOU", 1))
+    if asks or not said.has("DELETE"):
+        return ""
+    mine = ("DATA", "chats", "conversations", "messages", "questions", "history", "account")
+    if said.has("all", "everything") or said.near("MY", mine, 2):
+        whole = said.has("everything") or not said.has("profile")
+        return "everything" if whole else "profile"
+    if said.has("profile", "ABOUT_ME", "ME"):
+        return "profile"
+    return "conversation" if said.has("TALK", "SUCH", "PRONOUN") else ""
 
 
 def kind_of(key: str) -> str:
@@ -242,42 +242,36 @@ def kind_of(key: str) -> str:
     return key.partition("-")[0]
 
 
-def is_preference(key: str) -> bool:
-    """Whether the fact under `key` is a lasting wish."""
-    return kind_of(key) in PREFERENCES
+def matching(profile: Mapping[str, str], kind: str) -> dict[str, str]:
+    """The facts of a kind; `*` is all of them, `preferences` all lasting wishes."""
+    kinds = PREFERENCES if kind == "preferences" else (kind,)
+    return {key: value for key, value in profile.items() if kind == "*" or kind_of(key) in kinds}
 
 
-def preferences(profile: Mapping[str, str]) -> dict[str, str]:
-    """The lasting wishes of a profile."""
-    return {key: value for key, value in profile.items() if is_preference(key)}
+def to_forget(profile: Mapping[str, str], what: str) -> list[str]:
+    """Keys of the facts that `fact_to_forget` means: those of a kind, or told in these words."""
+    words = f" {what} ".casefold()
+    told = [key for key, value in profile.items() if f" {value} ".casefold() in words]
+    return [*matching(profile, what)] or told
 
 
 def profile_text(profile: Mapping[str, str]) -> str:
     """The profile as `key: value` lines; the values are cleaned once more."""
-    lines = [
-        f"{clean_value(kind_of(key))}: {clean}"
-        for key, value in profile.items()
-        if (clean := clean_value(value))
-    ]
+    clean = [(clean_value(kind_of(key)), clean_value(value)) for key, value in profile.items()]
+    lines = [f"{kind}: {value}" for kind, value in clean if value]
     return "\n".join(lines[-PROFILE_LINES:])
-
-
-def matching(profile: Mapping[str, str], kind: str) -> dict[str, str]:
-    """The facts of a kind, or under exactly that key; `*` is all of them."""
-    return {k: v for k, v in profile.items() if kind in ("*", k, kind_of(k))}
 
 
 def clean_value(value: str) -> str:
     """`value` as one line without marks that mean something to a model; secrets are masked."""
     masked = mask_secrets(well_formed(value[: 4 * VALUE_CHARACTERS]))
     shown = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in masked)
-    line = " ".join(_UNSAFE.sub(" ", _LEADING.sub("", shown)).split()).strip(" ,;:.!-–\"'")
+    line = " ".join(_UNSAFE.sub(" ", shown).split()).strip(" ,;:.!-–\"'")
     return line[:VALUE_CHARACTERS].rstrip()
 
 
-def fact_key(kind: str, value: str) -> str:
+def _fact_key(kind: str, value: str) -> str:
     """The key of a fact; of kinds with several, one for each value."""
     if kind not in SEVERAL:
         return kind
-    digest = hashlib.blake2b(value.lower().encode(), digest_size=3).hexdigest()
-    return f"{kind}-{digest}"
+    return f"{kind}-{hashlib.blake2b(value.lower().encode(), digest_size=3).hexdigest()}"

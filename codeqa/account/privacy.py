@@ -1,16 +1,16 @@
 """What is stored of a user and who receives it, counted whenever it is asked; and its deletion from
 state and cache, for good: the state file is written anew, so that no free page of it holds what was
-said."""
+said. The page, the HTTP API and the terminal tell and do the same."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from codeqa.account.facts import LEARNT, kind_of
+from codeqa.account.facts import CONFIRMATIONS, kind_of, to_forget
 from codeqa.embeddings.hosted import PROVIDERS
 from codeqa.embeddings.local import local_model
 from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
@@ -25,8 +25,10 @@ from codeqa.state.cache import Cache, RedisCache, context_key
 from codeqa.state.database import BESIDE
 from codeqa.state.records import Conversation, DataCounts
 from codeqa.state.rescue import set_aside_before
+from codeqa.text import counted
+from codeqa.text.markdown import code_span, escape
 
-SCOPES = ("conversation", "profile", "everything")
+SCOPES = tuple(CONFIRMATIONS)
 NOT_UNCACHED = (
     "The Redis server could not be asked to delete what it holds: code that was found goes there "
     "by itself within 24 hours, what kind a question was within 30 minutes."
@@ -127,7 +129,7 @@ class Privacy:
         if scope == "conversation" and not conversation:
             raise UsageError("No conversation is named.", "Name one, or choose another scope.")
         state, data = self.state, self.state.user_data
-        before = data.counts(user)
+        before = asdict(data.counts(user))
         if scope == "conversation":
             place = self.conversation(conversation, user, repository).repository
             state.conversations.delete(conversation, user, place)
@@ -137,14 +139,12 @@ class Privacy:
             data.delete(user)
         problems: list[str] = []
         cached = 0
-        if scope != "profile":
+        for cache in self._caches() if scope != "profile" else ():
             name = conversation if scope == "conversation" else ""
-            for cache in self._caches():
-                deleted = cache.delete_prefix(prefix_of(user, name))
-                cache.delete_prefix(cache_prefix(user))
-                cached += deleted or 0
-                if deleted is None:
-                    problems.append(NOT_UNCACHED)
+            deleted = cache.delete_prefix(prefix_of(user, name))
+            cache.delete_prefix(cache_prefix(user))
+            cached += deleted or 0
+            problems += [NOT_UNCACHED] if deleted is None else []
         try:
             state.compact()
         except StorageError as error:
@@ -152,7 +152,7 @@ class Privacy:
         for path in set_aside_before(state.path):
             problems.append(f"{path} was set aside by a repair and may hold it still: delete it.")
         after = asdict(data.counts(user))
-        gone = {name: max(0, number - after[name]) for name, number in asdict(before).items()}
+        gone = {name: max(0, number - after[name]) for name, number in before.items()}
         gone.pop("repositories")
         return DeletionResult(scope, {**gone, "cached": cached}, tuple(problems))
 
@@ -168,20 +168,11 @@ class Privacy:
             raise NotFoundError("There is no such conversation.", "It may be gone already.")
         return found
 
-    def forget_facts(self, user: str, facts: Sequence[str]) -> int:
-        """Delete single facts, each by its kind, its key or what was told (`facts_to_forget`),
-        also from the bytes of the file; how many there were."""
-        said = f" {' '.join(facts)} ".casefold()
-
-        def named(key: str, value: str) -> bool:
-            kind = kind_of(key)
-            # Facts of earlier kinds are known by their value alone: "new to Rust".
-            by_value = kind not in LEARNT and f" {value} ".casefold() in said
-            return key in facts or kind in facts or by_value
-
+    def forget_fact(self, user: str, what: str) -> int:
+        """Delete what `fact_to_forget` found, also from the bytes of the file; how many facts
+        that was."""
         profile = self.state.profile
-        keys = [key for key, value in profile.facts(user).items() if named(key, value)]
-        deleted = sum(profile.delete(key, user) for key in keys)
+        deleted = sum(profile.delete(key, user) for key in to_forget(profile.facts(user), what))
         if deleted:
             try:
                 self.state.compact()
@@ -223,3 +214,114 @@ def prefix_of(user: str, conversation: str = "") -> str:
 def _receiver(part: str, name: str, address: str) -> Receiver:
     host = urlsplit(address)
     return Receiver(part, name, host.netloc, is_loopback(host.hostname or ""))
+
+
+# What is told, as Markdown
+
+_RECEIVES = {
+    "model": "gets each question, the code found for it, earlier questions and answers that belong "
+    "to it, and your profile",
+    "embedding": "gets each question that is searched for, and the code as it is indexed",
+    "reranker": "gets each question that is reranked, and up to 50 pieces of code",
+}
+_SCOPES = {
+    "conversation": ("This conversation", "Your profile and your other conversations stay."),
+    "profile": ("Your profile", "The conversations in which you told me stay."),
+    "everything": (
+        "Everything that is stored of you",
+        "Indices of repositories and keys of models stay: none of them holds what you said.",
+    ),
+}
+"""What is deleted, and what is not."""
+_COUNTED = {
+    "conversations": "conversation", "turns": "question", "thumbs": "thumb", "vectors": "vector",
+    "facts": "profile line", "cached": "cached context",
+}  # fmt: skip
+
+
+def privacy_report(stored: StoredData) -> str:
+    """All that is stored, where, how long, and who receives it."""
+    keys = f" in {code_span(stored.keys_file)}" if stored.keys_file else ""
+    redis = f" and the Redis server at {code_span(stored.redis)}" if stored.redis else ""
+    seen = "everybody who uses CodeQA on this machine: without tokens all are one user."
+    cookies = "there are no cookies."
+    if stored.shared:
+        seen = "every token is a user of its own. Whoever runs the server can read its files."
+        cookies = "a cookie keeps you signed in for 30 days."
+    cached = counted(stored.cached, "context") if stored.cached is not None else "contexts"
+    facts = [
+        f"    - {escape(kind_of(key))}: {escape(fact)}" for key, fact in stored.profile.items()
+    ]
+    return "\n".join((
+        f"**Who receives it:** {'; '.join(_receivers(stored))}.",
+        "\n**What is stored of you**, counted just now:\n",
+        f"- {counted(stored.conversations, 'conversation')} about "
+        f"{counted(stored.repositories, 'repository', 'repositories')} with "
+        f"{counted(stored.turns, 'question')}, the answers, the code found for them and what was "
+        "sent to a model, until you delete them; of more than 10,000 questions the oldest go. What "
+        "looks like a key is masked; other passwords are not recognised.",
+        f"- {counted(stored.thumbs, 'thumb')} with your reasons, and "
+        f"{counted(stored.vectors, 'vector')} of questions, to recognise similar ones.",
+        f"- {cached} with code found for a conversation, for 24 hours"
+        f"{' in a Redis server that is silent' if stored.cached is None else ''}; and for 30 "
+        "minutes what kind of question you asked, under a hash of its words.",
+        f"- {counted(len(stored.profile), 'line')} of a profile, which you told me.",
+        *facts,
+        f"\n**Where:** on this machine, in {code_span(stored.folder)}{redis}; what was said in "
+        f"`state.sqlite` ({stored.state_bytes / 1000:,.0f} kB, for all users). Keys of models"
+        f"{keys} belong to the installation.",
+        f"\n**Who can see it:** {seen}",
+        "\n**Not there:** tracking, telemetry, advertising. Your browser keeps the theme, the "
+        f"switches and a question that you have not sent yet; {cookies}",
+        "\n**Deleting it:** send `delete this conversation`, `delete my profile` or `delete "
+        "everything`, and you are asked to confirm; or use `codeqa privacy delete` in a terminal. "
+        "`codeqa privacy show --json` gives a copy.",
+    ))  # fmt: skip
+
+
+def _receivers(stored: StoredData) -> Iterator[str]:
+    if not any(one.part == "model" for one in stored.receivers):
+        yield "no language model is chosen, so questions are sent to none"
+    for one in stored.receivers:
+        local = ", on this machine," if one.local else ""
+        at = f" at {code_span(one.host)}{local}" if one.host else ", wherever its package runs it,"
+        yield f"the {one.part} {code_span(one.name)}{at} {_RECEIVES[one.part]}"
+    if stored.plugins:
+        yield "hooks of your own (CODEQA_PLUGINS) see questions and answers"
+    elif all(one.local for one in stored.receivers):
+        yield "nothing leaves this machine"
+
+
+def deletion_preview(scope: str, stored: StoredData) -> str:
+    """What a deletion would take away and what stays; '' when there is nothing."""
+    counts = {
+        "conversation": {"turns": stored.here},
+        "profile": {"facts": stored.facts},
+        "everything": asdict(stored),
+    }[scope]
+    name, stays = _SCOPES[scope]
+    goes = _counted(counts)
+    return f"{name} would be deleted for good: {goes}. {stays}" if goes else ""
+
+
+def deletion_question(scope: str, stored: StoredData) -> str:
+    """What a deletion would take away, and how it is confirmed."""
+    if not (preview := deletion_preview(scope, stored)):
+        return "Nothing of that is stored, so there is nothing to delete."
+    return (
+        f"{preview}\n\nNothing has been deleted yet. To do it, send exactly:\n\n"
+        f"`{CONFIRMATIONS[scope]}`"
+    )
+
+
+def deletion_report(erased: DeletionResult) -> str:
+    """What was deleted, and what could not be done."""
+    gone = _counted(erased.counts)
+    told = f"{_SCOPES[erased.scope][0]} is deleted{f': {gone}' if gone else '; there was nothing'}."
+    return "\n\n".join((told, *(f"- {escape(one)}" for one in erased.problems))) + "\n"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(
+        counted(counts[name], noun) for name, noun in _COUNTED.items() if counts.get(name)
+    )

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.account.facts import preferences
-from codeqa.account.requests import PersonalReading
+from codeqa.account.facts import PersonalReading, matching
 from codeqa.chat.topic import Destination
 from codeqa.code.counted import exact_question
 from codeqa.intents import Intent
@@ -144,7 +143,7 @@ def extract_features(
         has_context=has_context,
         code_signal=leaves_for == "code" if leaves_for else about_code,
         off_topic=bool(leaves_for),
-        has_preferences=bool(preferences({**profile, **personal.facts})),
+        has_preferences=bool(matching({**profile, **personal.facts}, "preferences")),
         asks=wants_something(read(text, has_history=messages > 0)),
         about_answer=messages > 0 and not about_code and _about_answer(text, query),
         asks_exactly=exact_question(text) is not None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from codeqa.account.facts import preferences, profile_text
+from codeqa.account.facts import matching, profile_text
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.followup import needs_rewriting
@@ -296,7 +296,7 @@ class Gatherer:
         decision = routed.decision
         known = {**routed.so_far.profile, **routed.facts} if decision.inject_profile else {}
         if decision.intent in NEED_CODE and not routed.features.references_profile:
-            known = preferences(known)
+            known = matching(known, "preferences")
         told = replace(
             gathered,
             intent=decision.intent,

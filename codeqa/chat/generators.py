@@ -13,10 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from codeqa.account.facts import is_preference, kind_of, matching
-from codeqa.account.privacy import Privacy, StoredData
-from codeqa.account.report import deletion_question, deletion_report, privacy_report
-from codeqa.account.requests import PersonalReading
+from codeqa.account.facts import PersonalReading, kind_of, matching
+from codeqa.account.privacy import (
+    Privacy,
+    StoredData,
+    deletion_question,
+    deletion_report,
+    privacy_report,
+)
 from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
@@ -81,13 +85,6 @@ _COMMON = word_set(
     "what which where who how is am are was do did have has you know remember i me my the a an "
     "in on at of to for with and that favourite favorite preferred"
 )
-_SAID = ("fact", "format", "experience", "address")
-"""Kinds that no noun of ours stands for."""
-_CLAUSES = {
-    "language": "you want answers in {}",
-    "code language": "your preferred programming language is {}",
-    "verbosity": "you want {} answers",
-}
 
 
 class QuotingGenerator:
@@ -196,13 +193,13 @@ class AppGenerator:
             # What speaks for its user may repeat whatever it has read.
             return ELSEWHERE if program else self._delete(personal.confirmed)
         if reply in ("privacy", "profile") and personal.forget and not program:
-            number = self.privacy.forget_facts(options.user, personal.forget)
+            number = self.privacy.forget_fact(options.user, personal.forget)
             return forgotten_reply(personal.forget, number)
         if reply == "privacy":
             self.conversations.flush()
             place = (options.conversation, self.conversations.repository)
             stored = self.privacy.stored(options.user, *place)
-            return privacy_reply(text, personal, stored)
+            return privacy_reply(personal, stored)
         if reply == "profile":
             if personal.facts and not stream.keep:
                 return NOT_REMEMBERED
@@ -257,13 +254,12 @@ def profile_reply(
     if learnt:
         return _remembered(known, learnt)
     kind = personal.asked
-    if found := (matching(known, kind) if kind else {}) or _near(known, kind, text):
+    if found := (matching(known, kind) if kind else {}) or _near(known, text):
         clauses = [_clause(key, value) for key, value in found.items()]
         return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
     if kind:
-        return (
-            f"You have not told me {'anything about yourself' if kind == '*' else _noun(kind)}.\n"
-        )
+        named = {"*": "anything about yourself", "fact": "that"}.get(kind, f"your {kind}")
+        return f"You have not told me {named}.\n"
     return (
         "I did not find anything in this to remember: I keep your name, how you want to be "
         "answered, and what you ask me to remember, as in `My name is Ada.`, `I prefer short "
@@ -271,7 +267,7 @@ def profile_reply(
     )
 
 
-def privacy_reply(text: str, personal: PersonalReading, stored: StoredData) -> str:
+def privacy_reply(personal: PersonalReading, stored: StoredData) -> str:
     """The reply to a question about what is stored, and to a wish to delete: a deletion is never
     done here, only asked back."""
     if personal.wished:
@@ -280,12 +276,12 @@ def privacy_reply(text: str, personal: PersonalReading, stored: StoredData) -> s
         "I have not added anything to your profile. This message is kept with its conversation, "
         "like every other, until you delete that: send `delete this conversation`.\n\n"
     )
-    return f"{added if personal.keep_nothing else ''}{privacy_report(text, stored)}\n"
+    return f"{added if personal.keep_nothing else ''}{privacy_report(stored)}\n"
 
 
-def forgotten_reply(kinds: Sequence[str], number: int) -> str:
-    """The reply after `number` single facts were removed; their values are not repeated."""
-    named = _noun(kind_of(kinds[0]))
+def forgotten_reply(what: str, number: int) -> str:
+    """The reply after `number` facts of a kind, or told in these words, were removed."""
+    named = f"your {what}" if " " not in what else "that"
     if not number:
         return f"There was nothing to forget: you had not told me {named}.\n"
     return (
@@ -299,38 +295,25 @@ def _remembered(known: Mapping[str, str], learnt: Mapping[str, str]) -> str:
     lines = [f"I will remember that {' and '.join(shown)}."]
     if any(known.get(key) not in (None, value) for key, value in learnt.items()):
         lines.append("That replaces what you said before.")
-    if any(map(is_preference, learnt)):
+    if matching(learnt, "preferences"):
         lines.append("It takes a language model to answer like that; what I quote stays as it is.")
-    kind = kind_of(next(iter(learnt)))
-    if len(learnt) == 1 and kind not in _SAID:
-        lines.append(f"`forget {_noun(kind).replace('your', 'my')}` removes it,")
-        lines.append("`delete my profile` all of it.")
-    else:
-        lines.append("`delete my profile` removes it.")
+    key, value = next(iter(learnt.items()))
+    forgets = {"name": "forget my name", "fact": f"forget that {value}"}
+    removes = code_span(forgets.get(kind_of(key), "forget my preferences"))
+    lines.append(f"{removes} removes it, `delete my profile` all of it.")
     return " ".join(lines) + "\n"
 
 
-def _near(profile: Mapping[str, str], kind: str, text: str) -> dict[str, str]:
-    """Where nothing is known under `kind`: what was remembered and shares a word with the
-    question."""
-    if kind == "language":
-        return matching(profile, "code language")
+def _near(profile: Mapping[str, str], text: str) -> dict[str, str]:
+    """What was remembered and shares a word with a question."""
     asked = {word.lower() for word in words(text)} - _COMMON
     return {
         key: value
         for key, value in profile.items()
-        if kind_of(key) in _SAID and asked & {word.lower() for word in words(value)}
+        if kind_of(key) != "name" and asked & {word.lower() for word in words(value)}
     }
 
 
 def _clause(key: str, value: str) -> str:
     """A fact as a clause: `your name is Ada`."""
-    kind = kind_of(key)
-    if kind in _CLAUSES:
-        return _CLAUSES[kind].format(escape(value))
-    return f"you said: “{escape(value)}”" if kind in _SAID else f"your {kind} is {escape(value)}"
-
-
-def _noun(kind: str) -> str:
-    """What a user tells with a fact of that kind: `your name`."""
-    return "that" if kind in _SAID else f"your {kind}"
+    return f"your name is {escape(value)}" if key == "name" else f"you said: “{escape(value)}”"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codeqa.account.requests import PersonalReading, read_personal
+from codeqa.account.facts import PersonalReading, read_personal
 from codeqa.chat.generation import NO_CONTEXT, Exchange
 from codeqa.chat.options import AskOptions
 from codeqa.chat.record import TurnRecord

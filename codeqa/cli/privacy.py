@@ -6,8 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from codeqa.account.privacy import SCOPES
-from codeqa.account.report import deletion_report, privacy_report
+from codeqa.account.privacy import SCOPES, deletion_preview, deletion_report, privacy_report
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_either
 from codeqa.engine import open_privacy
@@ -31,7 +30,7 @@ def privacy_command() -> None:
 def show_command(as_json: bool, user: str) -> None:
     """Say what is stored, where, how long and who receives it."""
     stored = open_privacy(load_settings()).stored(user)
-    print_either(as_json, asdict(stored), _plain(privacy_report("", stored)))
+    print_either(as_json, asdict(stored), _plain(privacy_report(stored)))
 
 
 @command(
@@ -56,16 +55,11 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
     of models stay.
     """
     found, repository = open_privacy(load_settings()), None
-    stored = found.stored(user)
-    named = f"{len(stored.profile):,} lines of your profile"
     if what == "conversation":
-        kept = found.conversation(conversation, user)
-        repository = kept.repository
-        named = f"the conversation “{kept.title}” ({kept.turns:,} questions)"
-    elif what == "everything":
-        questions = f"{stored.turns:,} questions"
-        named = f"{stored.conversations:,} conversations with {questions} and {named}"
-    ask_first(yes, _plain(f"Delete {named} for good?"), "delete it")
+        repository = found.conversation(conversation, user).repository
+    stored = found.stored(user, conversation, repository or "")
+    preview = deletion_preview(what, stored) or "Nothing of that is stored."
+    ask_first(yes, f"{preview}\nDelete it?", "delete it")
     erased = found.delete(what, user, conversation, repository)
     print_either(as_json, asdict(erased), _plain(deletion_report(erased)).rstrip())
 
