@@ -1,4 +1,4 @@
-"""An embedding that runs here, through LanceDB's registry and fastembed's own code.
+"""An embedding that runs here, through fastembed's own code.
 
 The model is made here: a small BERT in ONNX with random weights.
 """

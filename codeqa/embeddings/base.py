@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from codeqa.embeddings.failures import KEPT, explain_failure
 from codeqa.errors import EmbeddingError
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 
 if TYPE_CHECKING:
     import numpy as np
-    from lancedb.embeddings import EmbeddingFunction
+
+KEPT = "What was embedded is kept; run it again to go on."
+DETAIL_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class Embedding:
     max_tokens: int
     """(≈) Of the longest text that counts to its end."""
     function: Any
-    """An instance of LanceDB's EmbeddingFunction, or the shipped table's encoder."""
-    title: str
-    host: str = ""
-    """Where texts are sent; '' where that is nowhere, or unknown."""
+    """What has `compute_query_embeddings` and `compute_source_embeddings`, as LanceDB's embedding
+    functions do."""
+    place: str
+    """Who embeds, for messages: with the host where texts are sent to one that is known."""
     key_variable: str = ""
 
     def embed_query(self, text: str) -> np.ndarray:
@@ -53,10 +54,10 @@ class Embedding:
         try:
             found = function(texts)
         except Exception as error:
-            raise explain_failure(error, self.title, self.host, self.key_variable) from error
+            raise explain_failure(error, self.place, self.key_variable) from error
         given = sum(vector is not None for vector in found)
         if given != count or len(found) != count:
-            raise EmbeddingError(f"{self.title} answered {count} texts with {given} vectors.", KEPT)
+            raise EmbeddingError(f"{self.place} answered {count} texts with {given} vectors.", KEPT)
         other = {len(vector) for vector in found} - {self.dimension}
         if other:
             raise EmbeddingError(
@@ -70,14 +71,36 @@ class Embedding:
         return vectors
 
 
-def registered(alias: str, define: Callable[[], type[EmbeddingFunction]]) -> Any:
-    """The class that stands under `alias` in LanceDB's registry, defined on first use."""
-    from lancedb.embeddings import get_registry
-
-    registry = get_registry()
-    if alias not in registry._functions:
-        registry.register(alias)(define())
-    return registry.get(alias)
+def explain_failure(error: Exception, place: str, key_variable: str) -> EmbeddingError:
+    """What any client's exception means, told by what these have in common: a status, perhaps of a
+    response, or a type that says "connection"."""
+    if isinstance(error, EmbeddingError):
+        return error
+    names = " ".join(kind.__name__.lower() for kind in type(error).__mro__)
+    unreached = any(word in names for word in ("connect", "timeout", "network"))
+    answer = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(answer, "status_code", None)
+    body = getattr(error, "body", None)
+    told = body.get("message") if isinstance(body, dict) else None
+    detail = str(told or (unreached and error.__cause__) or error or type(error).__name__)
+    detail = " ".join(detail.split())[:DETAIL_CHARACTERS].rstrip(".")
+    if isinstance(error, ImportError):
+        said = f"{place} needs a package that is not installed: {error.name or detail}."
+        hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
+    elif status in (401, 403):  # its words may hold the key
+        said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
+    elif status is not None:
+        said = f"{place} answered with status {status}: {detail}."
+        hint = "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and the provider's base URL."
+        if status in (408, 429) or status >= 500:
+            hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
+    elif unreached:
+        said = f"{place} cannot be reached: {detail}."
+        hint = f"Check the network and the provider's base URL. {KEPT}"
+    else:
+        said = f"{place} failed: {type(error).__name__}: {detail}."
+        hint = f"Check {key_variable}. {KEPT}" if key_variable else KEPT
+    return EmbeddingError(said, hint)
 
 
 def cut(text: str, max_tokens: int) -> str:

@@ -1,23 +1,18 @@
-"""Providers that speak OpenAI's embeddings API, and their function in LanceDB's registry.
+"""Embeddings of providers that speak OpenAI's API.
 
-It stands there under ALIAS, beside LanceDB's own `openai` and `jina`. It takes their place for
-these two because it bounds the time of a request, tells queries from passages where the model
-does, and logs no texts; LanceDB's `jina` besides reports 768 dimensions for a model of 1,024.
+The adapter is ours and not LanceDB's, because it bounds the time of a request, tells questions
+from passages where the model does, sends nothing but what is needed and logs no texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from codeqa.hosts import keep_needed_headers
 from codeqa.text.tokens import estimate_tokens
 
-if TYPE_CHECKING:
-    from lancedb.embeddings import EmbeddingFunction
-
-ALIAS = "codeqa-http"
 RETRIES = 3
 """Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
 REQUEST_SECONDS = 60.0
@@ -64,67 +59,52 @@ PROVIDERS = {
 }
 
 
-def define_hosted() -> type[EmbeddingFunction]:
-    """The class of such embeddings."""
-    from lancedb.embeddings import TextEmbeddingFunction
-    from pydantic import PrivateAttr
+@dataclass(frozen=True, slots=True)
+class HostedModel:
+    """One model of a provider."""
 
-    class OpenAICompatibleEmbeddings(TextEmbeddingFunction):
-        """One model of one of PROVIDERS."""
+    provider: EmbeddingProvider
+    name: str
+    dimension: int
+    base_url: str
+    key: str = field(repr=False)
 
-        provider: str
-        name: str
-        dim: int
-        base_url: str
-        max_retries: int = 0
-        # No field, so that it ends up in no table's metadata.
-        _key: str = PrivateAttr("")
+    def compute_query_embeddings(self, query: str) -> list[Any]:
+        """One vector in a list."""
+        return self._request([query], self.provider.task_query)
 
-        def with_key(self, key: str) -> Any:
-            self._key = key
-            return self
+    def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
+        """A vector for each text."""
+        task = self.provider.task_passage
+        return [vector for part in requests_of(texts) for vector in self._request(part, task)]
 
-        def ndims(self) -> int:
-            return self.dim
+    def _request(self, texts: Sequence[str], task: str) -> list[Any]:
+        import openai
 
-        def compute_query_embeddings(self, query: str, *args: Any, **kwargs: Any) -> list[Any]:
-            return self._request([query], PROVIDERS[self.provider].task_query)
+        options: dict[str, Any] = {}
+        if self.base_url != PROVIDERS["openai"].url:
+            # Not every compatible server knows the packed form that is the default.
+            options["encoding_format"] = "float"
+        usual = self.dimension == self.provider.dimensions.get(self.name)
+        if not usual and self.name.startswith(self.provider.shortens):
+            options["dimensions"] = self.dimension
+        if task:
+            options["extra_body"] = {"task": task}
+        with openai.OpenAI(
+            api_key=self.key,
+            base_url=self.base_url,
+            timeout=REQUEST_SECONDS,
+            max_retries=RETRIES,
+            http_client=openai.DefaultHttpxClient(
+                follow_redirects=False,  # another host would get texts meant for this one
+                event_hooks={"request": [self._bare]},
+            ),
+        ) as client:
+            answer = client.embeddings.create(model=self.name, input=list(texts), **options)
+        return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
 
-        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> list[Any]:
-            task = PROVIDERS[self.provider].task_passage
-            return [vector for part in requests_of(texts) for vector in self._request(part, task)]
-
-        def _request(self, texts: Sequence[str], task: str) -> list[Any]:
-            import openai
-
-            options: dict[str, Any] = {}
-            if self.base_url != PROVIDERS["openai"].url:
-                # Not every compatible server knows the packed form that is the default.
-                options["encoding_format"] = "float"
-            provider = PROVIDERS[self.provider]
-            usual = self.dim == provider.dimensions.get(self.name)
-            if not usual and self.name.startswith(provider.shortens):
-                options["dimensions"] = self.dim
-            if task:
-                options["extra_body"] = {"task": task}
-
-            def bare(request: Any) -> None:
-                keep_needed_headers(request.headers, self._key)
-
-            with openai.OpenAI(
-                api_key=self._key,
-                base_url=self.base_url,
-                timeout=REQUEST_SECONDS,
-                max_retries=RETRIES,
-                http_client=openai.DefaultHttpxClient(
-                    follow_redirects=False,  # another host would get texts meant for this one
-                    event_hooks={"request": [bare]},
-                ),
-            ) as client:
-                answer = client.embeddings.create(model=self.name, input=list(texts), **options)
-            return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
-
-    return OpenAICompatibleEmbeddings
+    def _bare(self, request: Any) -> None:
+        keep_needed_headers(request.headers, self.key)
 
 
 def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -1,11 +1,12 @@
-"""Embeddings that run on this machine, through fastembed, as a function of LanceDB's registry."""
+"""Embeddings that run on this machine, through fastembed."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codeqa.embeddings.hosted import PROVIDERS
 from codeqa.embeddings.model_files import (
@@ -18,10 +19,6 @@ from codeqa.embeddings.model_files import (
 )
 from codeqa.errors import EmbeddingError
 
-if TYPE_CHECKING:
-    from lancedb.embeddings import EmbeddingFunction
-
-ALIAS = "codeqa-local"
 BY_PYTORCH = ("sentence-transformers", "huggingface")
 """Providers of LanceDB's whose models run here without PyTorch."""
 TOKENS = 512
@@ -48,31 +45,26 @@ def local_model(setting: str) -> str:
     return "" if provider in hosted else setting
 
 
-def define_local() -> type[EmbeddingFunction]:
-    """The class of such embeddings."""
-    from lancedb.embeddings import TextEmbeddingFunction
+class LocalModel:
+    """One model of fastembed's, which is loaded, and fetched if it has to be, once per process.
 
-    class LocalEmbeddings(TextEmbeddingFunction):
-        """One model of fastembed's; nothing is sent."""
+    Raises EmbeddingError that says what is amiss.
+    """
 
-        name: str
-        max_retries: int = 0
+    def __init__(self, name: str) -> None:
+        self._model = _load(name)
 
-        def ndims(self) -> int:
-            return len(self.compute_query_embeddings("dimension")[0])
+    def compute_query_embeddings(self, query: str) -> list[Any]:
+        """One vector in a list."""
+        return list(self._model.query_embed(query))
 
-        def compute_query_embeddings(self, query: str, *args: Any, **kwargs: Any) -> list[Any]:
-            return list(_load(self.name).query_embed(query))
-
-        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> list[Any]:
-            return list(_load(self.name).passage_embed(list(texts), batch_size=BATCH))
-
-    return LocalEmbeddings
+    def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
+        """A vector for each text."""
+        return list(self._model.passage_embed(list(texts), batch_size=BATCH))
 
 
 @cache
 def _load(name: str) -> Any:
-    """fastembed's model, fetched if it has to be. Raises EmbeddingError that says what is amiss."""
     files = ModelFiles(name, "CODEQA_EMBEDDING", EmbeddingError)
     if problem := missing_extra():
         raise EmbeddingError(f"{files.title} cannot be used: {problem}.", INSTALL)

@@ -1,4 +1,4 @@
-"""Finding embeddings: the fast one, and in LanceDB's registry the one that was chosen.
+"""Finding embeddings: the fast one, and the one that was chosen.
 
 The fast one is the table that CodeQA brings along, as package data in `codeqa/embeddings/data`.
 """
@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codeqa.embeddings import hosted, local
-from codeqa.embeddings.base import Embedding, registered
-from codeqa.embeddings.failures import explain_failure
-from codeqa.embeddings.hosted import PROVIDERS
+from codeqa.embeddings.base import Embedding, explain_failure
+from codeqa.embeddings.hosted import PROVIDERS, HostedModel
+from codeqa.embeddings.local import LocalModel, local_model
 from codeqa.embeddings.table.weights import MANIFEST, load_weights
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.settings import Settings
@@ -87,8 +86,6 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
     Nothing is sent yet; a model that runs here is loaded, and fetched if it has to be. Raises
     SettingsError for a name that cannot be, EmbeddingError for a missing key, package or model.
     """
-    from lancedb.embeddings import get_registry
-
     if not settings.embedding:
         return None
     provider, _, name = settings.embedding.partition("/")
@@ -98,11 +95,28 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
             "For example openai/text-embedding-3-large or jina/jina-embeddings-v3; on this "
             "machine, jinaai/jina-embeddings-v2-base-code or the folder of a model.",
         )
-    if provider in PROVIDERS:
-        return _of_provider(settings, provider, name)
-    if model := local.local_model(settings.embedding):
-        return _of_registry(settings, registered(local.ALIAS, local.define_local), model)
-    return _of_registry(settings, get_registry().get(provider), name)
+    dimension = settings.embedding_dimension
+    version = "1"
+    place, key_variable = settings.embedding, f"{provider.upper().replace('-', '_')}_API_KEY"
+    function: Any
+    if known := PROVIDERS.get(provider):
+        function = _of_provider(settings, provider, name)
+        dimension = function.dimension
+        place = f"{known.title} ({urlsplit(function.base_url).netloc})"
+    elif model := local_model(settings.embedding):
+        function = LocalModel(model)
+        dimension = dimension or len(function.compute_query_embeddings("dimension")[0])
+    else:
+        try:
+            function = _of_registry(provider, name)
+            dimension = dimension or int(function.ndims())
+            version = str(getattr(function, "version", version))
+        except (NotImplementedError, TypeError) as error:
+            raise _unknown_dimension(settings.embedding) from error
+        except Exception as error:
+            raise explain_failure(error, place, key_variable) from error
+    tokens = settings.embedding_tokens
+    return Embedding(settings.embedding, version, dimension, tokens, function, place, key_variable)
 
 
 def query_embedding(settings: Settings, name: str) -> Embedding | None:
@@ -116,7 +130,7 @@ def query_embedding(settings: Settings, name: str) -> Embedding | None:
     return fast if fast is not None and fast.name == name else None
 
 
-def _of_provider(settings: Settings, alias: str, name: str) -> Embedding:
+def _of_provider(settings: Settings, alias: str, name: str) -> HostedModel:
     provider = PROVIDERS[alias]
     key = settings.provider_key(provider.key_variable)
     url = settings.openai_base_url if alias == "openai" else settings.jina_base_url
@@ -128,41 +142,14 @@ def _of_provider(settings: Settings, alias: str, name: str) -> Embedding:
     dimension = settings.embedding_dimension or provider.dimensions.get(name, 0)
     if not dimension:
         raise _unknown_dimension(settings.embedding)
-    kind = registered(hosted.ALIAS, hosted.define_hosted)
-    function = kind.create(
-        provider=alias, name=name, dim=dimension, base_url=url or provider.url
-    ).with_key(key or "none")
-    return Embedding(
-        name=settings.embedding,
-        version="1",
-        dimension=dimension,
-        max_tokens=settings.embedding_tokens,
-        function=function,
-        title=provider.title,
-        host=urlsplit(url or provider.url).netloc,
-        key_variable=provider.key_variable,
-    )
+    return HostedModel(provider, name, dimension, url or provider.url, key or "none")
 
 
-def _of_registry(settings: Settings, kind: Any, name: str) -> Embedding:
-    provider = settings.embedding.partition("/")[0]
-    key_variable = f"{provider.upper().replace('-', '_')}_API_KEY"
-    try:
-        function = kind.create(name=name) if "name" in kind.model_fields else kind.create()
-        dimension = settings.embedding_dimension or int(function.ndims())
-    except (NotImplementedError, TypeError) as error:
-        raise _unknown_dimension(settings.embedding) from error
-    except Exception as error:
-        raise explain_failure(error, settings.embedding, "", key_variable) from error
-    return Embedding(
-        name=settings.embedding,
-        version=str(getattr(function, "version", "1")),
-        dimension=dimension,
-        max_tokens=settings.embedding_tokens,
-        function=function,
-        title=settings.embedding,
-        key_variable=key_variable,
-    )
+def _of_registry(provider: str, name: str) -> Any:
+    from lancedb.embeddings import get_registry
+
+    kind: Any = get_registry().get(provider)
+    return kind.create(name=name) if "name" in kind.model_fields else kind.create()
 
 
 def _unknown_dimension(name: str) -> SettingsError:
