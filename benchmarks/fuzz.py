@@ -205,10 +205,9 @@ def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, sentences judged, thoughts, order of files."""
     from codeqa.chat.agent import _CALL, read_arguments
     from codeqa.chat.citation_writer import CitationWriter
-    from codeqa.chat.citations import CitedCode, verify_all
+    from codeqa.chat.citations import Citation, CitedCode, verify_all
     from codeqa.chat.grounding import judge_all
     from codeqa.llm.answer import ThoughtFilter
-    from codeqa.text.citation_format import ShownLines
     from codeqa.types import Chunk
 
     text = texts(chance).encode("utf-8", "replace").decode()
@@ -223,7 +222,7 @@ def answers(chance: random.Random) -> None:
         at += size
     if "".join(pieces) + writer.close() != once:
         raise FoundError("how an answer is cut changes its citations")
-    verify_all(once, [ShownLines("python.py", 1, 9)], code)
+    verify_all(once, [Citation("python.py", 1, 9)], code)
     judge_all(once, [chunk])
     thoughts = ThoughtFilter()
     for piece in (text, ""):

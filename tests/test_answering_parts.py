@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import Citation, find_citations
-from codeqa.code.documentation import first_sentence, leading_doc
+from codeqa.code.descriptions import first_sentence, leading_doc
 from codeqa.quoted.answer import quoted_answer
 from codeqa.quoted.evidence import Finding, QuotedEvidence
 from codeqa.quoted.excerpt import (

@@ -78,7 +78,7 @@ def test_questions_about_a_course_of_events(question: str, how: bool) -> None:
 
 
 def test_what_it_calls_is_listed_in_order(tables: Tables) -> None:
-    text = calls_section(tables, unit(tables, "prepare")).text
+    text = calls_section(tables, unit(tables, "prepare"))
     assert text.split("\n\n")[1].split("\n") == [
         "- `Cook.chop` [kitchen.py:2-5]: Cut it into pieces.",
         "- `Cook.clean_up` [kitchen.py:26-29]: Wipe it away.",

@@ -17,7 +17,6 @@ from codeqa.chat.citations import Citation, CitationChecker, CitedCode, find_cit
 from codeqa.context import unit_chunk
 from codeqa.repositories.files import Files
 from codeqa.store import Tables
-from codeqa.text.citation_format import ShownLines
 from codeqa.types import METHOD_KINDS, Chunk, Unit
 
 PACKAGE = Path(__file__).resolve().parent.parent / "codeqa"
@@ -176,19 +175,18 @@ def test_lines_that_do_not_speak_of_the_symbol_give_way_to_its_definition(
 def test_a_citation_is_checked_against_file_symbol_and_what_was_shown(
     tables: Tables, text: str, problem: str | None
 ) -> None:
-    spans = [ShownLines("src/app.py", 2, 9, "outer"), ShownLines("src/app.py", 3, 7, "inner")]
+    spans = [Citation("src/app.py", 2, 9), Citation("src/app.py", 3, 7)]
     checked = verify_all(text, spans, code_of(tables, ()))
     if problem is None:
         assert checked == []
         return
     assert checked[0].verified == (not problem) and problem in checked[0].problem
     assert checked[0].exists == (not problem or "not part of" in problem)
-    assert checked[0].name == ("" if problem else "inner")
 
 
 def test_lines_that_have_changed_since_they_were_sent_are_told(tables: Tables) -> None:
     sent = Chunk("ctx_1", "lib/other.py", 1, 2, "python", "def other():\n    return 3")
-    spans = [ShownLines("lib/other.py", 1, 2)]
+    spans = [Citation("lib/other.py", 1, 2)]
     first, last = verify_all(
         "[lib/other.py:1] and [lib/other.py:1-2]", spans, code_of(tables, (sent,))
     )
@@ -285,7 +283,7 @@ def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed
     chance = random.Random(7)
     units = chance.sample(units, 160)
     chunks = tuple(unit_chunk(unit, "") for unit in units)
-    spans = [ShownLines(c.path, c.start_line, c.end_line) for c in chunks]
+    spans = [Citation(c.path, c.start_line, c.end_line) for c in chunks]
     harmed, missed = [], []
     true = false = 0
     for one in answers(units, chunks, seed=11):

@@ -81,7 +81,7 @@ def test_what_is_not_listed_is_counted(engine: Engine) -> None:
     assert (found.summary, found.total) == ("many calls 30 functions", 30)
     assert len(found.places) == 12 and "… and 18 more." in found.text
     assert call(engine, "list_all", kind="todos").summary == "151 lines in 2 files"
-    told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ()).text
+    told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ())
     assert "150 of them" in told and " more:" not in told, "a file stands for all of its lines"
     assert call(engine, "list_all", kind="routes").summary == "no routes found"
     tests = call(engine, "list_all", kind="tests", of="src/test/")
@@ -124,7 +124,7 @@ def test_a_method_counts_together_with_its_base_and_what_overrides_it(engine: En
     assert base["web.py:8"] == "through Cookies.save_session, likely"
     assert override["a_test/test_sessions.py:2"] == "through Sessions.save_session, likely"
     asked = ExactQuestion("find_references", {"kind": "call", "name": "that"})
-    told = exact_answer(engine.toolbox, asked, ["Sessions.save_session"]).text
+    told = exact_answer(engine.toolbox, asked, ["Sessions.save_session"])
     assert "`Web.respond`, through Cookies.save_session, likely" in told
 
 
@@ -149,7 +149,7 @@ def test_a_commit_is_shown_without_its_secrets_and_a_tag_as_what_it_marks(engine
 def test_nothing_is_said_to_be_nowhere_that_stands_somewhere(engine: Engine) -> None:
     for name, nowhere in (("JSONEncoder", False), ("XMLEncoder", True)):
         asked = parse_query(f"how does it use {name}?")
-        told = _absent(engine.tables(), asked, (name.lower(),)).text
+        told = _absent(engine.tables(), asked, (name.lower(),))
         assert told.startswith("**Nothing in this code") == nowhere, told
 
 

@@ -17,7 +17,7 @@ from codeqa.errors import CodeQAError
 from codeqa.repositories.files import Files
 from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
-from codeqa.text.citation_format import CITATION, CODE_LOCATION, ShownLines
+from codeqa.text.citation_format import CITATION, CODE_LOCATION
 from codeqa.types import Chunk, Unit
 
 FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
@@ -42,7 +42,6 @@ class Citation:
     path: str
     start: int
     end: int
-    name: str = ""
     verified: bool = False
     exists: bool = False
     """The file has these lines, whether or not they were shown."""
@@ -166,7 +165,7 @@ def symbols_before(said: str) -> tuple[str, ...]:
     )
 
 
-def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[ShownLines], code: CitedCode
+def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[Citation], code: CitedCode
            ) -> Citation:  # fmt: skip
     """`citation` with the verdict: the file has the lines, they speak of one of `symbols`, and lie
     in one of `spans`, which were shown."""
@@ -184,20 +183,18 @@ def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[ShownLine
     named = [symbol for symbol in symbols if not code.path_of(symbol)]
     if named and not code.speaks_of(path, start, end, named):
         return replace(citation, problem=f"`{named[-1]}` does not stand in these lines")
-    inside = [s for s in spans if s.path == path and s.start <= start and end <= s.end]
-    if not inside:
+    if not any(s.path == path and s.start <= start and end <= s.end for s in spans):
         return replace(citation, exists=True, problem=UNSENT)
     if code.has_changed(path, start, end):
         return replace(citation, exists=True, problem="the file has changed since it was read")
-    name = min(inside, key=lambda span: span.end - span.start).name
-    return replace(citation, name=name, verified=True, exists=True)
+    return replace(citation, verified=True, exists=True)
 
 
 class CitationChecker:
     """Checks the citations of an answer while it is written. `spans` are the lines that were shown,
     `found` is every citation once; where it stands twice, what is wrong is told."""
 
-    def __init__(self, spans: Iterable[ShownLines], code: CitedCode) -> None:
+    def __init__(self, spans: Iterable[Citation], code: CitedCode) -> None:
         self.found: dict[tuple[str, int, int], Citation] = {}
         self._spans, self._code = list(spans), code
         self._line, self._fence = "", ""
@@ -239,7 +236,7 @@ class CitationChecker:
         return told
 
 
-def verify_all(text: str, spans: Iterable[ShownLines], code: CitedCode) -> list[Citation]:
+def verify_all(text: str, spans: Iterable[Citation], code: CitedCode) -> list[Citation]:
     """Every citation of `text`, as `CitationChecker` finds them."""
     checker = CitationChecker(spans, code)
     checker.feed(f"{text}\n")

@@ -18,7 +18,6 @@ from codeqa.chat.record import place_of_hit
 from codeqa.chat.route import Routed, Router
 from codeqa.chat.steps import Steps
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
-from codeqa.code.cited import NOTHING, Cited
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
@@ -231,7 +230,7 @@ class Gatherer:
         evidence = None
         if needs_evidence and not whole:
             evidence = gather_evidence(tables, result, walked)
-        if counted.text:
+        if counted:
             evidence = evidence or QuotedEvidence(question.query)
             evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)
         return Found(block, True, result, evidence, rewritten, tuple(warnings))
@@ -245,13 +244,13 @@ class Gatherer:
 
     def _counted(
         self, routed: Routed, standalone: str, model: Model | None, room: _Room
-    ) -> tuple[Cited, bool]:
-        """What the index or git says to a question that they answer exactly, NOTHING for others,
+    ) -> tuple[str, bool]:
+        """What the index or git says to a question that they answer exactly, '' for others,
         and whether that is all that was asked. `standalone` is the question made so."""
         question, so_far = routed.question, routed.so_far
         exact = exact_question(question.text) if routed.decision.answer_exactly else None
         if exact is None:
-            return NOTHING, False
+            return "", False
         tables, whole = self.open_tables(), parse_query(standalone)
         units = []
         if so_far.history:
@@ -261,7 +260,7 @@ class Gatherer:
         found = exact_answer(toolbox, exact, names)
         # What changed, a model tells better from the diff than a list does.
         tells = exact.tool == "changes" and model is not None
-        return found, bool(found.text) and not (exact.asks_more or tells or room.effort == "deep")
+        return found, bool(found) and not (exact.asks_more or tells or room.effort == "deep")
 
     def _similar(self, routed: Routed, history: Sequence[Exchange]) -> tuple[Exchange, ...]:
         """Past questions like this one: of this conversation and of others."""

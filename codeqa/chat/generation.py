@@ -220,7 +220,7 @@ def build_messages(
     if asked.block.text:
         parts.append(asked.block.text)
     if asked.evidence and asked.counted:
-        parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead.text)}")
+        parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead)}")
     last = {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
     told: list[dict[str, Any]] = []
     room = min(HISTORY_CHARACTERS, characters_left([system, last], window))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from codeqa.chat.citations import Citation, CitationChecker, CitedCode
+from codeqa.chat.citations import Citation, CitationChecker, CitedCode, find_citations
 from codeqa.chat.generation import NO_CONTEXT, Gathered, ModelRequest, Piece, ToolStep, count_tokens
 from codeqa.chat.grounding import Sentence, as_data
 from codeqa.chat.question import Question
@@ -26,7 +26,6 @@ from codeqa.chat.steps import Steps
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError
 from codeqa.llm import Thought, TokenUsage, cut_off
-from codeqa.text.citation_format import ShownLines
 from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import Chunk, ContextBlock, Event
 
@@ -161,11 +160,11 @@ class Stream:
         self.looked_up.append(ToolStep("", "", summary, text, milliseconds=1000 * took))
         return self.looked_up[-1]
 
-    def shown(self) -> list[ShownLines]:
+    def shown(self) -> list[Citation]:
         """The lines that its citations may be of."""
         evidence = self.gathered.evidence if self.gathered else None
-        sent = (ShownLines(c.path, c.start_line, c.end_line) for c in self.block.chunks)
-        return [*(evidence.spans() if evidence else ()), *sent]
+        sent = (Citation(c.path, c.start_line, c.end_line) for c in self.block.chunks)
+        return [*(find_citations(evidence.cited) if evidence else ()), *sent]
 
     def classification(self) -> dict[str, Any]:
         """What the message is taken for; once there is code, asking for it would be odd."""

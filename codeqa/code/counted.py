@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from codeqa.code.cited import NOTHING, Cited, cited_list, together
+from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
 from codeqa.code.tools.finding import definitions
 from codeqa.errors import CodeQAError
-from codeqa.text.citation_format import CITATION, ShownLines
-from codeqa.text.markdown import cite, code_block, code_span, escape
+from codeqa.text.citation_format import CITATION
+from codeqa.text.markdown import cite, code_block, code_span, escape, joined
 from codeqa.text.mermaid import MOST_NODES, flowchart
 
 ITEMS = 40
@@ -172,9 +172,9 @@ def _matched(text: str) -> ExactQuestion | None:
     return None
 
 
-def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) -> Cited:
-    """All of it, counted, with places and a diagram. NOTHING where a name is neither defined here
-    nor written as code; `subjects` are what "it" may mean, as written in code."""
+def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) -> str:
+    """All of it in Markdown, counted, with places and a diagram. '' where a name is neither defined
+    here nor written as code; `subjects` are what "it" may mean, as written in code."""
     values = dict(asked.arguments)
     if asked.tool == "changes":  # in the order of the command
         values = {"end": "HEAD", **values}
@@ -189,11 +189,11 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         # What is inherited from may be defined elsewhere.
         known = key == "of" or _CODE_LIKE.search(value) or definitions(box.tables(), value)
         if not (value and known) and asked.tool not in _OF_HISTORY:
-            return NOTHING
+            return ""
     try:
         result = TOOLS[asked.tool].call(box, values)
         if result.unknown and not _CODE_LIKE.search(result.unknown):
-            return NOTHING
+            return ""
         if not (result.total or result.unknown) and values.get("kind") == "call":
             anyhow = {key: value for key, value in values.items() if key != "kind"}
             used = TOOLS[asked.tool].call(box, anyhow)
@@ -204,40 +204,39 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         told = f"**{escape(error.message)}** {escape(error.hint)}"
         meant = values.get("path_or_name") or "".join(values.values())
         is_meant = _CODE_LIKE.search(meant) or (asked.tool == "changes" and re.search(r"\d", meant))
-        return Cited(told) if is_meant or asked.tool not in _OF_HISTORY else NOTHING
+        return told if is_meant or asked.tool not in _OF_HISTORY else ""
     return _worded(result, asked.tool, values)
 
 
-def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> Cited:
+def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     summary, written = result.summary, tuple(filter(None, values.values()))
     if not summary.startswith(written):  # which stay as they are written
         summary = summary[:1].upper() + summary[1:]
-    said = Cited(f"**{escape(summary)}.** {_linked(result.completeness)}".strip(),
-                 tuple(_cited_in(result.completeness)))  # fmt: skip
+    said = f"**{escape(summary)}.** {_linked(result.completeness)}".strip()
     if tool == "git_log" and result.commits:
         people = Counter(commit.author for commit in result.commits).most_common()
         by = ", ".join(f"{name} ({number:,})" for name, number in people[:AUTHORS])
         by += f" and {len(people) - AUTHORS:,} more" * (len(people) > AUTHORS)
         shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa git-show <id>`."
-        return together([said, Cited(shown), _commits(result)])
+        return joined([said, bullet_list(shown, _commits(result))])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
     rest = f"--skip {ITEMS}" if tool == "find_references" else "--json"
     command = " ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), rest])
-    listed = cited_list("", map(_item, result.places[:ITEMS]), left, f": {code_span(command)}")
+    places = bullet_list("", map(_item, result.places[:ITEMS]), left, f": {code_span(command)}")
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)
     names = {name for edge in result.edges for name in (edge.start, edge.end)}
     part = f"The first {MOST_NODES} of {len(names):,}, drawn:" if len(names) > MOST_NODES else ""
-    diagram = "\n\n".join(filter(None, [part, code_block(drawn, "mermaid")])) if drawn else ""
-    behind = [Cited("Commits behind the first of them, the newest first:"), _commits(result)]
-    hunks = Cited(code_block(result.diff, "diff") if result.diff else "")
-    return together([said, listed, Cited(diagram), *(behind if result.commits else ()), hunks])
+    diagram = code_block(drawn, "mermaid") if drawn else ""
+    commits = bullet_list("Commits behind the first of them, the newest first:", _commits(result))
+    hunks = code_block(result.diff, "diff") if result.diff else ""
+    return joined([said, places, part, diagram, commits, hunks])
 
 
-def _commits(result: ToolResult) -> Cited:
-    return together((
-        Cited(f"- {code_span(one.id)} {one.date} {escape(f'{one.author}: {one.subject}')}")
+def _commits(result: ToolResult) -> list[str]:
+    return [
+        f"- {code_span(one.id)} {one.date} {escape(f'{one.author}: {one.subject}')}"
         for one in result.commits
-    ), "\n")  # fmt: skip
+    ]
 
 
 def _options(values: Mapping[str, str]) -> Iterator[str]:
@@ -245,16 +244,14 @@ def _options(values: Mapping[str, str]) -> Iterator[str]:
         yield f"--kind {value}" if key == "kind" and "name" in values else shlex.quote(value)
 
 
-def _item(place: Place) -> Cited:
+def _item(place: Place) -> str:
     is_site = place.kind in ("call", "use", "import", "inherits")
     name = f" {'in ' * is_site}{code_span(place.name)}" if place.name else ""
     note = f", {escape(place.note)}" if place.note else ""
     text = f": {code_span(place.text[:LONGEST_LINE])}" if place.text else ""
     if place.commit:  # other lines than those that a citation would open
-        return Cited(f"- {code_span(f'{place.location} at {place.commit}')}{name}{note}{text}")
-    lines = ShownLines(place.path, place.start_line, place.end_line, place.name)
-    cited = cite(place.path, place.start_line, place.end_line)
-    return Cited(f"- {cited}{name}{note}{text}", (lines,))
+        return f"- {code_span(f'{place.location} at {place.commit}')}{name}{note}{text}"
+    return f"- {cite(place.path, place.start_line, place.end_line)}{name}{note}{text}"
 
 
 def _linked(text: str) -> str:
@@ -264,8 +261,3 @@ def _linked(text: str) -> str:
         parts += [escape(text[end : found.start()]), found[0]]
         end = found.end()
     return "".join([*parts, escape(text[end:])])
-
-
-def _cited_in(text: str) -> Iterator[ShownLines]:
-    for path, start, end in CITATION.findall(text):
-        yield ShownLines(path, int(start), int(end or start))

@@ -10,22 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 
-from codeqa.code.cited import (
-    NOTHING,
-    Cited,
-    cite_unit,
-    cited_list,
-    together,
-    unit_item,
-)
-from codeqa.code.documentation import first_sentence, leading_doc
+from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence, leading_doc, unit_item
 from codeqa.code.imports import IMPORTED, import_evidence
 from codeqa.code.surroundings import language_name
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.text import counted
-from codeqa.text.citation_format import ShownLines
 from codeqa.text.doc_comment import inline, prose
-from codeqa.text.markdown import block_quote, code_span, escape
+from codeqa.text.markdown import block_quote, code_span, escape, joined
 from codeqa.text.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit
 
@@ -58,27 +49,27 @@ Import = tuple[str, str, str]
 """The file that imports, the name, and the file that it is imported from."""
 
 
-def overview_of(tables: Tables) -> Cited:
-    """What README, list of files and module heads say; '' for a repository without either."""
+def overview_of(tables: Tables) -> str:
+    """As Markdown, what README, list of files and module heads say; '' where there is neither."""
     files = [record for record in tables.files() if record.status == INDEXED]
     source = [record for record in files if record.role == "source"] or files
     prefix = _opened(source)
     folders = _folders(files, prefix)
     imports = _imports(tables, source)
-    organised = NOTHING
+    organised = ""
     languages = Counter(r.language for r in source if r.language).most_common(6)
     if languages:
         told = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
-        organised = Cited(f"### How it is organised\n\nSource files by language: {told}.")
+        organised = f"### How it is organised\n\nSource files by language: {told}."
     central = (unit_item(unit, f" Used in {n:,} files.") for unit, n in _central(tables, imports))
     sections = [
         *_readme(tables),
         organised,
-        together(_folder_items(tables, folders, imports), "\n"),
-        cited_list("### What most of it uses", central),
-        cited_list("### Where it starts", map(unit_item, _entries(tables, source, prefix))),
+        "\n".join(_folder_items(tables, folders, imports)),
+        bullet_list("### What most of it uses", central),
+        bullet_list("### Where it starts", map(unit_item, _entries(tables, source, prefix))),
     ]
-    return together(sections)
+    return joined(sections)
 
 
 def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
@@ -114,7 +105,7 @@ def _file_of(path: str, name: str, module: str, files_named: Mapping[str, Sequen
 
 def _folder_items(
     tables: Tables, folders: Mapping[str, Sequence[FileRecord]], imports: Iterable[Import]
-) -> Iterator[Cited]:
+) -> Iterator[str]:
     """A line for each folder, with its own words and the folders that its files import from."""
 
     @cache
@@ -131,16 +122,13 @@ def _folder_items(
         language = Counter(r.language for r in own).most_common(1)[0][0] or "other"
         about = (unit for unit in heads if leading_doc(unit) and _is_head(unit.path, path))
         text = f"- {code_span(path)}: {counted(len(records), 'file')}, mostly {escape(language)}"
-        lines: tuple[ShownLines, ...] = ()
         if head := next(about, None):
-            place = cite_unit(head)
-            text += f". {inline(first_sentence(head.doc_comment))} {place.text}"
-            lines = place.lines
+            text += f". {inline(first_sentence(head.doc_comment))} {cite_unit(head)}"
         others = [(other, n) for (one, other), n in ordered if one == path != other][:NEEDS]
         if others:
             needed = ", ".join(f"{code_span(other)} ({number:,})" for other, number in others)
             text += f"\n  - imports from {needed}"
-        yield Cited(text, lines)
+        yield text
 
 
 def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]]:
@@ -170,7 +158,7 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
     return sorted(found, key=lambda one: (-one[1], one[0].path))[:CENTRAL]
 
 
-def _readme(tables: Tables) -> Iterator[Cited]:
+def _readme(tables: Tables) -> Iterator[str]:
     """The first sections of the highest README that hold a sentence."""
     names = tuple(f"{place}{name}*" for place in ("", "**/") for name in README_NAMES)
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=names))
@@ -178,8 +166,7 @@ def _readme(tables: Tables) -> Iterator[Cited]:
     told = [u for u in units if u.path == first and len(u.source_code.split()) > 8]
     for unit in told[:README_UNITS]:
         if text := prose(unit.source_code):
-            place = cite_unit(unit)
-            yield Cited(f"From {place.text}:\n\n{block_quote(text)}", place.lines)
+            yield f"From {cite_unit(unit)}:\n\n{block_quote(text)}"
 
 
 def _opened(source: Sequence[FileRecord]) -> str:

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from codeqa.code.cited import cite_unit, unit_item, unit_title
+from codeqa.code.descriptions import cite_unit, unit_item, unit_title
 from codeqa.context.statements import COMMENT_LINE
 from codeqa.parsing.doc_comments import comment_text
 from codeqa.quoted.evidence import OTHERS, Finding, QuotedEvidence
@@ -84,19 +84,19 @@ def quoted_answer(evidence: QuotedEvidence | None, *, about_code: bool = True) -
         yield from pieces(NOTHING_LOOKED_UP if about_code else OTHER_TOPIC)
         return
     for section in _sections(evidence):
-        yield from pieces(section)
+        yield from pieces(f"{section}\n\n")
 
 
 def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     if evidence.cached:
         yield from _from_cache(evidence)
-    elif not (evidence.findings or evidence.lead.text):
+    elif not (evidence.findings or evidence.lead):
         yield _nothing(evidence)
-    elif evidence.weak and not evidence.lead.text:
+    elif evidence.weak and not evidence.lead:
         yield _weak(evidence)
     else:
         first = COUNTED if evidence.counted else INTRODUCTION
-        yield joined([first, evidence.absent.text, evidence.lead.text])
+        yield joined([first, evidence.absent, evidence.lead])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
         if evidence.others:
@@ -104,7 +104,7 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
 
 
 def _unit_lines(hits: Iterable[Hit]) -> str:
-    return "\n".join(unit_item(hit.unit).text for hit in hits)
+    return "\n".join(unit_item(hit.unit) for hit in hits)
 
 
 def _weak(evidence: QuotedEvidence) -> str:
@@ -155,16 +155,16 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         pairs = sorted(zip(scores, chunks, strict=True), key=lambda pair: -pair[0])
         chunks = [chunk for score, chunk in pairs if score]
     if not chunks:
-        yield joined([NOT_MENTIONED])
+        yield NOT_MENTIONED
         return
-    yield joined([CHOSEN if evidence.chosen else FROM_BEFORE])
+    yield CHOSEN if evidence.chosen else FROM_BEFORE
     for chunk in chunks[:CACHED_SHOWN]:
         unit = _chunk_unit(chunk)
         if shown := whole_unit(unit) or excerpt(unit, words):
             place = cite(unit.path, shown.start, shown.end)
             yield joined([place, code_block(shown.code, unit.language)])
     if not evidence.chosen:
-        yield joined(["Add `@codebase` to the question to search the code base anew."])
+        yield "Add `@codebase` to the question to search the code base anew."
 
 
 def _chunk_unit(chunk: Chunk) -> Unit:
@@ -178,17 +178,17 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
     first = finding is evidence.findings[0] and unit.is_method
     if small := whole_unit(unit):
-        body = [finding.calls.text, code_block(small.code, unit.language)]
+        body = [finding.calls, code_block(small.code, unit.language)]
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
         doc = _doc(unit, evidence.query.words)
-        body = [doc, finding.calls.text, *lines, *_member_found(unit, evidence), _members(unit)]
-    return joined([_heading(unit, evidence), *body, finding.uses.text])
+        body = [doc, finding.calls, *lines, *_member_found(unit, evidence), _members(unit)]
+    return joined([_heading(unit, evidence), *body, finding.uses])
 
 
 def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
-    return f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit).text}{note}"
+    return f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
 
 
 def _doc(unit: Unit, words: Iterable[str]) -> str:
@@ -230,7 +230,7 @@ def _member_found(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         return []
     small = whole_unit(member)
     code = [code_block(small.code, unit.language)] if small else _lines(member, evidence)
-    return [f"In it {unit_title(member)} · {cite_unit(member).text}", *code]
+    return [f"In it {unit_title(member)} · {cite_unit(member)}", *code]
 
 
 def _members(unit: Unit) -> str:

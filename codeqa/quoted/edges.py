@@ -9,14 +9,12 @@ from pathlib import PurePosixPath
 
 from codeqa.code import UsageSite, usages
 from codeqa.code.calls import Call, callees
-from codeqa.code.cited import NOTHING, Cited, cited_list, line_item, named
-from codeqa.code.documentation import first_sentence
+from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
 from codeqa.code.relations import Walk
 from codeqa.code.surroundings import CANDIDATES
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
-from codeqa.text.citation_format import ShownLines
 from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import cite, code_span
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
@@ -45,17 +43,16 @@ def asks_how(text: str) -> bool:
     return _ASKS_HOW.search(text) is not None
 
 
-def calls_section(tables: Tables, unit: Unit) -> Cited:
+def calls_section(tables: Tables, unit: Unit) -> str:
     """A line for each definition of the source that `unit` calls, accessors left out."""
     called = [call.called for call in callees(tables, unit) if _is_told(unit, call)]
-    return cited_list("**What it calls, in this order:**", map(_call_item, called[:CALLS]))
+    return bullet_list("**What it calls, in this order:**", map(_call_item, called[:CALLS]))
 
 
-def _call_item(unit: Unit) -> Cited:
+def _call_item(unit: Unit) -> str:
     told = inline(first_sentence(unit.doc_comment))
     told = told or code_span(textwrap.shorten(unit.signature, SIGNATURE, placeholder=" …"))
-    name = named(unit)
-    return Cited(f"- {name.text}: {told}", name.lines)
+    return f"- {code_span(unit.qualified_name)} {cite_unit(unit)}: {told}"
 
 
 def _is_told(unit: Unit, call: Call) -> bool:
@@ -66,36 +63,35 @@ def _is_told(unit: Unit, call: Call) -> bool:
     return called.role == "source" and near and is_step and not short
 
 
-def walk_section(walk: Walk) -> Cited:
+def walk_section(walk: Walk) -> str:
     """What `walk` found, a line each with the calls on the way."""
     about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
     for relation in walk.relations:
         about = _OF[relation].format(about)
     title = f"{about[0].upper()}{about[1:]}"
     if not walk.found:
-        return Cited(f"{title}: none was found.")
-    return cited_list(f"**{title}**:", (_way(one.calls) for one in walk.found))
+        return f"{title}: none was found."
+    return bullet_list(f"**{title}**:", (_way(one.calls) for one in walk.found))
 
 
-def _way(calls: Sequence[Call]) -> Cited:
+def _way(calls: Sequence[Call]) -> str:
     """`a` calls `b`, which calls `c`: each call with its place."""
     if (
         len(calls) > 1 and calls[0].caller == calls[1].called
     ):  # from the definition up to its callers
         calls = calls[::-1]
-    told, last, places = "", None, list[ShownLines]()
+    told, last = "", None
     for call in calls:
         caller, line = call.caller, call.line
         name = code_span(caller.qualified_name)
         start = ", which" if caller == last else f"{'; ' if told else ''}{name}"
         callee = code_span(call.called.qualified_name)
         told += f"{start} calls {callee} {cite(caller.path, line, line)}"
-        places.append(ShownLines(caller.path, line, line, caller.qualified_name))
         last = call.called
-    return Cited(f"- {told}", tuple(places))
+    return f"- {told}"
 
 
-def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = False) -> Cited:
+def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = False) -> str:
     """How often `unit` is used, and where `listed` in which places: the surest, source before
     tests. '' for nowhere, unless that was `asked` for."""
     sites = _sites(tables, unit)
@@ -104,9 +100,9 @@ def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = Fals
     if tests:
         times += ", in tests" if len(tests) == len(sites) else f", {len(tests):,} of them in tests"
     if not sites:
-        return Cited("No place that uses it was found.") if asked else NOTHING
+        return "No place that uses it was found." if asked else ""
     if not listed:
-        return Cited(f"Used in {times}.")
+        return f"Used in {times}."
     # What calls it before what only imports it, source before examples.
     source = [site for site in sites if role_of(site.reference.path) != "test"]
     source.sort(key=lambda o: (role_of(o.reference.path) != "source", o.reference.kind == "import"))
@@ -119,7 +115,7 @@ def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = Fals
     }
     items = [_use_item(site, around.get(site.reference.unit_id, "")) for site in shown]
     note = ", in tests" if len(source_shown) == len(source) else ""
-    return cited_list(f"**Used in {times}**:", items, len(sites) - len(shown), note)
+    return bullet_list(f"**Used in {times}**:", items, len(sites) - len(shown), note)
 
 
 def _sites(tables: Tables, unit: Unit) -> list[UsageSite]:
@@ -130,7 +126,8 @@ def _sites(tables: Tables, unit: Unit) -> list[UsageSite]:
     return list(lines.values())
 
 
-def _use_item(site: UsageSite, inside: str) -> Cited:
+def _use_item(site: UsageSite, inside: str) -> str:
     around = f" in {code_span(inside)}" if inside else ""
-    told = f"{around}, {site.sureness}: {inline(site.reason)}"
-    return line_item(site.reference.path, site.reference.line, told, inside)
+    line = site.reference.line
+    place = cite(site.reference.path, line, line)
+    return f"- {place}{around}, {site.sureness}: {inline(site.reason)}"

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codeqa.code.cited import NOTHING, Cited, cite_unit, together
+from codeqa.code.descriptions import cite_unit
 from codeqa.code.relations import Walk
 from codeqa.quoted.edges import asks_how, calls_section, uses_section, walk_section
 from codeqa.quoted.listing import answer_of_own_kind
 from codeqa.search import Query, SearchResult, written_forms
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
-from codeqa.text.citation_format import ShownLines
-from codeqa.text.markdown import escape
+from codeqa.text.citation_format import CITATION
+from codeqa.text.markdown import cite, escape, joined
 from codeqa.text.tokens import search_tokens, words
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
@@ -43,18 +43,18 @@ class Finding:
     """A unit that is shown in full."""
 
     hit: Hit
-    calls: Cited = NOTHING
+    calls: str = ""
     """What it calls, when the question is how something works."""
-    uses: Cited = NOTHING
+    uses: str = ""
     """Where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotedEvidence:
-    """All that a generator may draw on."""
+    """All that a generator may draw on; what is told is Markdown that cites its places."""
 
     query: Query
-    lead: Cited = NOTHING
+    lead: str = ""
     """What stands before all else: the answer to a question of its own kind, or where the edges
     lead that the question asks for."""
     counted: bool = False
@@ -66,7 +66,7 @@ class QuotedEvidence:
     """What is named in a line each: further units, then the best of further files."""
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
-    absent: Cited = NOTHING
+    absent: str = ""
     """What is said of those that are nowhere, and of names that only other code holds."""
     weak: bool = False
     cached: tuple[Chunk, ...] = ()
@@ -77,13 +77,13 @@ class QuotedEvidence:
     channels: tuple[str, ...] = ()
     changed: frozenset[str] = frozenset()
 
-    def spans(self) -> list[ShownLines]:
-        """Every line that may be cited."""
+    @property
+    def cited(self) -> str:
+        """Markdown that cites all that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        cited = [self.lead, self.absent, *(cite_unit(hit.unit) for hit in hits)]
-        cited += [one for finding in self.findings for one in (finding.calls, finding.uses)]
-        spans = [line for one in cited for line in one.lines]
-        return spans + [ShownLines(c.path, c.start_line, c.end_line) for c in self.cached]
+        told = [told for one in self.findings for told in (one.calls, one.uses)]
+        chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
+        return joined([self.lead, self.absent, *told, *(cite_unit(h.unit) for h in hits), *chunks])
 
 
 def gather_evidence(
@@ -97,8 +97,8 @@ def gather_evidence(
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     asks_uses = _ASKS_USES.search(query.text) is not None
     main = _main(hits)
-    own, alone = (NOTHING, False) if walk and walk.found else answer_of_own_kind(tables, result)
-    lead = NOTHING
+    own, alone = ("", False) if walk and walk.found else answer_of_own_kind(tables, result)
+    lead = ""
     if walk and walk.asks_callers:
         start = {unit.id for unit in walk.start}
         main = _first_of_each([*(hit for hit in hits if hit.unit.id in start), *main])
@@ -111,9 +111,9 @@ def gather_evidence(
     held = [_held(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
     weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
-    if own.text:
+    if own:
         lead = own
-        others = [] if alone or weak else [h for h in (*main, *others) if not own.holds(h.unit)]
+        others = [] if alone or weak else [h for h in (*main, *others) if not _cites(own, h.unit)]
         main = []
 
     missing = tuple(w for w in query.words if not any(w in one for one in held))
@@ -125,7 +125,7 @@ def gather_evidence(
         asked = first and asks_uses
         uses = uses_section(tables, hit.unit, listed=first, asked=asked)
         flow = first and not walk and asks_how(query.text)
-        return Finding(hit, calls_section(tables, hit.unit) if flow else NOTHING, uses)
+        return Finding(hit, calls_section(tables, hit.unit) if flow else "", uses)
 
     return QuotedEvidence(
         query=query,
@@ -133,7 +133,7 @@ def gather_evidence(
         findings=tuple(map(finding, main)),
         others=tuple(others),
         missing=missing,
-        absent=NOTHING if lead.text or walk else _absent(tables, query, missing),
+        absent="" if lead or walk else _absent(tables, query, missing),
         weak=weak,
         coverage=result.coverage,
         channels=result.channels,
@@ -141,12 +141,12 @@ def gather_evidence(
     )
 
 
-def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> Cited:
+def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
     """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in
     small letters are mostly "come" and "decide", unless they are half of the question."""
     written = {word.lower(): word for word in words(query.text)[1:]}
     half = 2 * len(missing) >= len(query.words)
-    said: list[Cited] = []
+    said: list[str] = []
     for word in missing:
         name = written.get(word, word)
         if name == word and not half:
@@ -154,12 +154,18 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> Cited:
         tokens = " ".join((*search_tokens(word), *written_forms(word)))
         found = tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES])
         units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
-        places = together(map(cite_unit, units[:HOLDING]), ", ")
         text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
         if units:
-            text = f"**What was found does not say “{escape(name)}”.** It stands in {places.text}."
-        said.append(Cited(text, places.lines))
-    return together(said, " ")
+            places = ", ".join(map(cite_unit, units[:HOLDING]))
+            text = f"**What was found does not say “{escape(name)}”.** It stands in {places}."
+        said.append(text)
+    return " ".join(said)
+
+
+def _cites(told: str, unit: Unit) -> bool:
+    """Whether `told` cites a place that begins in `unit`."""
+    starts = [int(start) for path, start, _ in CITATION.findall(told) if path == unit.path]
+    return any(unit.start_line <= start <= unit.end_line for start in starts)
 
 
 def _first_of_each(hits: Iterable[Hit]) -> list[Hit]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codeqa.code.documentation import doc_lines, is_doc
+from codeqa.code.descriptions import doc_lines, is_doc
 from codeqa.context.statements import (
     COMMENT_LINE,
     Statement,

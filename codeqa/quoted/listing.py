@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codeqa.code.cited import NOTHING, Cited, cite_unit, cited_list, line_item
+from codeqa.code.descriptions import bullet_list, cite_unit
 from codeqa.code.overview import overview_of
 from codeqa.code.relations import tests_of
 from codeqa.repositories.files import Files
@@ -20,7 +20,7 @@ from codeqa.search.traceback import frames_here
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline
-from codeqa.text.markdown import code_block, code_span
+from codeqa.text.markdown import cite, code_block, code_span
 from codeqa.types import Hit, Unit
 
 AROUND = 3
@@ -36,40 +36,40 @@ PER_FILE = 6
 LONGEST_LINE = 160
 
 
-def answer_of_own_kind(tables: Tables, result: SearchResult) -> tuple[Cited, bool]:
-    """What a question of its own kind asks for, and whether it is the whole answer; NOTHING for
-    any other question."""
+def answer_of_own_kind(tables: Tables, result: SearchResult) -> tuple[str, bool]:
+    """As Markdown, what a question of its own kind asks for, and whether it is the whole answer;
+    '' for any other question."""
     kinds = ((_traceback, False), (_literal, True), (_tests, False))
     for kind, alone in kinds:
-        if (found := kind(tables, result)).text:
+        if found := kind(tables, result):
             return found, alone
-    return overview_of(tables) if result.query.overview else NOTHING, True
+    return overview_of(tables) if result.query.overview else "", True
 
 
 # A traceback: the code that its frames stand in.
 
 
-def _traceback(tables: Tables, result: SearchResult) -> Cited:
+def _traceback(tables: Tables, result: SearchResult) -> str:
     raised = result.query.traceback
     if raised is None:
-        return NOTHING
+        return ""
     found = frames_here(tables, raised.frames)
     error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
     if not found:
-        return Cited(f"{error}None of its frames lies in this repository.")
+        return f"{error}None of its frames lies in this repository."
     of = f"{len(found):,} of its {counted(len(raised.frames), 'frame')}"
     said = f"{error}In this repository, the innermost first, {of}:"
-    return cited_list(said, (_frame(*one, at < FRAMES) for at, one in enumerate(found)))
+    return bullet_list(said, (_frame(*one, at < FRAMES) for at, one in enumerate(found)))
 
 
-def _frame(unit: Unit, line: int, shown: bool) -> Cited:
+def _frame(unit: Unit, line: int, shown: bool) -> str:
     lines = unit.source_code.split("\n")
     at = line - unit.start_line
     told = f" in {code_span(unit.qualified_name)}: {_shortened(lines[at])}"
     near = lines[max(0, at - AROUND) : at + AROUND + 1]
     if shown and max(map(len, near)) <= LONGEST_LINE:
         told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
-    return line_item(unit.path, line, told)
+    return f"- {cite(unit.path, line, line)}{told}"
 
 
 def _shortened(line: str) -> str:
@@ -88,10 +88,10 @@ _LITERAL = re.compile(
 )
 
 
-def _literal(tables: Tables, result: SearchResult) -> Cited:
+def _literal(tables: Tables, result: SearchResult) -> str:
     asked = _LITERAL.fullmatch(result.query.text)
     if asked is None:
-        return NOTHING
+        return ""
     wanted = asked["word"] or asked["quoted"] or asked["capitals"]
     where = filter_of(result.query)
     allowed = {unit.path for unit in tables.units(where)} if where else None
@@ -100,16 +100,16 @@ def _literal(tables: Tables, result: SearchResult) -> Cited:
     # Letters are taken as written where one is a capital.
     found = files.find_lines(wanted, records, ignore_case=wanted == wanted.lower())
     if not found.total:
-        return Cited(f"**“{inline(wanted)}” stands on no line** of {found.searched}.")
+        return f"**“{inline(wanted)}” stands on no line** of {found.searched}."
     items = _items(found.lines)
     held = f"{counted(found.total, 'line')} of {counted(len(found.lines), 'file')}"
     said = f"**“{inline(wanted)}” stands on {held}**, of {found.searched} that were read:"
-    return cited_list(said, items, found.total - len(items))
+    return bullet_list(said, items, found.total - len(items))
 
 
-def _items(found: Mapping[str, Sequence[tuple[int, str]]]) -> list[Cited]:
+def _items(found: Mapping[str, Sequence[tuple[int, str]]]) -> list[str]:
     lines = [(path, *one) for path, held in found.items() for one in held[:PER_FILE]][:LINES]
-    return [line_item(path, number, f": {_shortened(line)}") for path, number, line in lines]
+    return [f"- {cite(path, n, n)}: {_shortened(line)}" for path, n, line in lines]
 
 
 # Tests: those that use the definition which the question names, and those that hold its words.
@@ -125,10 +125,10 @@ _TESTING = re.compile(
 )
 
 
-def _tests(tables: Tables, result: SearchResult) -> Cited:
+def _tests(tables: Tables, result: SearchResult) -> str:
     subject = _TESTING.sub(" ", result.query.text)
     if not _ASKS_TESTS.search(result.query.text) or not says_something(subject):
-        return NOTHING
+        return ""
     about = with_words(result.query, subject)
     told: dict[str, str] = {}
     for hit in _ranked(tables, about, "source")[:1]:
@@ -145,16 +145,13 @@ def _tests(tables: Tables, result: SearchResult) -> Cited:
             outer = next((one for one in around if one.end_line >= unit.end_line), unit)
             found.setdefault(outer.location, (outer, told.get(unit.id, "")))
     if not found:
-        return Cited("**No test was found** that uses this or holds its words.")
+        return "**No test was found** that uses this or holds its words."
     files = list(dict.fromkeys(unit.path for unit, _ in found.values()))
     shown = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
-    items = []
-    for unit, use in shown:
-        place = cite_unit(unit)
-        items.append(Cited(f"- {place.text} {code_span(unit.qualified_name)}{use}", place.lines))
+    items = [f"- {cite_unit(one)} {code_span(one.qualified_name)}{use}" for one, use in shown]
     number = f"**{counted(len(found), 'test')}** in {counted(len(files), 'file')}"
     said = f"{number}, found by what they use and by their words:"
-    return cited_list(said, items, len(found) - len(items))
+    return bullet_list(said, items, len(found) - len(items))
 
 
 def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
 """Groups: path, first line, last line when it is another one."""
 CODE_LOCATION = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
 """The same groups; to be matched against the whole of a code span."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownLines:
-    """Lines `start`..`end` of a file that were really shown; `name` is the symbol there."""
-
-    path: str
-    start: int
-    end: int
-    name: str = ""

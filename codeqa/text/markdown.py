@@ -83,5 +83,5 @@ def pieces(markdown: str) -> Iterator[str]:
 
 
 def joined(blocks: Iterable[str]) -> str:
-    """Blocks of Markdown, empty ones left out, with a blank line after each."""
-    return "".join(f"{block}\n\n" for block in blocks if block)
+    """Blocks of Markdown, empty ones left out, with a blank line between them."""
+    return "\n\n".join(filter(None, blocks))

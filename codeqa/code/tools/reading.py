@@ -17,6 +17,7 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.text import counted
+from codeqa.text.citation_format import CITATION
 from codeqa.types import TEXT_KINDS, Unit, encloses
 
 FIRST_LINES = 150
@@ -134,13 +135,16 @@ def outline(box: Toolbox, path: File) -> ToolResult:
 def overview(box: Toolbox) -> ToolResult:
     """What this repository is, for a first look: README, folders with what they are for and import,
     the definitions that most files use, where it starts."""
-    told = overview_of(box.tables())
+    tables = box.tables()
+    told = overview_of(tables)
     places = tuple(
-        Place(path=one.path, start_line=one.start, end_line=one.end, name=one.name)
-        for one in told.lines
+        bare_place(unit)
+        for path, first, last in CITATION.findall(told)
+        for unit in tables.in_file(path)
+        if (unit.start_line, unit.end_line) == (int(first), int(last or first))
     )
-    text, _ = fitting((told.text or "Nothing here says what it is.").split("\n"))
-    summary = f"overview of {box.tables().location.name}"
+    text, _ = fitting((told or "Nothing here says what it is.").split("\n"))
+    summary = f"overview of {tables.location.name}"
     return ToolResult(summary=summary, text=text, total=len(places), places=places)
 
 
