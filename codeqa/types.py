@@ -29,7 +29,8 @@ Effort = Literal["fast", "normal", "deep"]
 EFFORTS: tuple[Effort, ...] = ("fast", "normal", "deep")
 """How much a question is given, in what is searched by and in what is sent."""
 
-MODES = ("explain", "locate", "review", "plan", "change")
+Mode = Literal["explain", "locate", "review", "plan", "change"]
+MODES: tuple[Mode, ...] = ("explain", "locate", "review", "plan", "change")
 """What is wanted of an answer, the usual first; each has a prompt `mode_<name>`."""
 
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")

@@ -7,7 +7,7 @@ import json
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from schemathesis import GenerationMode
 from serving import serving
 
+from codeqa.chat.options import QuestionOptions
 from codeqa.settings import Settings, load_settings
 from codeqa.types import MODES
 from codeqa.web import openapi, questions_api
@@ -218,11 +219,11 @@ def test_the_description_says_whether_a_token_is_needed(
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
-def test_the_description_lists_the_modes_that_there_are() -> None:
-    described = questions_api.QuestionBody.model_json_schema()["properties"]["mode"]["anyOf"][0][
-        "enum"
-    ]
-    assert described == ["", *MODES]
+def test_every_option_of_a_question_is_taken_and_described_as_it_is_declared() -> None:
+    described = questions_api.QuestionBody.model_json_schema()["properties"]
+    assert {field.name for field in fields(QuestionOptions)} <= set(described)
+    assert described["mode"]["anyOf"][0]["enum"] == ["", *MODES]
+    assert described["strict"]["description"] == "Say only what the code shows."
 
 
 def test_the_server_does_what_its_description_says(server: Server) -> None:

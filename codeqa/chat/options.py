@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from codeqa.chat.generation import Exchange
 from codeqa.errors import UsageError
@@ -14,6 +15,7 @@ from codeqa.selection import parse_effort
 from codeqa.state.records import LOCAL_USER
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import well_formed
+from codeqa.types import Effort, HydeMode, Mode
 
 PLACES = 200
 """Places that may be pinned, or excluded, at once: more than any context holds."""
@@ -21,39 +23,51 @@ PLACES = 200
 _PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """What anybody who asks may choose; '' leaves a choice to settings and policy.
+
+    The fields of a question over HTTP are made of these.
+    """
+
+    conversation: str = ""
+    """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
+    mode: Literal["", Mode] = ""
+    """How to answer; empty leaves it to the words of the question."""
+    rerank: bool = False
+    """Let the reranker order the best of what is found."""
+    effort: Literal["", Effort] = ""
+    """How much code the answer is given, and whether the model orders what was found; empty: as
+    the setting says."""
+    hyde: Literal["", HydeMode] = ""
+    """How many drafts of the answer are searched by, none without a model; empty: as the setting
+    says."""
+    retrieval: Literal["", "explicit", "auto"] = ""
+    """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
+    tag_is_default: bool = False
+    """The client put `@codebase` there by itself: small talk and the like go without it."""
+    strict: bool = False
+    """Say only what the code shows."""
+    replaces: str = ""
+    """Id of the turn that is asked anew, as a branch beside it."""
+    after: str = ""
+    """Id of the turn that this one follows; empty: the last one of the branch in use."""
+    pin: tuple[str, ...] = ()
+    """Chunks that the context must hold, each as `path:12-34`. With `replaces` what was found for
+    that turn is packed anew, without another search."""
+    exclude: tuple[str, ...] = ()
+    """Chunks that it must not hold."""
+
+
 @dataclass(frozen=True, slots=True)
-class AskOptions:
-    """A question and what is wanted of its answer; '' leaves a choice to settings and policy."""
+class AskOptions(QuestionOptions):
+    """A question and what is wanted of its answer."""
 
     question: str
     """As typed. With `@codebase` or an `@name` it is searched for; what is done for one without
     is for the policy to say."""
     user: str = LOCAL_USER
-    conversation: str = ""
-    """Id of the conversation that it belongs to; '' for none."""
-    mode: str = ""
-    """One of `intents.mode.MODES`; '' leaves it to the words of the question."""
-    rerank: bool = False
-    effort: str = ""
-    """One of `types.EFFORTS`: how much code the answer is given, and whether the model orders what
-    was found."""
-    hyde: str = ""
-    """How many hypothetical answers are searched by (`types.HYDE_MODES`); none without a model."""
-    retrieval: str = ""
-    """`explicit` or `auto`: whether a question about the code is searched for without a tag."""
-    tag_is_default: bool = False
-    """The surface put `@codebase` there, not the user: small talk and the like go without it."""
     use_model: bool = True
-    strict: bool = False
-    """Say nothing that the code does not show."""
-    replaces: str = ""
-    """Id of the turn that is asked anew, as a branch beside it."""
-    after: str = ""
-    """Id of the turn that this one follows; '' for the latest."""
-    pin: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    """Places (`path:12-34`) that the context must and must not hold. With `replaces` what was
-    found for that turn is packed anew, without another search."""
     history: tuple[Exchange, ...] | None = None
     """The conversation so far where the client keeps it, oldest first; None where we do."""
     instructions: str = ""

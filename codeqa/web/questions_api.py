@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
 from flask import Response, session
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from codeqa.chat import AskOptions
-from codeqa.chat.options import PLACES
+from codeqa.chat.options import PLACES, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
 from codeqa.render.markdown import Cite
@@ -52,7 +52,22 @@ _ONE_OF_THEM: dict[str, Any] = {
 }
 
 
-class QuestionBody(Schema):
+def _options() -> type[Schema]:
+    """The fields of QuestionOptions as a client sends them: checked, and null where nothing is
+    chosen."""
+    whole = create_model("Whole", __base__=Schema, options=(QuestionOptions, ...))
+    described = whole.model_json_schema()["$defs"]["QuestionOptions"]["properties"]
+    places = Annotated[list[Span], Field(max_length=PLACES)]
+    checked: dict[Any, Any] = {str: Id | None, bool: Truth, tuple[str, ...]: places | None}
+    fields: dict[str, Any] = {}
+    for name, kind in get_type_hints(QuestionOptions).items():
+        default = False if kind is bool else None
+        about = Field(default=default, description=described[name]["description"])
+        fields[name] = (checked.get(kind, kind | None), about)
+    return create_model("Options", __base__=Schema, **fields)
+
+
+class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declared once
     """A question, in `question`, `query` or the last user's entry of `messages`."""
 
     model_config = ConfigDict(json_schema_extra=_ONE_OF_THEM)
@@ -63,8 +78,6 @@ class QuestionBody(Schema):
     """The same under its older name."""
     messages: list[Any] | None = None
     """A conversation as the AI SDK sends it; only the last entry by the user counts."""
-    conversation: Id | None = None
-    """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
     repo: Text | None = None
     """Id of the repository; empty for the current one."""
     repos: Annotated[list[Id], Field(max_length=MOST_REPOSITORIES)] | None = None
@@ -72,29 +85,8 @@ class QuestionBody(Schema):
     names."""
     render: Truth = False
     """Whether the stream also holds what the page shows."""
-    effort: Literal["", "fast", "normal", "deep"] | None = None
-    """How much code the answer is given; empty: as the setting says."""
-    rerank: Truth = False
-    hyde: Literal["", "off", "one", "two"] | None = None
-    """How many drafts of the answer are searched by; empty: as the setting says."""
-    mode: Literal["", "explain", "locate", "review", "plan", "change"] | None = None
-    """How to answer; empty leaves it to the question."""
-    retrieval: Literal["", "explicit", "auto"] | None = None
-    """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
-    tag_is_default: Truth = False
-    """The client put `@codebase` there by itself: small talk and the like go without it."""
-    strict: Truth = False
-    """Say only what the code shows."""
     without_model: Truth = False
     """Answer by quoting the code, without a language model."""
-    replaces: Id | None = None
-    """Id of the turn that this one is another version of."""
-    after: Id | None = None
-    """Id of the turn that this one follows; empty: the last one of the branch in use."""
-    pin: Annotated[list[Span], Field(max_length=PLACES)] | None = None
-    """Chunks that the context must hold, each as `path:12-34`."""
-    exclude: Annotated[list[Span], Field(max_length=PLACES)] | None = None
-    """Chunks that it must not hold."""
 
 
 class BatchAnswer(AnswerDetails):
@@ -175,13 +167,12 @@ def ask_options(body: QuestionBody) -> AskOptions:
         raise UsageError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
-    if (body.conversation or "").endswith(RESERVED):
+    chosen = {field.name: getattr(body, field.name) for field in fields(QuestionOptions)}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if chosen.get("conversation", "").endswith(RESERVED):
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
-    names = {field.name for field in fields(AskOptions)} & set(QuestionBody.model_fields)
-    chosen = {name: getattr(body, name) for name in names - {"question"}}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
     return AskOptions(question, use_model=not body.without_model, **chosen)
 
 
