@@ -1,20 +1,15 @@
 """Checks of an installation, its state file and its indices, and the repair of these two.
 
-Every check runs on its own: one that fails, whatever the reason, is reported and the
-next one goes on. No check prints or returns a secret.
+A check says what it found, or raises what is wrong with a hint what to do. Every check runs on its
+own: one that fails is reported and the next one goes on. None tells a secret.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import platform
 import secrets
 import shutil
-import socket
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,8 +17,7 @@ from pathlib import Path
 
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.errors import CodeQAError
-from codeqa.hosts import is_loopback
+from codeqa.errors import CodeQAError, IndexFormatError, StorageError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.lock import holder_of
 from codeqa.languages import languages
@@ -45,11 +39,6 @@ SECONDS_FOR_GIT = 10
 CHECK_SECONDS = 10.0
 """Lifetime of the value that is written into Redis and read back."""
 
-REPAIR = "Run 'codeqa doctor --repair'."
-
-Result = tuple[bool, str, str]
-"""Whether a check passed, what was found, and what to do when it failed."""
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -68,28 +57,14 @@ def examine(
 ) -> Iterator[Check]:
     """Run all checks; `only` is the root of the one index to look at. `repair` mends the state and
     the indices, and looks at them once more."""
-
-    def run_mending(name: str, check: Callable[[], Result], mend: Callable[[], str]) -> Check:
-        found = run_check(name, check)
-        if found.ok or not repair:
-            return found
-        done = run_check(name, lambda: (True, mend(), ""))
-        if not done.ok:
-            return replace(found, detail=f"{found.detail}; it stays: {done.detail}", hint=done.hint)
-        return replace(run_check(name, check), repaired=f"{found.detail}; {done.detail}")
-
-    yield run_check("Python", check_python)
-    yield run_check("git", check_git)
-    yield run_check("settings", partial(check_choices, settings))
-    yield run_check("data", partial(check_data, settings))
     state = settings.data_dir / "state.sqlite"
-    yield run_mending("state", partial(check_state, state), partial(_rescue, state))
+    yield run_check("git", check_git)
     yield run_check("languages", check_grammars)
-    yield run_check("LanceDB", check_tables)
     yield run_check("embedding", check_embedding)
-    yield run_check("port", partial(check_port, settings))
+    yield run_check("data", partial(check_data, settings))
+    yield run_check("state", partial(check_state, state), repair and partial(_rescue, state))
     yield run_check("model", partial(check_model, settings))
-    yield run_check("reranker", partial(reranker_status, settings))
+    yield run_check("reranker", partial(check_reranker, settings))
     if settings.plugins:
         yield run_check("hooks", partial(check_hooks, settings))
     if settings.redis_url:
@@ -97,49 +72,55 @@ def examine(
     yield run_check("repositories", partial(check_repositories, settings))
     for location in list_locations(settings):
         if only is None or location.root == only:
-            check, rebuild = partial(check_index, location), partial(_rebuild, settings, location)
-            yield run_mending(f"index of {location.name}", check, rebuild)
+            mend = repair and partial(_rebuild, settings, location)
+            yield run_check(f"index of {location.name}", partial(check_index, location), mend)
 
 
-def run_check(name: str, check: Callable[[], Result]) -> Check:
-    """The outcome of `check`, also when it raises."""
+def run_check(name: str, check: Callable[[], str], mend: Callable[[], str] | bool = False) -> Check:
+    """The outcome of `check`, after `mend` where that is given and it fails."""
     try:
-        return Check(name, *check())
+        return Check(name, True, check())
     except CodeQAError as error:
-        return Check(name, False, error.message, error.hint)
-    except Exception as error:
-        # A doctor must survive what it diagnoses, and other packages raise anything.
-        return Check(name, False, f"{type(error).__name__}: {error}")
+        found = Check(name, False, error.message, error.hint)
+    except Exception as error:  # a doctor must survive what it diagnoses
+        found = Check(name, False, f"{type(error).__name__}: {error}")
+    if not callable(mend):
+        return found
+    done = run_check(name, mend)
+    if not done.ok:
+        return replace(found, detail=f"{found.detail} It stays: {done.detail}", hint=done.hint)
+    return replace(run_check(name, check), repaired=f"{found.detail} {done.detail}")
 
 
-def check_python() -> Result:
-    return True, f"{platform.python_version()} ({sys.executable})", ""
-
-
-def check_git() -> Result:
+def check_git() -> str:
     """Git, which lists the files of a repository; never one that lies in the current folder."""
     path = find_git()
     printed = read_git(path, Path(path).parent, ["--version"], SECONDS_FOR_GIT)
-    version = "fails" if printed is None else printed.decode(errors="replace").strip()
-    found = f"{version} ({path})"
-    return printed is not None, found, "Run 'git --version' to see why it fails."
+    if printed is None:
+        raise StorageError(f"{path} fails.", "Run 'git --version' to see why.")
+    return f"{printed.decode(errors='replace').strip()} ({path})"
 
 
-def check_choices(settings: Settings) -> Result:
-    """What decides who may connect and what leaves the machine; a key shows as set only."""
-    parts = [f"page on {settings.host}:{settings.port}"]
-    parts.append("token set" if settings.tokens else "no token")
-    parts.append(f"embedding {settings.embedding}" if settings.embedding else "no embedding chosen")
-    for name in type(settings).model_fields:
-        if name.endswith("_api_key") and settings.provider_key(name):
-            parts.append(f"{name.upper()} set")
-    # As the server judges: commas alone are no token, and it then does not start at all.
-    meant = bool(settings.token.get_secret_value())
-    ok = bool(settings.tokens) if meant else is_loopback(settings.host)
-    return ok, ", ".join(parts), "Set CODEQA_TOKEN: any address but this machine's own needs one."
+def check_grammars() -> str:
+    keys = [language.key for language in languages().values() if language.grammar]
+    for key in keys:
+        try:
+            grammar(key)
+        except Exception as error:  # one of another version fails in its own ways
+            hint = "Install the versions that requirements.txt names."
+            raise StorageError(f"The grammar {key} fails: {error}", hint) from error
+    return f"{len(keys)} grammars load, {len(languages())} languages known"
 
 
-def check_data(settings: Settings) -> Result:
+def check_embedding() -> str:
+    fast = fast_embedding()
+    if fast is None:
+        return "none installed; text and symbols are searched"
+    fast.embed_query("read the configuration file")
+    return f"{fast.name} version {fast.version}, {fast.dimension} dimensions"
+
+
+def check_data(settings: Settings) -> str:
     """Whether the data folder can be written and has room."""
     folder = settings.data_dir
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
@@ -148,29 +129,19 @@ def check_data(settings: Settings) -> Result:
     detail = f"{folder}, {used / 1e6:,.1f} MB used, {free / 1e9:,.1f} GB free"
     try:
         tempfile.TemporaryFile(dir=existing).close()
-    except OSError:
-        return False, f"{detail}, not writable", "Set CODEQA_DATA to a folder you may write to."
-    return free >= LITTLE_SPACE, detail, "Free some space, or set CODEQA_DATA to another disk."
+    except OSError as error:
+        hint = "Set CODEQA_DATA to a folder you may write to."
+        raise StorageError(f"{detail}, not writable.", hint) from error
+    if free < LITTLE_SPACE:
+        raise StorageError(f"{detail}.", "Free some space, or set CODEQA_DATA to another disk.")
+    return detail
 
 
-def check_repositories(settings: Settings) -> Result:
-    """Whether every index names its repository: one that does not is in no list."""
-    known = [location.folder.name for location in list_locations(settings)]
-    every = settings.data_dir / "repos"
-    if os.path.lexists(every) and not every.is_dir():
-        return False, f"{every} is no folder", "Run 'codeqa index' on a repository, which mends it."
-    folders = sorted(every.glob("*"))
-    if lost := [one.name for one in folders if one.is_dir() and one.name not in known]:
-        hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
-        return False, f"repository.json is missing or damaged in {', '.join(lost)}", hint
-    return True, f"{len(known):,} indexed", ""
-
-
-def check_state(path: Path) -> Result:
+def check_state(path: Path) -> str:
     """Whether the file that holds the conversations can be read whole."""
-    if damage := damage_of(path):
-        return False, f"{path} is damaged: {damage}", REPAIR
-    return True, f"{path} holds the conversations" if path.exists() else "no conversations yet", ""
+    if damaged := damage_of(path):
+        raise StorageError(f"{path} is damaged: {damaged}.", "Run 'codeqa doctor --repair'.")
+    return f"{path} holds the conversations" if path.exists() else "no conversations yet"
 
 
 def _rescue(path: Path) -> str:
@@ -179,114 +150,79 @@ def _rescue(path: Path) -> str:
     return f"{turns:,} questions could be read and are kept; the damaged file is now {aside}"
 
 
-def check_grammars() -> Result:
-    """Whether every grammar loads."""
-    keys = [language.key for language in languages().values() if language.grammar]
-    broken = []
-    for key in keys:
-        try:
-            grammar(key)
-        except Exception as error:
-            # A grammar of another version fails in its own ways; all mean the same here.
-            broken.append(f"{key} ({error})")
-    if broken:
-        detail = f"{len(broken)} of {len(keys)} grammars fail: {'; '.join(broken)}"
-        return False, detail, "Install the versions that requirements.txt names."
-    return True, f"{len(keys)} grammars load, {len(languages())} languages known", ""
-
-
-def check_tables() -> Result:
-    """Whether LanceDB writes and reads a table."""
-    import lancedb
-
-    with tempfile.TemporaryDirectory() as folder:
-        table = lancedb.connect(folder).create_table("check", [{"text": "a"}])
-        found = table.count_rows()
-    return found == 1, f"{lancedb.__version__} writes and reads", "Install it again."
-
-
-def check_embedding() -> Result:
-    """Whether the fast embedding loads and encodes."""
-    start = time.perf_counter()
-    fast = fast_embedding()
-    if fast is None:
-        return True, "none installed; text and symbols are searched", ""
-    milliseconds = (time.perf_counter() - start) * 1000
-    length = math.hypot(*fast.embed_query("read the configuration file").tolist())
-    detail = f"{fast.name} version {fast.version}, {fast.dimension} dimensions"
-    detail += f", ready in {milliseconds:.0f} ms"
-    return length > 0, detail, "Install CodeQA again: its embedding knows no plain English word."
-
-
-def check_port(settings: Settings) -> Result:
-    """Whether the page's port is free."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            detail = f"{settings.port} on {settings.host}: {error.strerror}"
-            return False, detail, "Stop what uses it, or set CODEQA_PORT to another one."
-    return True, f"{settings.port} on {settings.host} is free", ""
-
-
-def check_model(settings: Settings) -> Result:
+def check_model(settings: Settings) -> str:
     """The model that answers, its host and where the key comes from; nothing is sent."""
     models = Models(settings)
     if problem := models.problem():
-        return False, problem.removesuffix("."), "Pick the model and enter its key again."
+        raise StorageError(problem, "Pick the model and enter its key again.")
     choice = models.current()
     if choice is None:
-        return True, "none chosen; answers are put together from the code that is found", ""
+        return "none chosen; answers are put together from the code that is found"
     # Raises what would keep a question from being sent, such as a missing key.
     endpoint = models.endpoint(choice)
     named = str(choice) if choice.model else f"{choice}, the first of its models,"
     key, source = models.key_state(choice), SOURCES[models.source()]
-    return True, f"{named} at {endpoint.host}, key {key}, {source}", ""
+    return f"{named} at {endpoint.host}, key {key}, {source}"
 
 
-def check_hooks(settings: Settings) -> Result:
-    """The user's own hooks, in the order in which they are called, and plugins that are none."""
+def check_reranker(settings: Settings) -> str:
+    ok, found, hint = reranker_status(settings)
+    if not ok:
+        raise StorageError(found, hint)
+    return found
+
+
+def check_hooks(settings: Settings) -> str:
+    """The user's own hooks, in the order in which they are called."""
     hooks = load_hooks(settings)
-    called = (f"{name} {', '.join(hooks.names(name)) or '-'}" for name in ARGUMENTS)
-    return not hooks.skipped, "; ".join((*called, *hooks.skipped)), "Correct or remove the plugin."
+    if hooks.skipped:
+        raise StorageError("; ".join(hooks.skipped), "Correct or remove the plugin.")
+    return "; ".join(f"{name} {', '.join(hooks.names(name)) or '-'}" for name in ARGUMENTS)
 
 
-def check_redis(settings: Settings) -> Result:
+def check_redis(settings: Settings) -> str:
     """Whether the Redis server keeps a value and gives it back."""
     cache = RedisCache(settings.redis_url)
-    key, value = f"codeqa:doctor:{secrets.token_hex(8)}", secrets.token_hex(8)
-    start = time.perf_counter()
+    key = value = f"codeqa:doctor:{secrets.token_hex(8)}"
     cache.set(key, value, CHECK_SECONDS)
     found = cache.get(key)
-    milliseconds = (time.perf_counter() - start) * 1000
     cache.delete(key)
-    if problem := cache.problem():
-        hint = "Start it, or correct REDIS_URL; until then follow-ups find no earlier context."
-        return False, problem.removesuffix("."), hint
-    detail = f"{cache.address} writes and reads in {milliseconds:.1f} ms"
-    return found == value, detail, "See which program answers there: it gave another value back."
+    hint = "Start it, or correct REDIS_URL; until then follow-ups find no earlier context."
+    if found != value:
+        raise StorageError(cache.problem() or "It gave another value back.", hint)
+    return f"{cache.address} writes and reads"
 
 
-def check_index(location: Location) -> Result:
+def check_repositories(settings: Settings) -> str:
+    """Whether every index names its repository: one that does not is in no list."""
+    known = [location.folder.name for location in list_locations(settings)]
+    every = settings.data_dir / "repos"
+    hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
+    if os.path.lexists(every) and not every.is_dir():
+        raise StorageError(f"{every} is no folder.", hint)
+    lost = sorted(one.name for one in every.glob("*/") if one.name not in known)
+    if lost:
+        raise StorageError(f"repository.json is missing or damaged in {', '.join(lost)}.", hint)
+    return f"{len(known):,} indexed"
+
+
+def check_index(location: Location) -> str:
     """Files as they were written, rows that are read, and vectors of the embedding in use."""
     if holder_of(location):
-        return True, "a run is writing it", ""
+        return "a run is writing it"
     if not location.root.is_dir():
-        gone = f"the repository {location.root} is gone"
-        return False, gone, f"Run 'codeqa repos remove {location.id}'."
+        hint = f"Run 'codeqa repos remove {location.id}'."
+        raise StorageError(f"The repository {location.root} is gone.", hint)
     refill = f"Run 'codeqa index {location.root}', which makes it anew from the files."
     if found := damage(location):
-        return False, found, refill
+        raise IndexFormatError(found, refill)
     tables = Tables.open(location)
     counts, record = tables.counts(), tables.meta().vector
-    size = f"{local_bytes(location) / 1e6:,.1f} MB in {location.folder}"
-    detail = f"{counts.files:,} files, {counts.units:,} units, {size}"
     if record != (fast := record_of(fast_embedding())):
-        used = f"its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}"
-        return False, f"{detail}; {used}", refill
-    return True, detail, ""
+        used = f"Its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}."
+        raise IndexFormatError(used, refill)
+    size = f"{local_bytes(location) / 1e6:,.1f} MB in {location.folder}"
+    return f"{counts.files:,} files, {counts.units:,} units, {size}"
 
 
 def _rebuild(settings: Settings, location: Location) -> str:

@@ -17,6 +17,7 @@ import pytest
 from conftest import ROOT, Run
 
 from codeqa.doctor import check_index
+from codeqa.errors import StorageError
 from codeqa.settings import load_settings
 from codeqa.store import list_locations
 
@@ -247,7 +248,8 @@ def test_an_index_of_a_folder_that_is_gone_can_be_removed(codeqa: Command, tmp_p
     shutil.rmtree(root)
     assert "folder gone" in codeqa("repos", "list").out
     (location,) = list_locations(load_settings())
-    assert "is gone" in check_index(location)[1]
+    with pytest.raises(StorageError, match="is gone"):
+        check_index(location)
     assert codeqa("repos", "remove", root, "--yes").status == 0
 
 
@@ -257,10 +259,8 @@ def test_an_index_of_a_folder_that_is_gone_can_be_removed(codeqa: Command, tmp_p
 def test_doctor_passes_on_a_sound_installation(shop_codeqa: Command) -> None:
     result = shop_codeqa("doctor")
     lines = result.out.splitlines()
-    failed = [line for line in lines if not line.startswith("ok")]
-    # Whether the port is free is the machine's affair.
-    assert all(line.startswith(("FAIL  port", "      ")) for line in failed), result.out
-    for name in ("Python", "git", "settings", "data", "languages", "LanceDB", "port"):
+    assert all(line.startswith("ok") for line in lines), result.out
+    for name in ("git", "languages", "embedding", "data", "state", "model", "reranker"):
         assert any(line[6:].startswith(f"{name}:") for line in lines)
     assert "files, " in next(line for line in lines if "index of my shop" in line)
 
@@ -285,8 +285,7 @@ def test_doctor_never_shows_a_secret(codeqa: Command, monkeypatch: pytest.Monkey
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("JINA_API_KEY", "jina-secret")
     result = codeqa("doctor", "--json")
-    assert {check["name"] for check in json.loads(result.out)} >= {"Python", "git", "port"}
-    assert "token set" in result.out and "JINA_API_KEY set" in result.out
+    assert {check["name"] for check in json.loads(result.out)} >= {"git", "model"}
     for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in result.out + result.err
 

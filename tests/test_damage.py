@@ -162,7 +162,7 @@ def test_a_damaged_index_is_said_and_the_next_run_makes_it_anew_from_the_files(
     assert engine.index.status().state == "ready"
     assert damage(location) == ""
     assert [one.root for one in list_locations(settings)] == [location.root]
-    assert check_repositories(settings) == (True, "1 indexed", "")
+    assert check_repositories(settings) == "1 indexed"
 
 
 def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(

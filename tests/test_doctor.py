@@ -11,10 +11,8 @@ import pytest
 from redis_server import free_port, redis_server, server_binaries
 
 from codeqa.doctor import Check, examine
-from codeqa.errors import SettingsError
 from codeqa.llm import ModelChoice, Models
 from codeqa.settings import Settings, load_settings
-from codeqa.web.security import check_settings
 
 PASSWORD = "the-password"
 KEY = "sk-the-key"
@@ -36,7 +34,7 @@ def test_a_redis_server_that_works_is_named_and_left_as_it_was(tmp_path: Path) -
         url = server.url.replace("//", f"//:{PASSWORD}@")
         found = check("Redis", load_settings(redis_url=url))
         assert found.ok
-        assert found.detail.startswith(f"127.0.0.1:{server.port}/0 writes and reads in ")
+        assert found.detail.startswith(f"127.0.0.1:{server.port}/0 writes and reads")
         wrong = check("Redis", load_settings(redis_url=server.url))
         assert not wrong.ok and "does not accept the name and password" in wrong.detail
     with redis_server(tmp_path / "open") as server:
@@ -49,7 +47,7 @@ def test_redis_is_checked_where_it_is_set_and_a_server_that_is_not_there_is_said
 ) -> None:
     assert "Redis" not in [one.name for one in examine(settings)]
     found = check("Redis", load_settings(redis_url=f"redis://:{PASSWORD}@127.0.0.1:{free_port()}"))
-    assert not found.ok and found.detail.endswith("cannot be reached (Connection refused)")
+    assert not found.ok and found.detail.endswith("cannot be reached (Connection refused).")
     assert found.hint.startswith("Start it, or correct REDIS_URL; until then follow-ups")
     found = check("Redis", load_settings(redis_url=f"http://:{PASSWORD}@localhost"))
     assert (found.ok, found.detail) == (False, "REDIS_URL is no address of a Redis server.")
@@ -59,7 +57,7 @@ def test_a_redis_server_that_is_silent_does_not_hold_up_the_doctor(settings: Set
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"redis://127.0.0.1:{listening.getsockname()[1]}"
         found = check("Redis", load_settings(data=settings.data_dir, redis_url=url))
-    assert not found.ok and found.detail.endswith("does not answer")
+    assert not found.ok and found.detail.endswith("does not answer.")
 
 
 # Model
@@ -124,30 +122,6 @@ def test_the_reranker_that_would_be_used_is_named_or_it_is_said_why_not(tmp_path
     assert check("reranker", load_settings()).ok
     found = check("reranker", load_settings(reranker=str(tmp_path / "no-checkpoint")))
     assert not found.ok and found.detail and found.hint
-
-
-@pytest.mark.parametrize(
-    ("host", "token", "ok"),
-    [
-        ("127.0.0.1", "", True),
-        ("127.0.0.2", "", True),
-        ("::1", "", True),
-        ("0.0.0.0", "", False),
-        ("0.0.0.0", "one,two", True),
-        ("0.0.0.0", " , ", False),
-        ("127.0.0.1", ",", False),
-    ],
-)
-def test_the_settings_are_judged_as_the_server_judges_them(
-    data_dir: Path, host: str, token: str, ok: bool
-) -> None:
-    settings = load_settings(data=data_dir, host=host, token=token)
-    assert check("settings", settings).ok is ok
-    if ok:
-        check_settings(settings)
-    else:
-        with pytest.raises(SettingsError):
-            check_settings(settings)
 
 
 def test_hooks_are_named_in_order_and_a_plugin_that_is_left_out_fails(tmp_path: Path) -> None:

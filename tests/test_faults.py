@@ -261,14 +261,9 @@ def become_a_folder(path: Path) -> None:
     path.mkdir()
 
 
-def dangle(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path.with_name("gone"))
-
-
 @pytest.mark.parametrize(
     ("damage", "least"),
-    [(garble, 0), (cut, 30), (overwrite_a_page, 70), (become_a_folder, 0), (dangle, 0)],
+    [(garble, 0), (cut, 30), (overwrite_a_page, 70), (become_a_folder, 0)],
 )
 def test_a_damaged_state_file_is_set_aside_and_what_can_be_read_is_kept(
     damage: Callable[[Path], None], least: int, settings: Settings, location: Location

@@ -22,11 +22,11 @@ from serving import client_of
 
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import IndexFormatError, NotFoundError
+from codeqa.errors import IndexFormatError, NotFoundError, SettingsError
 from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
 from codeqa.store import Location
-from codeqa.web.security import OPEN_PATHS
+from codeqa.web.security import OPEN_PATHS, check_settings
 
 pytest_plugins = ("web_kit",)
 
@@ -257,3 +257,23 @@ def test_a_name_that_only_looks_like_this_machine_is_not_answered(
     client: FlaskClient, host: str
 ) -> None:
     assert client.get("/api/status", headers={"Host": host}).status_code in (400, 421)
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "starts"),
+    [
+        ("127.0.0.2", "", True),
+        ("::1", "", True),
+        ("0.0.0.0", "", False),
+        ("0.0.0.0", "one,two", True),
+        ("0.0.0.0", " , ", False),
+        ("127.0.0.1", ",", False),
+    ],
+)
+def test_a_page_that_others_reach_needs_a_token(host: str, token: str, starts: bool) -> None:
+    settings = load_settings(host=host, token=token)
+    if starts:
+        check_settings(settings)
+    else:
+        with pytest.raises(SettingsError):
+            check_settings(settings)

@@ -24,7 +24,7 @@ from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key
 from codeqa.state.database import BESIDE
 from codeqa.state.records import Conversation, DataCounts
-from codeqa.state.rescue import set_aside_before
+from codeqa.state.rescue import ASIDE
 from codeqa.text import counted
 from codeqa.text.markdown import code_span, escape
 
@@ -149,7 +149,7 @@ class Privacy:
             state.compact()
         except StorageError as error:
             problems.append(str(error))
-        for path in set_aside_before(state.path):
+        for path in sorted(state.path.parent.glob(f"{state.path.name}{ASIDE}*")):
             problems.append(f"{path} was set aside by a repair and may hold it still: delete it.")
         after = asdict(data.counts(user))
         gone = {name: max(0, number - after[name]) for name, number in before.items()}

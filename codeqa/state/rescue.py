@@ -7,9 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from codeqa.errors import StorageError
 from codeqa.state.database import BESIDE, PRIMARY_CODE, Database
@@ -23,12 +21,7 @@ _JOIN = """
         SELECT id FROM turn AS one WHERE (user, repository, conversation) =
             (turn.user, turn.repository, turn.conversation) AND created < turn.created
         ORDER BY created DESC LIMIT 1), '')
-        WHERE parent != '' AND parent NOT IN (SELECT id FROM turn);
-    UPDATE conversation SET leaf = coalesce((
-        SELECT turn.id FROM turn WHERE (user, repository, conversation) =
-            (conversation.user, conversation.repository, conversation.id)
-        ORDER BY created DESC LIMIT 1), '')
-        WHERE leaf NOT IN (SELECT id FROM turn)"""
+        WHERE parent != '' AND parent NOT IN (SELECT id FROM turn)"""
 """What could not be read leaves no gap: the turns that are left follow each other."""
 
 
@@ -39,13 +32,8 @@ def damage_of(path: Path) -> str:
     Raises StorageError when it cannot be opened for another reason: it is locked or read-only,
     the disk is full, or a newer CodeQA wrote it.
     """
-    for one in (Path(f"{path}{ending}") for ending in BESIDE):
-        if one.is_dir():
-            return f"{one.name} is a folder"
-        if one.is_symlink() and not one.exists():
-            return f"{one.name} leads nowhere"
-    if not path.exists():
-        return ""
+    if not path.is_file():
+        return f"{path.name} is a folder" if path.is_dir() else ""
     try:
         row = Database(path).row("PRAGMA integrity_check(1)")
     except StorageError as error:
@@ -54,11 +42,6 @@ def damage_of(path: Path) -> str:
             raise
         return str(error.__cause__)
     return "" if row == ("ok",) else str(row and row[0]).splitlines()[-1]
-
-
-def set_aside_before(path: Path) -> list[Path]:
-    """Damaged state files that lie beside the one at `path`."""
-    return sorted(path.parent.glob(f"{path.name}{ASIDE}*"))
 
 
 def set_aside(path: Path) -> tuple[Path, int]:
@@ -79,35 +62,26 @@ def set_aside(path: Path) -> tuple[Path, int]:
                 shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
         with new.writing() as connection:
             if copy.exists():
-                _fill_up(copy)
                 _take_over(copy, connection)
     return aside, int((new.row("SELECT count(*) FROM turn") or (0,))[0])
 
 
-def _fill_up(copy: Path) -> None:
-    """SQLite reads nothing of a file that is shorter than its head says."""
-    with copy.open("r+b") as file:
+def _take_over(copy: Path, connection: sqlite3.Connection) -> None:
+    with copy.open("r+b") as file, contextlib.suppress(OSError):  # the head is garbled as well
+        # SQLite reads nothing of a file that is shorter than its head says.
         head = file.read(32)
         said = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
-        with contextlib.suppress(OSError):  # the head is garbled as well
-            file.truncate(max(said, copy.stat().st_size))
-
-
-def _take_over(copy: Path, connection: sqlite3.Connection) -> None:
+        file.truncate(max(said, copy.stat().st_size))
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as old:
         old.text_factory = lambda text: text.decode(errors="replace")
         for (table,) in tables:
-            for row in _readable(old, table):
-                marks = ", ".join("?" * len(row))
-                with contextlib.suppress(sqlite3.DatabaseError):  # a value that is none of ours
-                    connection.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
+            for order in ("", "DESC"):  # up to the damage from both ends
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    for row in old.execute(f"SELECT * FROM {table} ORDER BY rowid {order}"):
+                        marks = ", ".join("?" * len(row))
+                        with contextlib.suppress(sqlite3.DatabaseError):  # a value of none of ours
+                            insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"
+                            connection.execute(insert, row)
     for statement in _JOIN.split(";"):
         connection.execute(statement)
-
-
-def _readable(old: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...]]:
-    """Rows up to the damage from both ends; those between are lost."""
-    for order in ("", "DESC"):
-        with contextlib.suppress(sqlite3.DatabaseError):
-            yield from old.execute(f"SELECT * FROM {table} ORDER BY rowid {order}")

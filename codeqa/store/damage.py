@@ -2,8 +2,8 @@
 
 LanceDB writes each file once and never again, and does not notice what changes in it later: a
 search of a damaged index finds less, or something else, and says nothing. So a run notes what its
-files hold before it says that it has ended. All else is made anew from the repository's files: an
-index holds nothing that these do not, but for vectors and descriptions that were paid for.
+files hold before it says that it has ended. An index holds nothing that the repository's files do
+not, but for vectors and descriptions that were paid for: a damaged one is made anew from them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from pathlib import Path
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location, read_note, write_atomically
-from codeqa.store.meta import Meta, generation_tables
+from codeqa.store.meta import generation_tables
 from codeqa.store.tables import Tables
 
 NAME = "checksums.json"
-"""Path of each file below the tables → CRC-32 of its content."""
-PIECE = 1 << 20
-"""Bytes that are read at a time. A thousand of them take 0.4 s."""
+"""Path of each file below the tables → CRC-32 of its content. A thousand MB take 0.4 s."""
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 """How LanceDB names the system's refusal inside its own errors."""
@@ -41,7 +39,7 @@ def note_files(location: Location) -> None:
     # Without a note every row is read instead: a full disk is no reason to fail.
     with contextlib.suppress(OSError):
         known = read_note(folder / NAME)
-        now = {name: known.get(name) or _sum(folder / name) for name in _files(folder, "")}
+        now = {name: known.get(name) or _sum(folder / name) for name in _files(folder)}
         if now != known:
             write_atomically(folder / NAME, json.dumps(now))
 
@@ -63,8 +61,14 @@ def damage(location: Location) -> str:
         tables = Tables.open(location)
         meta = tables.meta()
         died = meta.dirty or meta.growing  # so it had no time to note what it wrote
-        if changed := _changed(folder, meta, noted, died=died) if noted else "":
-            return changed
+        used = [f"{table}.lance" for table in generation_tables(meta.generation).values()]
+        known = {name for name in noted if name.partition("/")[0] in used}
+        found = {name for table in used for name in _files(folder, table)}
+        if noted and not died and found != known:
+            return f"{min(found ^ known)} is gone, or was not written by a run"
+        for name in sorted(found & known):
+            if _sum(folder / name) != noted[name]:
+                return f"{name} was changed after it was written"
         if died or not noted:
             tables.read_all()
     except IndexFormatError as error:
@@ -80,33 +84,14 @@ def damage(location: Location) -> str:
 def clear(location: Location) -> None:
     """Delete what lies where the tables should, so that a run makes them anew."""
     folder = Path(location.tables)
-    if not folder.is_dir():
-        folder.unlink(missing_ok=True)
-        return
-    for one in folder.iterdir():
+    for one in folder.iterdir() if folder.is_dir() else (folder,):
         if one.is_dir() and not one.is_symlink():
             shutil.rmtree(one)
         else:
-            one.unlink()
+            one.unlink(missing_ok=True)
 
 
-def _changed(folder: Path, meta: Meta, noted: dict[str, object], *, died: bool) -> str:
-    """How the files of the tables in use differ from the noted ones; `meta` is read anyway."""
-    files = set[str]()
-    for table in generation_tables(meta.generation).values():
-        found = _files(folder, f"{table}.lance")
-        known = {name for name in noted if name.startswith(f"{table}.lance/")}
-        files |= found & known
-        if not died and found != known:
-            name = min(found ^ known)
-            return f"{name} " + ("is gone" if name in known else "was not written by a run")
-    for name in sorted(files):
-        if _sum(folder / name) != noted[name]:
-            return f"{name} was changed after it was written"
-    return ""
-
-
-def _files(folder: Path, part: str) -> set[str]:
+def _files(folder: Path, part: str = "") -> set[str]:
     """All in `part` but LanceDB's hints at the newest version, which are written again and again.
     Raises OSError: what cannot be looked at is not gone."""
 
@@ -125,6 +110,6 @@ def _files(folder: Path, part: str) -> set[str]:
 def _sum(file: Path) -> int:
     found = 0
     with file.open("rb") as content:
-        while piece := content.read(PIECE):
+        while piece := content.read(1 << 20):
             found = zlib.crc32(piece, found)
     return found
