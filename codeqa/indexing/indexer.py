@@ -82,39 +82,38 @@ class Indexer:
         full: bool = False,
         wait: bool = True,
         behind: bool = False,
-        cancelled: Callable[[], bool] | None = None,
-        refined_enough: Callable[[], bool] = lambda: False,
     ) -> IndexSummary:
         """Bring the index up to date and say what that took.
 
         Text and symbols of every file come first and are searchable as they are
         committed; then, with `refine`, units without a vector of the chosen embedding
-        get one, until `refined_enough`. `full` reads every file again, beside the index in
-        use. Raises IndexBusyError (with `wait` false, when another run holds the index),
-        UsageError, RepositoryError, StorageError, EmbeddingError and CancelledError; what was
-        committed stays in each case. A run that nobody asked for, `behind` a page, leaves a pause
-        as it is, which others end, and makes those vectors at half speed.
+        get one. `full` reads every file again, beside the index in use. Raises IndexBusyError
+        (with `wait` false, when another run holds the index), UsageError, RepositoryError,
+        StorageError, EmbeddingError and CancelledError; what was committed stays in each case.
+        A run that nobody asked for, `behind` a page, leaves a pause as it is, which others end,
+        makes those vectors at half speed and until a file changes, and ends with `stop`.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
-        stop = cancelled or (lambda: False)
         checked_root(self.location.root)  # one that was removed is not noted anew
         save_location(self.location)
         if not behind:
             self.resume()
 
+        def stopped() -> str:
+            return INTERRUPTED if behind and self._stop.is_set() else ""
+
         def waiting(holder: str) -> None:
             listener(Progress("waiting", 0, 0, f"the index is held by {holder}"))
+            if stopped():
+                raise CancelledError(INTERRUPTED)
 
         def ended() -> str:
-            return CANCELLED if self._cancelled else INTERRUPTED if stop() else ""
+            return CANCELLED if self._cancelled else stopped()
 
         recorder = RunRecorder(self.location, listener, ended, lambda: self._paused)
-        with (
-            hold(self.location, wait=wait, waiting=waiting, cancelled=stop),
-            self._running(),
-            recorded(recorder),
-        ):
+        held = hold(self.location, wait=wait, waiting=waiting)
+        with held, self._running(), recorded(recorder):
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
             writer, outcome = self._sound(
@@ -125,9 +124,10 @@ class Indexer:
             if chosen is not None:
                 recorder.state("refining")
                 batch = self.settings.embedding_batch
+                changed = self._wanted if behind else threading.Event()
                 try:
                     refine_units(
-                        writer, chosen, batch, recorder, refined_enough, self.asked, behind=behind
+                        writer, chosen, batch, recorder, changed, self.asked, behind=behind
                     )
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
@@ -241,9 +241,7 @@ class Indexer:
                 if self._stop.is_set():
                     break
                 try:
-                    enough = self._wanted.is_set
-                    stop = self._stop.is_set
-                    ran(self.run(progress, behind=True, cancelled=stop, refined_enough=enough))
+                    ran(self.run(progress, behind=True))
                 except CancelledError:
                     break
                 except Exception as error:
@@ -289,7 +287,8 @@ class Indexer:
                 if self._follows:
                     self.follow(ran, progress)
                 else:
-                    ran(self.run(progress, behind=True, cancelled=self._stop.is_set))
+                    self._wanted.clear()
+                    ran(self.run(progress, behind=True))
 
         self._thread = threading.Thread(target=work, name="codeqa-index", daemon=True)
         self._thread.start()

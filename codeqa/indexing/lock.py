@@ -25,33 +25,26 @@ a moment."""
 
 @contextlib.contextmanager
 def hold(
-    location: Location,
-    *,
-    wait: bool = True,
-    waiting: Callable[[str], None] = lambda holder: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    location: Location, *, wait: bool = True, waiting: Callable[[str], None] = lambda holder: None
 ) -> Iterator[None]:
     """Hold the index of `location`.
 
-    While another run holds it, `waiting` is told once who that is. Raises IndexBusyError
-    when `wait` is false or `cancelled` says to give up.
+    While another run holds it, `waiting` is told now and then who that is, and may raise to give
+    up. Raises IndexBusyError when `wait` is false.
     """
     lock = _lock(location)
     with contextlib.suppress(OSError):
         Path(lock.lock_file).rmdir()  # a folder in its place, which nobody could ever hold
-    told = False
     while not lock.is_locked:
         try:
             lock.acquire(timeout=GRACE_SECONDS, poll_interval=0.05)
         except Timeout:
-            if not wait or cancelled():
+            if not wait:
                 raise IndexBusyError(
                     f"The index of {location.root} is being written by {_noted(location)}.",
                     "Wait until that run ends, or end it.",
                 ) from None
-            if not told:
-                waiting(_noted(location))
-                told = True
+            waiting(_noted(location))
     note = location.folder / "holder"
     try:
         began = time.strftime("%H:%M:%S")

@@ -37,6 +37,8 @@ class MultiRepoIndexer(Indexer):
             name: Indexer(settings, one, partial(_opened, tables, name, one))
             for name, one in members.items()
         }
+        for own in self._members.values():
+            own._stop = self._stop  # they end together
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
         names = {path.partition("/")[0] for path in changed}
@@ -63,7 +65,7 @@ class MultiRepoIndexer(Indexer):
         for own in self._members.values():
             if not self._stop.is_set():
                 with contextlib.suppress(Exception):  # its own status tells
-                    own.run(behind=True, cancelled=self._stop.is_set)
+                    own.run(behind=True)
 
     def status(self) -> IndexStatus:
         return read_status(self.settings, self.location, self._open)

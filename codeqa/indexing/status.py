@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.lock import holder_of
@@ -24,9 +22,6 @@ from codeqa.store.location import Location, read_note, write_atomically
 from codeqa.store.records import SKIPPED, FileRecord, IndexCounts
 from codeqa.store.tables import Tables
 from codeqa.types import IndexStatus, Progress
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 WRITE_SECONDS = 0.5
 """Pause between two writes of a run's progress; the page asks about once a second."""
@@ -132,7 +127,7 @@ class RunRecorder:
         ended: Callable[[], str],
         paused: Callable[[], bool],
     ) -> None:
-        self._location = location
+        self._path = location.folder / "progress.json"
         self._listener = listener
         self._ended = ended
         self._paused = paused
@@ -141,12 +136,12 @@ class RunRecorder:
         self._phase = ""
 
     def state(self, state: str, error: str = "") -> None:
-        """Say what the run does now; `ready` and `failed` end it."""
+        """Say what the run does now."""
         self._state = state
         self._write(RunRecord(state, error=error, at=time.time()))
 
     def __call__(self, progress: Progress) -> None:
-        self._heed(progress)
+        self._wait(progress)
         self._listener(progress)
         now = time.monotonic()
         if progress.phase != self._phase:
@@ -157,7 +152,7 @@ class RunRecorder:
                 left = (now - self._began) / progress.done * (progress.total - progress.done)
             self._write(RunRecord(self._state, progress, left, at=time.time()))
 
-    def _heed(self, progress: Progress) -> None:
+    def _wait(self, progress: Progress) -> None:
         """Wait while the run is paused; raise CancelledError when it is to end."""
         if self._paused() and not self._ended():
             began = time.monotonic()
@@ -173,7 +168,7 @@ class RunRecorder:
     def _write(self, record: RunRecord) -> None:
         # A full disk must not turn a progress display into a failure.
         with contextlib.suppress(OSError):
-            write_atomically(_path(self._location), json.dumps(asdict(record)))
+            write_atomically(self._path, json.dumps(asdict(record)))
 
 
 @contextlib.contextmanager
@@ -196,44 +191,33 @@ def refusals_explained() -> Iterator[None]:
 def recorded(recorder: RunRecorder) -> Iterator[None]:
     """Note that a run begins and how it ends. Raises StorageError for a full disk."""
     recorder.state("indexing")
+    end, why = "stopped", INTERRUPTED  # unless it is told otherwise, it was Ctrl-C
     try:
         with refusals_explained():
             yield
-    except KeyboardInterrupt:
-        recorder.state("stopped", INTERRUPTED)
-        raise
+        end, why = "ready", ""
     except CancelledError as error:
-        recorder.state("stopped", error.message)
-        raise
-    except CodeQAError as error:
-        recorder.state("failed", str(error))
+        why = error.message
         raise
     except Exception as error:
-        recorder.state("failed", f"Unexpected {type(error).__name__}: {error}.")
+        known = isinstance(error, CodeQAError)
+        end = "failed"
+        why = str(error) if known else f"Unexpected {type(error).__name__}: {error}."
         raise
-    recorder.state("ready")
+    finally:
+        recorder.state(end, why)
 
 
 def read_run(location: Location) -> RunRecord:
     """The last record; an empty one when there is none that can be read."""
     try:
-        return _record().validate_python(read_note(_path(location)))
-    except ValueError:
+        record = RunRecord(**read_note(location.folder / "progress.json"))
+        told: Any = record.progress
+        return replace(record, progress=Progress(**told)) if told else record
+    except TypeError:  # of another version
         return RunRecord()
-
-
-@functools.cache
-def _record() -> TypeAdapter[RunRecord]:
-    """Reads a record from its fields; raises ValueError for one of another type."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(RunRecord)
 
 
 def is_paused(location: Location) -> bool:
     """Whether a run, in any process, holds the index and is paused."""
     return read_run(location).state == "paused" and bool(holder_of(location))
-
-
-def _path(location: Location) -> Path:
-    return location.folder / "progress.json"

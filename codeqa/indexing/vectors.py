@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence, Set
 from functools import partial
@@ -89,13 +90,13 @@ def refine_units(
     embedding: Embedding,
     batch: int,
     progress: Callable[[Progress], None],
-    enough: Callable[[], bool] = lambda: False,
+    enough: threading.Event,
     asked: Set[str] = frozenset(),
     *,
     behind: bool = False,
 ) -> None:
     """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call, all of
-    them or until `enough`.
+    them or until `enough` is set.
 
     The units of files that are in `asked`, which may grow meanwhile, come first, then the first
     unit of each file, then the others; in each of these source code before the rest. `behind` a
@@ -128,7 +129,7 @@ def refine_units(
                 made.append(vectors)
                 done += len(vectors)
                 progress(Progress("embedding", done, total, embedding.name))
-                if enough():
+                if enough.is_set():
                     break
             vectors = np.concatenate(made)
             for table in UNIT_TABLES:  # each takes those of its own units
@@ -136,7 +137,7 @@ def refine_units(
                 column = vector_array(vectors, handle.schema.field(REFINED).type)
                 found = pa.table([ids[: len(vectors)], column], names=["id", REFINED])
                 handle.merge_insert("id").when_matched_update_all().execute(found)
-            if done < total and enough():
+            if done < total and enough.is_set():
                 return
         where = "status = 'indexed' AND tier = 'fast'"
         writer.tables["files"].update(where=where, values={"tier": "refined"})
