@@ -16,7 +16,7 @@ from codeqa.embeddings import registry
 from codeqa.embeddings.registry import fast_embedding, query_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError
-from codeqa.indexing import Indexer, vectors
+from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Tables, locate
 from codeqa.store.comments import write_comments
@@ -105,30 +105,12 @@ def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
 # The first pass
 
 
-@pytest.mark.parametrize("few", [0, 200], ids=["in the workers", "in this process"])
-def test_the_first_pass_fills_the_vector_of_every_row(
-    indexer: Indexer, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(vectors, "FEW_FILES", few)
+def test_the_first_pass_fills_the_vector_of_every_row(indexer: Indexer) -> None:
     record = install()
     indexer.run()
     assert_filled(indexer, record)
     status = indexer.status()
     assert (status.embedding, status.embedded) == (record.name, status.units)
-
-
-def test_workers_and_this_process_give_the_same_vectors(
-    indexer: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install()
-    indexer.run()
-    here = stored(indexer)
-    monkeypatch.setattr(vectors, "FEW_FILES", 0)
-    indexer.run(full=True)
-    there = stored(indexer)
-    assert here.keys() == there.keys()
-    for one, (_, _, vector) in here.items():
-        assert np.array_equal(vector, there[one][2])
 
 
 def test_a_changed_file_gets_its_new_vectors(indexer: Indexer, repository: Path) -> None:

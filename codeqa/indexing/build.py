@@ -1,8 +1,8 @@
 """The first pass: every file's text and symbols, in batches that are committed one by one.
 
 The repository as it is is compared with the manifest as it was. Workers parse ahead, this
-process makes columns of what they send, and one thread writes, so that at most two batches and
-what the workers have finished are in memory at a time.
+process makes columns of what they send, and one thread embeds and writes, so that at most two
+batches and what the workers have finished are in memory at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from codeqa.embeddings.base import Embedding
-from codeqa.indexing.vectors import packer_for, take_vectors
 from codeqa.parsing.pool import parse_many
 from codeqa.parsing.worker import FileResult
 from codeqa.repository.roles import role_of
@@ -23,6 +22,7 @@ from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store.comments import keep_comments
 from codeqa.store.records import SKIPPED, Batch, FileRecord
+from codeqa.store.schema import UNIT_TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
 
@@ -127,8 +127,12 @@ def build(
             outcome.wrote = True
 
     def write(full: Batch) -> None:
-        changed = keep_comments(writer, full)
-        writer.write(full, take_vectors(fast, full, changed))
+        keep_comments(writer, full)
+        vectors = None
+        if fast is not None:
+            filled = {table: full.tables[table] for table in UNIT_TABLES if full.tables[table]}
+            vectors = {table: fast.embed_passages(rows["code"]) for table, rows in filled.items()}
+        writer.write(full, vectors)
 
     if writer.meta.dirty or plan.removed or plan.skipped:
         begin()
@@ -142,7 +146,7 @@ def build(
         workers=settings.worker_count,
         max_file_bytes=settings.max_file_bytes,
         known=plan.known,
-        packer=packer_for(total),
+        packer="codeqa.store.records:pack_rows",
     )
     with closing(results), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for done, result in enumerate(results, 1):

@@ -1,10 +1,7 @@
-"""Vectors of the rows: those of the fast embedding in the first pass, those of the embedding
-that the user chose in the second.
+"""Vectors of the embedding that the user chose, made behind the first pass.
 
-The table that CodeQA brings along encodes in the processes that parse: there a unit's fields
-are at hand, every core takes part, and what travels is the finished row. The column of the
-chosen embedding exists only once one is chosen; the writer carries its vectors over wherever a
-unit's text stays the same, so that none is paid for twice.
+Their column exists only once one is chosen; the writer carries its vectors over wherever a unit's
+text stays the same, so that none is paid for twice.
 """
 
 from __future__ import annotations
@@ -19,11 +16,9 @@ from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
 from codeqa.embeddings.base import Embedding
-from codeqa.embeddings.registry import shipped_table
 from codeqa.parsing.worker import NICENESS
 from codeqa.store.filters import one_of
 from codeqa.store.meta import record_of
-from codeqa.store.records import PACKED_VECTORS, Batch
 from codeqa.store.schema import (
     ALL_ROWS,
     REFINED,
@@ -37,52 +32,12 @@ from codeqa.types import Progress
 if TYPE_CHECKING:
     import numpy as np
 
-FEW_FILES = 200
-"""Files up to which this process encodes: a worker needs 0.15 s for numpy and the table, and
-here both are loaded already; 200 files take about as long."""
-
 REFINED_ROWS, REFINED_FILES = 512, 20
 """Vectors of the chosen embedding in one commit, and files that they are of, at most: what a
 killed run pays for twice."""
 
 RESTS = 1.0
 """How long a batch is rested behind a page, in times of what it took."""
-
-
-def packer_for(files: int) -> str:
-    """Name of the packer with which workers make rows of `files` files (`parse_many`)."""
-    if files > FEW_FILES and (folder := shipped_table()):
-        return f"codeqa.store.records:packer_with_vectors={folder}"
-    return "codeqa.store.records:pack_rows"
-
-
-def take_vectors(
-    fast: Embedding | None, batch: Batch, described: Sequence[int] = ()
-) -> dict[str, np.ndarray] | None:
-    """The vectors (n, dimension) of each table's rows, taken out of `batch` or made here.
-
-    `described` are places of methods whose text changed after a worker made their vector.
-    """
-    if fast is None:
-        return None
-    import numpy as np
-
-    found = {}
-    for table in UNIT_TABLES:
-        columns = batch.tables[table]
-        if not columns:
-            continue
-        packed = columns.pop(PACKED_VECTORS, None)
-        if packed is None:
-            found[table] = fast.embed_passages(columns["code"])
-        else:
-            flat = np.frombuffer(b"".join(packed), np.float16)
-            found[table] = flat.reshape(-1, fast.dimension)
-            if described and table == "methods":
-                texts = [columns["code"][place] for place in described]
-                found[table] = found[table].copy()  # what came from the worker is read-only
-                found[table][list(described)] = fast.embed_passages(texts)
-    return found
 
 
 def refine_units(

@@ -119,12 +119,9 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 def named_function(name: str) -> Packer:
-    """The function that `name` (`package.module:function`) names, or with an argument
-    (`package.module:function=argument`) what that function makes of it."""
-    name, made, argument = name.partition("=")
+    """The function that `name` (`package.module:function`) names."""
     module, _, attribute = name.partition(":")
-    function: Any = getattr(importlib.import_module(module), attribute)
-    packer: Packer = function(argument) if made else function
+    packer: Packer = getattr(importlib.import_module(module), attribute)
     return packer
 
 

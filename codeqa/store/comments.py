@@ -59,30 +59,28 @@ def write_comments(
     return len(changed)
 
 
-def keep_comments(writer: Writer, batch: Batch) -> list[int]:
+def keep_comments(writer: Writer, batch: Batch) -> None:
     """Give the methods of `batch` the descriptions that rows of the same id and source have.
 
-    To be called before `batch` is embedded and written. Returns the places of the methods whose
-    text to embed it changed.
+    To be called before `batch` is embedded and written.
     """
     columns = batch.tables["methods"]
     old = writer.described
     if old is None or not columns:
-        return []
+        return
     condition = f"({one_of('path', sorted(set(columns['path'])))}) AND {DESCRIBED}"
     query = old.search().where(condition).select(["id", "source_code", "llm_comment"])
     rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
     comments = {(row["id"], row["source_code"]): row["llm_comment"] for row in rows}
     pairs = zip(columns["id"], columns["source_code"], strict=True)
-    kept = [place for place, pair in enumerate(pairs) if pair in comments]
-    for place in kept:
-        comment = comments[columns["id"][place], columns["source_code"][place]]
+    for place, pair in enumerate(pairs):
+        if (comment := comments.get(pair)) is None:
+            continue
         fields = decode(columns["code"][place])
         doc = "\n".join(part for part in (comment, fields.doc_comment) if part)
         columns["llm_comment"][place] = comment
         columns["code"][place] = encode(replace(fields, doc_comment=doc))
         columns["search_text"][place] = _with_words(columns["search_text"][place], comment)
-    return kept
 
 
 def _with_words(text: str, comment: str) -> str:

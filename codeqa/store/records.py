@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from codeqa.store.schema import CLASS_COLUMNS, REFERENCE_COLUMNS, UNIT_COLUMNS, UNIT_TABLES
 from codeqa.text.tokens import name_key, search_tokens
-from codeqa.text.unit_text import fields_of, unit_text
+from codeqa.text.unit_text import unit_text
 from codeqa.types import ParsedFile, Reference, Unit
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ then outweighs a body of like length that mentions it once."""
 
 PATH_WORDS = 4
 """Last segments of the path whose words are searched; further up says little."""
-
-PACKED_VECTORS = "vector"
-"""Column in which a worker sends vectors: one `bytes` for each file."""
 
 INDEXED = "indexed"
 SKIPPED = "skipped"
@@ -140,29 +137,6 @@ def pack_rows(parsed: ParsedFile) -> Packed:
         "classes": _unit_columns(classes, CLASS_COLUMNS),
         "edges": _edge_columns(parsed.path, parsed.references),
     }
-
-
-def packer_with_vectors(folder: str) -> Callable[[ParsedFile], Any]:
-    """`pack_rows` that adds the vectors of the table in `folder`, in half precision.
-
-    They come as one `bytes` per file and table of the database, which costs the process that
-    gathers them nothing. Runs in the worker.
-    """
-    from codeqa.embeddings.registry import table_encoder
-
-    encoder = table_encoder(folder)
-
-    def pack(parsed: ParsedFile) -> Packed:
-        told, tables = pack_rows(parsed)
-        units = sorted(parsed.units, key=lambda unit: not unit.is_method)
-        vectors = encoder.encode_units(map(fields_of, units)).astype("float16")
-        methods = len(tables["methods"].get("id", ()))
-        for table, part in (("methods", vectors[:methods]), ("classes", vectors[methods:])):
-            if len(part):
-                tables[table][PACKED_VECTORS] = [part.tobytes()]
-        return told, tables
-
-    return pack
 
 
 def _unit_columns(units: Sequence[Unit], names: Sequence[str]) -> Columns:
