@@ -21,8 +21,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
 from codeqa.web import protocol, security
 from codeqa.web.app import create_app
-from codeqa.web.protocol import encode_stream, line
-from codeqa.web.schemas import is_true
+from codeqa.web.protocol import encode_stream
 
 pytest_plugins = ("web_kit",)
 
@@ -218,19 +217,6 @@ def test_of_question_query_and_messages_the_first_that_holds_words_is_asked(
     assert fake_engine.chat.asked[-1]["question"] == "the query"
     stream(client, empty, query=empty, messages=[{"role": "user", "content": "the last"}])
     assert fake_engine.chat.asked[-1]["question"] == "the last"
-
-
-@pytest.mark.parametrize(
-    ("value", "meant"),
-    [(True, True), ("true", True), ("True", True), ("1", True), (1, True), (False, False),
-     ("false", False), ("yes", False), (None, False), (0, False), (2, False), ([], False)],
-)  # fmt: skip
-def test_truth_is_read_as_clients_write_it(value: object, meant: bool) -> None:
-    assert is_true(value) is meant
-
-
-def test_a_line_is_compact() -> None:
-    assert line("8", [{"a": 1, "b": [1, 2]}]) == '8:[{"a":1,"b":[1,2]}]\n'
 
 
 def test_steps_and_reasons_reach_only_a_client_that_asks(client: FlaskClient) -> None:

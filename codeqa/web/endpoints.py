@@ -8,97 +8,86 @@ is sent as JSON unless it is a response already. Of the same declarations the de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
-from functools import wraps
-from typing import Any, TypeVar
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, TypeVar, get_type_hints
 
-from flask import Flask, jsonify, request
-from pydantic import BaseModel, ValidationError
+from flask import Flask, current_app, jsonify, request
+from pydantic import BaseModel, ValidationError, create_model
+from pydantic.json_schema import JsonSchemaMode
+from werkzeug.routing import Rule
 
+from codeqa import __version__
 from codeqa.errors import UsageError
-from codeqa.web.errors import FieldError, RequestRefusedError
+from codeqa.web.errors import API, FieldError, RequestRefusedError
+from codeqa.web.schemas import ApiFailure, Failure, Schema, Values
 
 Answer = type[Any] | str
 """What a response holds: a model or dataclass for JSON, else the media type of a text."""
-Answers = Answer | Mapping[int, tuple[Answer, ...]]
-"""By status, one for each media type; alone it is that of status 200."""
 View = TypeVar("View", bound=Callable[..., Any])
 
-NOTED = "_described"
-ENGINE = (404, 409, 507)
-"""What a view that uses the index or the state may answer besides."""
+SCHEMAS = "#/components/schemas/{model}"
+ANY_SCHEMA = ("application/json", "text/event-stream")
+"""Media types without a schema: of a stream of events, readers of OpenAPI 3.1 take it for that of
+each event, or for that of the whole text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """What a view takes and gives."""
+class Endpoint:
+    """A view, and what it takes and gives; called by Flask with the parts of the path."""
 
+    view: Callable[..., Any]
     tag: str
     answers: Mapping[int, tuple[Answer, ...]]
-    body: type[BaseModel] | None = None
-    query: type[BaseModel] | None = None
-    errors: tuple[int, ...] = ENGINE
-    """Statuses of failures besides those that every view, body and parameter may lead to."""
+    """By status, one for each media type."""
+    takes: Mapping[str, type[BaseModel]]
+    """Of `query` and `body` those that there are."""
+
+    def __call__(self, **parts_of_path: str) -> Any:
+        sent = {part: _checked(part, kind) for part, kind in self.takes.items()}
+        values = self.view(**parts_of_path, **sent)
+        return jsonify(values) if is_dataclass(values) else values
 
 
 class Endpoints:
-    """The addresses of one module, for `register` to give to the application."""
+    """The addresses of one module, for `register` to give to the application; the ids of their
+    operations begin with `name`."""
 
     def __init__(self, name: str, tag: str, prefix: str = "") -> None:
         self._name, self._tag, self._prefix = name, tag, prefix
-        self._routes: list[tuple[str, str, str, Callable[..., Any]]] = []
+        self._routes: list[tuple[str, str, str, Endpoint]] = []
 
     def route(
         self,
         method: str,
         path: str,
-        answers: Answers,
+        answers: Answer | Mapping[int, tuple[Answer, ...]],
         *,
-        name: str = "",
         tag: str = "",
-        **more: Any,
     ) -> Callable[[View], View]:
-        """Serve `path`; `more` are fields of Description, and `tag` or `name`, the prefix of the
-        operation's id, where they are not the module's."""
+        """Serve `path` and answer with status 200 where `answers` says no other."""
         by_status = answers if isinstance(answers, Mapping) else {200: (answers,)}
-        about = Description(tag or self._tag, by_status, **more)
 
         def add(view: View) -> View:
-            # Annotations are texts where the view was written, models where it was made.
-            said = view.__annotations__
-            kinds: dict[str, Any] = {
-                part: view.__globals__[said[part]] if isinstance(said[part], str) else said[part]
-                for part in ("query", "body")
-                if part in said
-            }
-
-            @wraps(view)
-            def serve(**parts_of_path: str) -> Any:
-                sent = {part: _checked(part, kinds[part]) for part in kinds}
-                values = view(**parts_of_path, **sent)
-                return jsonify(values) if is_dataclass(values) else values
-
-            setattr(serve, NOTED, replace(about, **kinds))
-            operation = f"{name or self._name}_{view.__name__}_{method.lower()}"
-            self._routes.append((self._prefix + path, method, operation, serve))
+            hints = get_type_hints(view, include_extras=True)
+            takes = {part: kind for part, kind in hints.items() if part in ("query", "body")}
+            endpoint = Endpoint(view, tag or self._tag, by_status, takes)
+            operation = f"{self._name}_{view.__name__}_{method.lower()}"
+            self._routes.append((self._prefix + path, method, operation, endpoint))
             return view
 
         return add
 
     def register(self, app: Flask) -> None:
         """Have `app` serve these addresses."""
-        for path, method, operation, serve in self._routes:
-            app.add_url_rule(path, operation, serve, methods=[method])
+        for path, method, operation, endpoint in self._routes:
+            app.add_url_rule(path, operation, endpoint, methods=[method])
 
 
-def description_of(view: Any) -> Description | None:
-    """What is declared of a view, None when nothing is."""
-    found: Description | None = getattr(view, NOTED, None)
-    return found
-
-
-def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> dict[str, Any]:
+def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> Values:
     """The fields of `kind` as JSON holds them: from `more`, else attributes of `source`."""
     return {
         name: more[name] if name in more else getattr(source, name) for name in kind.model_fields
@@ -136,3 +125,98 @@ def _json_body() -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise UsageError("The request's body is not a JSON object.", "Send {…} in UTF-8.")
     return body
+
+
+endpoints = Endpoints("openapi", "Server")
+
+
+@endpoints.route("GET", "/openapi.json", "application/json")
+def openapi() -> Values:
+    """This description."""
+    return openapi_document(current_app)
+
+
+def openapi_document(app: Flask) -> Values:
+    """The OpenAPI 3.1 document of all endpoints of `app`."""
+    paths: dict[str, Values] = defaultdict(dict)
+    taken: set[type[Any]] = set()
+    given: set[type[Any]] = {Failure, ApiFailure}
+    for rule in app.url_map.iter_rules():
+        endpoint = app.view_functions[rule.endpoint]
+        if isinstance(endpoint, Endpoint):
+            # `/api/x/<path:name>` → `/api/x/{name}`
+            path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
+            (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
+            paths[path][method.lower()] = _operation(rule, endpoint)
+            taken |= {kind for part, kind in endpoint.takes.items() if part == "body"}
+            answers = [one for some in endpoint.answers.values() for one in some]
+            given |= {one for one in answers if isinstance(one, type)}
+    token = {"type": "http", "scheme": "bearer", "description": "A token of CODEQA_TOKEN."}
+    session = {"type": "apiKey", "in": "cookie", "name": "codeqa",
+               "description": "The session of somebody who signed in at /login."}  # fmt: skip
+    open_to_all: list[Values] = [] if app.extensions["codeqa_gate"].closed else [{}]
+    about = "Questions about a code base, answered with citations."
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "CodeQA", "version": __version__, "description": about},
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": {**_schemas(taken, "validation"), **_schemas(given, "serialization")},
+            "securitySchemes": {"token": token, "session": session},
+        },
+        "security": [*open_to_all, {"token": []}, {"session": []}],
+    }
+
+
+def _schemas(kinds: Iterable[type[Any]], mode: JsonSchemaMode) -> Values:
+    """Schemas of models and dataclasses, and of all in them, by name."""
+    parts: Values = {kind.__name__: (kind, ...) for kind in kinds}
+    whole = create_model("Whole", __base__=Schema, **parts)
+    found = whole.model_json_schema(mode=mode, ref_template=SCHEMAS)
+    return dict(sorted(found["$defs"].items()))
+
+
+def _operation(rule: Rule, endpoint: Endpoint) -> Values:
+    summary, _, rest = (inspect.getdoc(endpoint.view) or "").partition("\n\n")
+    operation: Values = {
+        "operationId": rule.endpoint,
+        "tags": [endpoint.tag],
+        "summary": " ".join(summary.split()).removesuffix("."),
+        "description": " ".join(rest.split()),
+        "parameters": list(_parameters(rule, endpoint.takes.get("query"))),
+    }
+    if body := endpoint.takes.get("body"):
+        operation["requestBody"] = {"required": True, "content": _content(body)}
+    failure = ApiFailure if rule.rule.startswith(API) else Failure
+    operation["responses"] = {
+        **{str(status): _response("Done", *some) for status, some in endpoint.answers.items()},
+        "default": _response("It failed, or was refused", failure),
+    }
+    return operation
+
+
+def _parameters(rule: Rule, query: type[BaseModel] | None) -> Iterator[Values]:
+    for name in sorted(rule.arguments):
+        # What a `/` in it must be written as, and every other sign, is the client's to escape.
+        schema = {"type": "string", "minLength": 1}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+    described = query.model_json_schema() if query else {"properties": {}}
+    for name, schema in described["properties"].items():
+        required = name in described.get("required", ())
+        yield {"name": name, "in": "query", "required": required, "schema": schema}
+
+
+def _response(description: str, *answers: Answer) -> Values:
+    return {"description": description, "content": _content(*answers)}
+
+
+def _content(*answers: Answer) -> Values:
+    """By media type."""
+    content: Values = {}
+    for answer in answers:
+        if isinstance(answer, str):
+            content[answer] = {} if answer in ANY_SCHEMA else {"schema": {"type": "string"}}
+        else:
+            reference = SCHEMAS.format(model=answer.__name__)
+            content["application/json"] = {"schema": {"$ref": reference}}
+    return content

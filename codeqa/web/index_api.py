@@ -184,13 +184,13 @@ def examples(query: RepoQuery) -> Values:
     return {"questions": [*found, *USUAL_QUESTIONS][: len(USUAL_QUESTIONS)]}
 
 
-@endpoints.route("GET", "/health", Health, tag="Server", errors=())
+@endpoints.route("GET", "/health", Health, tag="Server")
 def health() -> Values:
     """The server runs."""
     return {"status": "ok"}
 
 
-@endpoints.route("GET", "/ready", Health, tag="Server", errors=(503, 507))
+@endpoints.route("GET", "/ready", Health, tag="Server")
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated."""
     space = workspace()

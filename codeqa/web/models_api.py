@@ -103,7 +103,7 @@ class BudgetValues(Schema):
     """Tokens that the model in use takes at once; 0: unknown, or no model."""
 
 
-@endpoints.route("GET", "", ModelsValues, errors=())
+@endpoints.route("GET", "", ModelsValues)
 def overview() -> Values:
     """The model in use and every provider; nothing is asked of any."""
     return _overview(_models())
@@ -122,7 +122,7 @@ def budgets(query: RepoQuery) -> Values:
     return {**sizes, "window": window}
 
 
-@endpoints.route("GET", "/local", LocalServers, errors=())
+@endpoints.route("GET", "/local", LocalServers)
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
     require_owner(OWNERS)
@@ -133,14 +133,14 @@ def local_servers() -> Values:
     return {"servers": found}
 
 
-@endpoints.route("POST", "/list", ModelNames, errors=(502,))
+@endpoints.route("POST", "/list", ModelNames)
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
     require_owner(OWNERS)
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.route("POST", "/test", TestedValues, errors=(502,))
+@endpoints.route("POST", "/test", TestedValues)
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
     require_owner(OWNERS)
@@ -150,7 +150,7 @@ def test(body: ChoiceBody) -> Values:
     return values_of(TestedValues, tested, host=models.endpoint(choice, key).host)
 
 
-@endpoints.route("POST", "", ModelsValues, errors=(507,))
+@endpoints.route("POST", "", ModelsValues)
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
     require_owner(OWNERS)
@@ -163,7 +163,7 @@ def choose(body: ChoiceBody) -> Values:
     return _overview(models)
 
 
-@endpoints.route("POST", "/forget", ModelsValues, errors=(507,))
+@endpoints.route("POST", "/forget", ModelsValues)
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
     require_owner(OWNERS)

@@ -23,11 +23,10 @@ from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import Location, list_locations
 from codeqa.types import Event
-from codeqa.web.endpoints import ENGINE, Endpoints
+from codeqa.web.endpoints import Endpoints
 from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
 from codeqa.web.questions_api import answer_values, ask_engine
 from codeqa.web.schemas import (
-    ASKING,
     NAME_CHARACTERS,
     QUESTION_CHARACTERS,
     AnswerDetails,
@@ -97,10 +96,7 @@ class CompletionBody(Schema):
 
     model: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
     """`codeqa`, or one of the names at /v1/models for another repository."""
-    messages: Annotated[
-        list[ClientMessage],
-        Field(min_length=1, max_length=2_000, json_schema_extra={"contains": ASKING}),
-    ]
+    messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=2_000)]
     """The conversation so far; the last entry by the user is the question."""
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -135,7 +131,7 @@ class ModelList(Schema):
     data: list[ModelValues]
 
 
-@endpoints.route("GET", "/models", ModelList, errors=(507,))
+@endpoints.route("GET", "/models", ModelList)
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
     names = [MODEL, *(name for name, _ in _named())]
@@ -149,12 +145,7 @@ def one_model(model: str) -> Values:
     return _model(model)
 
 
-@endpoints.route(
-    "POST",
-    "/chat/completions",
-    {200: (Completion, "text/event-stream")},
-    errors=(*ENGINE, 502, 503),
-)
+@endpoints.route("POST", "/chat/completions", {200: (Completion, "text/event-stream")})
 def complete(body: CompletionBody) -> Response | Values:
     """The answer to the last entry by the user, in one piece or, with `stream`, as events.
 

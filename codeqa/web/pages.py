@@ -23,7 +23,7 @@ SENT_ON = ()
 endpoints = Endpoints("pages", "Pages")
 
 
-@endpoints.route("GET", "/", {200: (PAGE,), 302: SENT_ON}, errors=())
+@endpoints.route("GET", "/", {200: (PAGE,), 302: SENT_ON})
 def conversation(query: RepoQuery) -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
     space = workspace()
@@ -49,7 +49,7 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
     )  # fmt: skip
 
 
-@endpoints.route("GET", "/repositories", PAGE, errors=())
+@endpoints.route("GET", "/repositories", PAGE)
 def repositories() -> str:
     """The list of indexed repositories, and a field to index another one."""
     return picker()
@@ -60,8 +60,8 @@ def picker(problem: str = "") -> str:
     return render_template("picker.html", problem=problem, embedding=embedding)
 
 
-@endpoints.route("GET", "/login", {200: (PAGE,), 302: SENT_ON}, errors=())
-@endpoints.route("POST", "/login", {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)}, errors=())
+@endpoints.route("GET", "/login", {200: (PAGE,), 302: SENT_ON})
+@endpoints.route("POST", "/login", {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)})
 def login() -> BaseResponse:
     """Asks for a token, the form's `token`, and remembers in the session that it was given."""
     gate = cast(Gate, current_app.extensions["codeqa_gate"])

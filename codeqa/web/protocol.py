@@ -36,11 +36,6 @@ GROWTH = 0.125
 of n characters then costs a few times n instead of n²."""
 
 
-def line(code: str, value: Any) -> str:
-    """One line of the stream."""
-    return f"{code}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n"
-
-
 class BlockRenderer:
     """Turns text that arrives in pieces into annotations of finished, rendered blocks.
 
@@ -88,54 +83,56 @@ def encode_stream(
     A failure inside `events` becomes an error line: the stream always ends properly.
     """
     try:
-        for text in _lines(events, cite, clock):
+        for code, value in _lines(events, cite, clock):
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
             # A lone surrogate of a file's name or text must not end the stream.
-            yield text.encode("utf-8", "replace")
+            yield f"{code}:{text}\n".encode("utf-8", "replace")
     finally:
         close = getattr(events, "close", None)
         if close is not None:
             close()
 
 
-def _lines(events: Iterable[Event], cite: Cite | None, clock: Callable[[], float]) -> Iterator[str]:
-    renderer = BlockRenderer(cite) if cite is not None else None
-    started = clock()
-    ended = "stop"
+def _lines(
+    events: Iterable[Event], cite: Cite | None, clock: Callable[[], float]
+) -> Iterator[tuple[str, Any]]:
+    """Code and value of each line."""
+    renderer = BlockRenderer(cite) if cite else None
+    started, ended = clock(), "stop"
     try:
         for event in events:
-            now = {"milliseconds": round(1000 * (clock() - started))} if renderer else {}
+            moment = round(1000 * (clock() - started))
             if event.kind == "token":
                 text = str(event.data["text"])
-                yield line("0", text)
+                yield "0", text
                 if renderer:
-                    yield from (line("8", [block]) for block in renderer.feed(text))
+                    yield from (("8", [block]) for block in renderer.feed(text))
                 continue
             if renderer and event.kind in ("done", "stopped", "error"):
-                yield from (line("8", [block]) for block in renderer.finish())
+                yield from (("8", [block]) for block in renderer.finish())
             if event.kind == "error":
                 ended = "error"
-                yield from _error(event.data, renderer is not None)
+                yield from _error(event.data, cite is not None)
                 break
-            told = _for_page(event, cite) if cite else _public(event)
-            if told is not None:
-                yield line("8", [{**told, **now}])
+            if cite:
+                yield "8", [{**_for_page(event, cite), "milliseconds": moment}]
+            elif told := _public(event):
+                yield "8", [told]
     except Exception as error:
         ended = "error"
-        yield from _error(explained(error).as_data(), renderer is not None)
-    yield line("e", {"finishReason": ended})
-    yield line("d", {"finishReason": ended})
+        yield from _error(explained(error).as_data(), cite is not None)
+    yield "e", {"finishReason": ended}
+    yield "d", {"finishReason": ended}
 
 
-def _public(event: Event) -> dict[str, Any] | None:
+def _public(event: Event) -> dict[str, Any]:
     """What is told of an event, nothing of most kinds."""
-    data = event.data
-    if event.kind == "retrieved":
+    kind, data = event.kind, event.data
+    if kind == "retrieved":
         counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
-        return {"stage": "retrieved", "retrieval_info": counts}
-    if event.kind not in PUBLIC:
-        return None
-    stage = {} if event.kind == "done" else {"stage": event.kind}
-    return {**stage, **{name: data.get(name) for name in PUBLIC[event.kind]}}
+        return {"stage": kind, "retrieval_info": counts}
+    stage = {} if kind == "done" or kind not in PUBLIC else {"stage": kind}
+    return stage | {name: data.get(name) for name in PUBLIC.get(kind, ())}
 
 
 def _for_page(event: Event, cite: Cite) -> dict[str, Any]:
@@ -150,15 +147,13 @@ def _for_page(event: Event, cite: Cite) -> dict[str, Any]:
     if kind == "done" and (revised := data.get("revised")):
         data = {**data, "revised_html": render_markdown(str(revised), cite)}
     stage = {} if kind == "done" else {"stage": kind}
-    return {**stage, **data, **(_public(event) or {})}
+    return {**stage, **data, **_public(event)}
 
 
-def _error(data: Mapping[str, Any], for_page: bool) -> Iterator[str]:
+def _error(data: Mapping[str, Any], for_page: bool) -> Iterator[tuple[str, Any]]:
     """`turn` is the id under which the part of the answer was kept that had come."""
     error = {name: str(data.get(name, "")) for name in ("message", "hint", "code")}
     message, hint = error["message"], error["hint"]
     if for_page:
-        yield line("8", [{"error": error, "turn": str(data.get("turn", ""))}])
-        yield line("3", message)
-    else:
-        yield line("3", f"{message} {hint}".strip())
+        yield "8", [{"error": error, "turn": str(data.get("turn", ""))}]
+    yield "3", message if for_page else f"{message} {hint}".strip()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
 from flask import Response, session
-from pydantic import ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from codeqa.chat import AskOptions
 from codeqa.chat.options import PLACES, QuestionOptions
@@ -19,12 +19,10 @@ from codeqa.render.markdown import Cite
 from codeqa.repositories.multi_repo import MOST_REPOSITORIES, repositories_meant
 from codeqa.store.multi_repo import ID_SEPARATOR
 from codeqa.types import Event
-from codeqa.web.endpoints import ENGINE, Endpoints
+from codeqa.web.endpoints import Endpoints
 from codeqa.web.protocol import HEADERS, encode_stream
 from codeqa.web.schemas import (
-    ASKING,
     QUESTION_CHARACTERS,
-    WORDS,
     AnswerDetails,
     Clean,
     Id,
@@ -41,15 +39,6 @@ RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
 
 endpoints = Endpoints("chat", "Questions")
-
-_MESSAGES = {"type": "array", "contains": ASKING, "maxItems": 1_000}
-_ONE_OF_THEM: dict[str, Any] = {
-    "anyOf": [
-        {"required": ["question"], "properties": {"question": WORDS}},
-        {"required": ["query"], "properties": {"query": WORDS}},
-        {"required": ["messages"], "properties": {"messages": _MESSAGES}},
-    ]
-}
 
 
 def _options() -> type[Schema]:
@@ -69,8 +58,6 @@ def _options() -> type[Schema]:
 
 class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declared once
     """A question, in `question`, `query` or the last user's entry of `messages`."""
-
-    model_config = ConfigDict(json_schema_extra=_ONE_OF_THEM)
 
     question: Annotated[str, Clean] | None = None
     """`@codebase` in it has the code base searched."""
@@ -97,7 +84,7 @@ class OldAnswer(Schema):
     response: str
 
 
-@endpoints.route("POST", "/chat/stream", "text/plain", errors=(*ENGINE, 409))
+@endpoints.route("POST", "/chat/stream", "text/plain")
 def stream(body: QuestionBody) -> Response:
     """The answer as a data stream.
 
@@ -121,14 +108,14 @@ def stream(body: QuestionBody) -> Response:
     return Response(lines, headers=HEADERS)
 
 
-@endpoints.route("POST", "/chat", BatchAnswer, errors=(*ENGINE, 502, 503))
+@endpoints.route("POST", "/chat", BatchAnswer)
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
     answer = whole_answer(ask_engine(*asked_engine(body)))
     return {"response": answer.text, **answer_values(answer.details)}
 
 
-@endpoints.route("POST", "/", OldAnswer, errors=(*ENGINE, 502, 503))
+@endpoints.route("POST", "/", OldAnswer)
 def ask(body: QuestionBody) -> Values:
     """The answer in one piece: `{query, rerank}` gives `{response}`.
 

@@ -90,7 +90,7 @@ class Folders(Schema):
     """Those that can be opened, by name; the first thousand."""
 
 
-@endpoints.route("GET", "/api/repos", Repositories, errors=(507,))
+@endpoints.route("GET", "/api/repos", Repositories)
 def repositories() -> Values:
     """The repositories with an index, the one updated last first, and those being cloned."""
     space = workspace()

@@ -1,8 +1,5 @@
 """What requests and responses of several modules are made of: texts with limits, truth values,
-failures.
-
-Requests are checked by pydantic models; of these and of those of responses the description at
-/openapi.json is made. Lines are 1-based and inclusive, times are seconds since the epoch.
+failures. Lines are 1-based and inclusive, times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -13,17 +10,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from codeqa.chat.citations import Citation
 from codeqa.chat.grounding import Sentence
+from codeqa.search import parse_rerank
 from codeqa.text.tokens import well_formed
 
 QUESTION_CHARACTERS = 20_000
 NAME_CHARACTERS = 4_096
 """Longest path, address, key or other name."""
 ID_CHARACTERS = 200
-
-
-def is_true(value: Any) -> bool:
-    """Whether a client that sends texts or numbers for truth values means yes."""
-    return value is True or value in ("true", "True", "1") or (value == 1 and value is not False)
 
 
 def _clean(value: Any) -> Any:
@@ -34,7 +27,7 @@ def _clean(value: Any) -> Any:
 def _truth(value: Any) -> bool:
     if isinstance(value, (dict, list)):
         raise ValueError("Send true or false")
-    return is_true(value)
+    return parse_rerank(value)
 
 
 Clean = BeforeValidator(_clean)
@@ -47,13 +40,6 @@ Span = Annotated[
 ]
 Truth = Annotated[bool, BeforeValidator(_truth, json_schema_input_type=bool | str | float | None)]
 Values = dict[str, Any]
-WORDS: dict[str, Any] = {"type": "string", "pattern": r"\S", "maxLength": QUESTION_CHARACTERS}
-ASKING: dict[str, Any] = {
-    "type": "object",
-    "required": ["role", "content"],
-    "properties": {"role": {"const": "user"}, "content": WORDS},
-}
-"""An entry of a conversation as clients send it, by the user."""
 
 
 class Schema(BaseModel):

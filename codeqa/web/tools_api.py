@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
-from codeqa.web.endpoints import ENGINE, Endpoints
+from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import Clean, RepoQuery, Schema, Text, Truth, Values
 from codeqa.web.workspace import engine_of
 
@@ -28,7 +28,7 @@ class ToolDescriptions(Schema):
     tools: list[ToolDescription]
 
 
-@endpoints.route("GET", "/api/tools", ToolDescriptions, errors=())
+@endpoints.route("GET", "/api/tools", ToolDescriptions)
 def list_tools() -> Values:
     """What can be looked up in a repository by an agent or a program."""
     return {"tools": [tool.described() for tool in TOOLS.values()]}
@@ -41,7 +41,7 @@ class ReviewBody(Schema):
     """Only the likely files, tests and people."""
 
 
-@endpoints.route("POST", "/api/review", IssueReport, errors=(*ENGINE, 502))
+@endpoints.route("POST", "/api/review", IssueReport)
 def review(query: RepoQuery, body: ReviewBody) -> Values:
     """What an issue takes: by the chosen model, which searches the code, or without one what the
     search and the history say."""

@@ -137,7 +137,7 @@ def context(turn: str, query: RepoQuery) -> Values:
     return context_values(engine_of(query), turn, member_of_request().user)
 
 
-@endpoints.route("POST", "/api/turns/<turn>/feedback", ThumbKept, name="feedback")
+@endpoints.route("POST", "/api/turns/<turn>/feedback", ThumbKept)
 def feedback(turn: str, query: RepoQuery, body: ThumbBody) -> Values:
     """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
     user = member_of_request().user
