@@ -1,14 +1,13 @@
-"""Index a repository: `python create_tables.py <repo>`."""
+"""Index a repository: `python create_tables.py [REPO]` is `codeqa index [REPO]`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
-from codeqa.cli.command import front_door
-from codeqa.cli.console import ProgressDisplay, print_summary
+from codeqa.cli import main as codeqa
+from codeqa.cli.console import ProgressDisplay
 from codeqa.indexing import Indexer
 from codeqa.repositories import open_location
 from codeqa.settings import Settings, load_settings
@@ -40,35 +39,9 @@ def create_tables(
         return indexer.run(display, full=full, refine=refine, wait=wait)
 
 
-@front_door(
-    "create_tables.py",
-    [
-        "python create_tables.py ~/src/flask             index it, or bring its index up to date",
-        "python create_tables.py --full ~/src/flask      read every file again",
-        "CODEQA_EMBEDDING=openai/text-embedding-3-large python create_tables.py ~/src/flask",
-    ],
-)
-@click.argument("repo", type=Path)
-@click.option("--full", is_flag=True, help="Read every file again.")
-@click.option("--no-refine", is_flag=True, help="Leave out the chosen embedding this time.")
-@click.option("--no-wait", is_flag=True, help="Fail if another run is going on.")
-@click.option(
-    "--workers", type=int, metavar="N", help="Processes that parse (default: one per core)."
-)
-def main(repo: Path, full: bool, no_refine: bool, no_wait: bool, workers: int | None) -> None:
-    """Index a repository.
-
-    Parses it, writes its tables, and embeds what the chosen embedding lacks.
-    """
-    summary = create_tables(
-        repo,
-        settings=load_settings(repo, workers=workers),
-        full=full,
-        refine=not no_refine,
-        wait=not no_wait,
-        progress=True,
-    )
-    print_summary(summary)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`codeqa index` with its arguments; gives the exit status."""
+    return codeqa(["index", *(sys.argv[1:] if arguments is None else arguments)])
 
 
 if __name__ == "__main__":

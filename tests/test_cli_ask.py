@@ -168,8 +168,6 @@ def test_a_follow_up_to_nothing_is_searched_for_as_it_stands(
         (["--model", "no-such/model"], "no-such"),
         (["--model", "custom/m"], "needs an address"),
         (["--model", "openai/gpt-4o"], "OPENAI_API_KEY"),
-        (["--model", "openai/gpt-4o", "--no-model"], "exclude each other"),
-        (["--deep", "--effort", "fast"], "exclude each other"),
     ],
 )
 def test_a_wrong_choice_is_bad_usage(

@@ -27,8 +27,12 @@ REEXPORTS = {
     "llm_comments": {"describe", "main"},
 }
 FRONT_DOORS = sorted(REEXPORTS)
-SERVE = ("codeqa serve", "codeqa")
-"""What `app.py` is, and what its errors begin with."""
+COMMANDS = {
+    "app": ("codeqa serve", "codeqa"),
+    "create_tables": ("codeqa index", "codeqa"),
+    "llm_comments": ("codeqa index", "codeqa"),
+}
+"""Doors that are a command, and what their errors begin with."""
 HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "rerankers", "fastembed", "onnxruntime"}
 
 # Runs in a fresh interpreter: every file that is written and every socket that is opened
@@ -54,7 +58,7 @@ def test_a_front_door_shows_its_help_and_refuses_a_wrong_call_in_one_line(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main = importlib.import_module(name).main
-    door, prefix = (f"python {name}.py", f"{name}.py") if name != "app" else SERVE
+    door, prefix = COMMANDS.get(name, (f"python {name}.py", f"{name}.py"))
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert door in shown.split("Examples:")[1] and "--debug" in shown

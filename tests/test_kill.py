@@ -135,7 +135,7 @@ def test_ctrl_c_ends_a_run_with_one_line_and_the_next_one_completes_it(tmp_path:
     os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert errors.decode().strip().splitlines()[-1].startswith("create_tables.py: interrupted.")
+    assert errors.decode().strip().splitlines()[-1].startswith("codeqa: interrupted.")
     assert "Traceback" not in errors.decode()
     assert Indexer(settings, location).run().files == 80
     assert rows(location) == clean_rows(root, tmp_path)

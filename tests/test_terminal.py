@@ -37,7 +37,7 @@ pytest_plugins = ("cli_shop",)
 QUESTION = "how is an article put into the basket?"
 LIGHT = (
     {f"codeqa.{name}" for name in ("cli", "environment", "errors", "text", "types", "web")}
-    | {f"codeqa.cli.{name}" for name in ("answer", "ask", "command", "console", "main")}
+    | {f"codeqa.cli.{name}" for name in ("ask", "command", "console", "main")}
     | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.text.tag", "codeqa.web.running"}
 )
 SECRET_WORDS = b"how is an article"

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
 import click
 
 from codeqa.cli import served
-from codeqa.cli.answer import print_answer, print_whole, watched
-from codeqa.cli.command import (
-    FAILED,
-    command,
-    json_option,
-    local_option,
-    question_options,
-    repos_option,
-    rev_option,
-)
-from codeqa.cli.console import Waiting
-from codeqa.errors import UsageError
+from codeqa.cli.command import DONE, FAILED, command, model_options, ranking_options, where_options
+from codeqa.cli.console import PlainText, Waiting, print_json, search_notes, visible
+from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text.tag import has_tag
-from codeqa.types import MODES, Events
+from codeqa.types import EFFORTS, MODES, Event
+
+FAULT_OF_MODELS = ("model", "context_length", "settings")
+"""Codes of errors that an answer without a model does not meet."""
+
+TOLD = (
+    "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
+    "coverage", "citations", "grounding",
+)  # fmt: skip
+"""What `--json` gives beside the question and the answer."""
 
 
 @command(
@@ -40,22 +40,30 @@ from codeqa.types import MODES, Events
     ],
 )
 @click.argument("question")
-@repos_option
-@rev_option
-@question_options
+@where_options
+@click.option(
+    "--effort",
+    type=click.Choice(EFFORTS),
+    help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens, files "
+    "ordered by the model) or deep (24,000; the model reads on with tools); default as "
+    "CODEQA_EFFORT says.",
+    metavar="NAME",
+)
+@click.option("--deep", "effort", flag_value="deep", help="The same as --effort deep.")
+@ranking_options
+@model_options
+@click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
-@local_option
-@json_option
 def ask_command(
     question: str,
     repos: tuple[str, ...],
     rev: str,
-    chosen: Mapping[str, Any],
-    mode: str | None,
-    go_on: bool,
     local: bool,
     as_json: bool,
+    model: str,
+    go_on: bool,
+    **options: Any,
 ) -> int:
     """Answer QUESTION from the code, with citations of files and lines.
 
@@ -67,17 +75,24 @@ def ask_command(
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
-    options = {**chosen, "mode": mode or "", **_question(question, go_on)}
-    model = options.pop("model")
+    for name in ("effort", "hyde", "mode"):
+        options[name] = options[name] or ""
+    options |= {"question": question, "retrieval": "auto", "use_model": model != "none"}
+    if not go_on:  # a first question is searched for unless it is small talk
+        options |= {"question": f"@codebase {question}", "tag_is_default": not has_tag(question)}
     waiting = Waiting()
     waiting.show("Opening the index…")
-    with (
-        closing(waiting),
-        closing(_events(repos, rev, options, model, go_on, local)) as events,
-    ):
-        told = watched(events, waiting, options["use_model"])
+    # Which model a server asks is not for the terminal to say.
+    chosen = model if options["use_model"] else ""
+    events = None if local or rev or chosen else served.ask(repos, options, go_on)
+    if events is None:
+        from codeqa.cli.local import ask
+
+        events = ask(repos, rev, options, chosen, go_on)
+    with closing(waiting), closing(events):
+        told = _watched(events, waiting, options["use_model"])
         try:
-            return print_whole(question, told) if as_json else print_answer(told)
+            return (_print_whole if as_json else _print_answer)(question, told)
         except KeyboardInterrupt:
             waiting.close()
             click.echo()
@@ -85,29 +100,93 @@ def ask_command(
             return FAILED
 
 
-def _question(typed: str, go_on: bool) -> dict[str, Any]:
-    """A first question is searched for unless it is small talk, those that follow where they need
-    code."""
-    if go_on:
-        return {"question": typed, "retrieval": "auto"}
-    by_us = {"tag_is_default": not has_tag(typed)}
-    return {"question": f"@codebase {typed}", "retrieval": "auto", **by_us}
+def _watched(events: Iterator[Event], waiting: Waiting, use_model: bool) -> Iterator[Event]:
+    """The events; what is going on meanwhile is shown, and errors are raised."""
+    for event in events:
+        if event.kind in ("classified", "drafted"):
+            waiting.show("Searching the code…")
+        elif event.kind == "drafting":
+            does = "puts the files in order" if event.data["name"] == "order" else "drafts"
+            waiting.show(f"{event.data['model']} {does}…")
+        elif event.kind == "generating":
+            waiting.show("Waiting for the answer…")
+        elif event.kind == "thought":
+            waiting.show("The model thinks…")
+        elif event.kind == "looked_up":
+            waiting.close()
+            click.echo(f"  {visible(event.data['summary'])}", err=True)
+            waiting.show("Waiting for the answer…")
+        else:
+            waiting.close()
+        if event.kind == "error":
+            error = error_from(event.data)
+            if use_model and error.code in FAULT_OF_MODELS:
+                error.hint = f"{error.hint} Or ask with --no-model.".strip()
+            raise error
+        yield event
 
 
-def _events(
-    repos: tuple[str, ...],
-    rev: str,
-    options: Mapping[str, Any],
-    model: str,
-    go_on: bool,
-    local: bool,
-) -> Events:
-    """The events of the answer, from a running server or made here. Raises CodeQAError."""
-    asked_here = local or rev or model
-    events = None if asked_here else served.ask(repos, options, go_on)
-    if events is None:
-        from codeqa.cli.local import ask
+def _print_whole(question: str, events: Iterator[Event]) -> int:
+    """Print one object when the answer is complete."""
+    answer, status = "", FAILED
+    for event in events:
+        if event.kind == "token":
+            answer += str(event.data["text"])
+        elif event.kind == "done":
+            told = {name: event.data.get(name) for name in TOLD}
+            print_json({"question": question, "answer": answer, **told})
+            status = DONE
+    return status
 
-        events = ask(repos, rev, options, model, go_on)
-    with closing(events):
-        yield from events
+
+def _print_answer(_: str, events: Iterator[Event]) -> int:
+    """Print the answer as it comes; notes go to stderr, so that a pipe gets the answer only."""
+    text = ""
+    plain = PlainText() if sys.stdout.isatty() else None
+    try:
+        for event in events:
+            if event.kind == "token":
+                # Blank lines wait for what follows them: the last ones separate nothing.
+                shown = len(text.rstrip("\n"))
+                text += event.data["text"]
+                new = text[shown : len(text.rstrip("\n"))]
+                click.echo(plain.feed(new) if plain else new, nl=False)
+            elif event.kind == "stopped":
+                click.echo()
+                return FAILED
+            elif event.kind == "done":
+                click.echo()
+                if notes := "\n".join(_notes(event.data, text)):
+                    click.echo(f"\n{visible(notes)}", err=True)
+    except CodeQAError:
+        if text:
+            click.echo()
+        raise
+    return DONE
+
+
+def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
+    """How the answer came about, a line each."""
+    coverage = done.get("coverage", "")
+    told = "" if coverage in answer else coverage
+    yield from search_notes(told, done.get("stages") or (), done.get("reranker", ""))
+    if model := done.get("model"):
+        tokens, cost = done.get("tokens") or {}, ""
+        if tokens:
+            about = "about " if tokens.get("estimated") else ""
+            cost = f", {about}{tokens['prompt']:,} tokens read and {tokens['completion']:,} written"
+        yield f"Model: {model} at {done.get('host')}{cost}"
+    if notice := done.get("notice"):
+        yield str(notice)
+    wrong = [
+        f"{one['path']}:{one['start']}{last}, {one['problem']}"
+        for one in done.get("citations", ())
+        if not one["verified"]
+        for last in [f"-{one['end']}" if one["end"] != one["start"] else ""]
+    ]
+    if wrong:
+        yield f"Not verified: {'; '.join(wrong)}"
+    grounding = done["grounding"]
+    if claims := grounding["claims"]:
+        shown = f"{grounding['supported']} of {claims}"
+        yield f"Evidence in the code that was sent: {shown} sentences."

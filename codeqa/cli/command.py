@@ -6,19 +6,20 @@ Importing this loads nothing but click: `codeqa --version` takes as long as Pyth
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, reduce
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from codeqa.environment import data_folder_of_environment, prepare_lancedb
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.types import EFFORTS
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
@@ -38,10 +39,6 @@ def complete_repositories(
 ) -> list[CompletionItem]:
     """Of an option or argument that names a repository: what is indexed, and where it lies, else
     folders."""
-    import json
-
-    from codeqa.environment import data_folder_of_environment
-
     found = []
     for file in sorted(data_folder_of_environment().glob("repos/*/repository.json")):
         try:
@@ -53,17 +50,15 @@ def complete_repositories(
     return fitting or [CompletionItem(typed, type="dir")]
 
 
-repo_option = click.option(
-    "--repo",
-    shell_complete=complete_repositories,
-    help="Folder of the repository, or the name it has in 'codeqa repos list'.",
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 rev_option = click.option(
     "--rev",
     default="",
     metavar="COMMIT",
     help="The repository as it was at this commit, branch or tag; nothing of it is touched.",
 )
+repo_argument = click.argument("repo", required=False, shell_complete=complete_repositories)
 repos_option = click.option(
     "--repo",
     "repos",
@@ -72,27 +67,20 @@ repos_option = click.option(
     help="Folder of the repository, or the name it has in 'codeqa repos list'; given several times "
     "all are asked at once.",
 )
+local_option = click.option(
+    "--local", is_flag=True, help="Work it out here, even where a server runs for the repository."
+)
 model_option = click.option(
     "--model",
     default="",
     metavar="MODEL",
     help="Language model as provider/name; see 'codeqa models'.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-local_option = click.option(
-    "--local", is_flag=True, help="Work it out here, even where a server runs for the repository."
+no_model_option = click.option(
+    "--no-model", "model", flag_value="none", help="The same as --model none: ask none."
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 rerank_option = click.option(
     "--rerank", is_flag=True, help="Let the reranker order the best of what is found."
-)
-effort_option = click.option(
-    "--effort",
-    type=click.Choice(EFFORTS),
-    help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens, files "
-    "ordered by the model) or deep (24,000; the model reads on with tools); default as "
-    "CODEQA_EFFORT says.",
-    metavar="NAME",
 )
 hyde_option = click.option(
     "--hyde",
@@ -103,39 +91,14 @@ hyde_option = click.option(
 )
 
 
-def question_options(function: Command) -> Command:
-    """What `ask` lets choose; `function` gets it as `chosen`: fields of AskOptions, and
-    `model`."""
+def _together(*options: Command) -> Command:
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
-    @wraps(function)
-    def run(
-        effort: str | None,
-        deep: bool,
-        hyde: str | None,
-        model: str,
-        no_model: bool,
-        **others: Any,
-    ) -> Any:
-        if deep and effort not in (None, "deep"):
-            raise UsageError("--deep and --effort exclude each other.", "Leave one out.")
-        if model and no_model:
-            raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
-        chosen = {name: others.pop(name) for name in ("rerank", "strict")}
-        chosen |= {"effort": "deep" if deep else effort or "", "hyde": hyde or ""}
-        chosen |= {"model": model, "use_model": not no_model}
-        return function(chosen=chosen, **others)
 
-    for option in (
-        click.option("--strict", is_flag=True, help="Let the model say only what the code shows."),
-        click.option("--no-model", is_flag=True, help="Answer from the code alone, without any."),
-        model_option,
-        hyde_option,
-        rerank_option,
-        click.option("--deep", is_flag=True, help="The same as --effort deep."),
-        effort_option,
-    ):
-        run = option(run)
-    return run
+where_options = _together(repos_option, rev_option, local_option, json_option)
+"""Of what is asked of code: which, and whether a server is asked."""
+model_options = _together(model_option, no_model_option)
+ranking_options = _together(rerank_option, hyde_option)
 
 
 def command(
@@ -145,6 +108,7 @@ def command(
 
     def decorate(function: Command) -> click.Command:
         made = click.command(name, epilog=shown(examples))(debug_option(function))
+        made.context_settings = HELP
         if group is not None:
             group.add_command(made)
         return made
@@ -159,15 +123,7 @@ def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Cal
 
     def decorate(function: Command) -> Callable[..., int]:
         made = command(f"python {program}", examples)(function)
-        made.context_settings = HELP
-
-        def main(arguments: Sequence[str] | None = None) -> int:
-            from codeqa.environment import prepare_lancedb
-
-            prepare_lancedb()
-            return run_command(made, arguments, program=program.removeprefix("-m "))
-
-        return main
+        return partial(run_command, made, program=program.removeprefix("-m "))
 
     return decorate
 
@@ -198,6 +154,7 @@ def run_command(
     The command returns a status or None for success. `--debug` among `arguments` adds the
     traceback.
     """
+    prepare_lancedb()
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_trace = "--debug" in given
     for stream in (sys.stdout, sys.stderr):

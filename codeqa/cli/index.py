@@ -1,5 +1,5 @@
-"""`codeqa index` and `codeqa serve`; describing methods with a language model (the estimate, the
-consent, the run), which `llm_comments.py` does as well."""
+"""`codeqa index` and `codeqa watch`; with `--comments` a language model describes the methods: the
+estimate, the consent, the run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from pathlib import Path
 
 import click
 
-from codeqa.cli.command import (
-    command,
-    complete_repositories,
-    json_option,
-    model_option,
-    rev_option,
-)
+from codeqa.cli.command import command, json_option, model_option, repo_argument, rev_option
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary, visible
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
@@ -34,7 +28,6 @@ from codeqa.repositories import clone_location, open_location, take_clone
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.clones import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location
 from codeqa.types import IndexSummary
 
 
@@ -49,7 +42,7 @@ from codeqa.types import IndexSummary
         "codeqa index --comments         and let the chosen language model describe the methods",
     ],
 )
-@click.argument("repo", required=False, shell_complete=complete_repositories)
+@repo_argument
 @rev_option
 @click.option("--branch", metavar="NAME", help="With an address: the branch or tag to clone.")
 @click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
@@ -60,6 +53,7 @@ from codeqa.types import IndexSummary
     help="Let a language model describe the methods in two or three lines each, which are searched "
     "with the code. Says what is sent where, and asks, before anything is.",
 )
+@click.option("--no-wait", is_flag=True, help="Fail where another run is going on.")
 @model_option
 @click.option(
     "--limit",
@@ -75,6 +69,7 @@ def index_command(
     branch: str | None,
     full: bool,
     no_refine: bool,
+    no_wait: bool,
     comments: bool,
     model: str,
     limit: int | None,
@@ -96,22 +91,33 @@ def index_command(
     else:
         root = chosen_repository(load_settings(), repo)
     settings = load_settings(root)
-    location, models = open_location(settings, root), Models(settings)
+    location = open_location(settings, root)
     if rev:
         location = take_snapshot(settings, location, rev)
-    describing = model_for_comments(models, model, yes=yes) if comments else None
-    with contextlib.closing(models), ProgressDisplay() as show:
+    indexer = Indexer(settings, location)
+    with contextlib.closing(Models(settings)) as models, ProgressDisplay() as show:
+        describing = _model_for_comments(models, model, yes) if comments else None
         refine = not no_refine and not comments
-        summary = Indexer(settings, location).run(progress=show, refine=refine, full=full)
+        summary = indexer.run(show, refine=refine, full=full, wait=not no_wait)
         show.close()
         if as_json:
             print_json(asdict(summary))
         else:
             print_summary(summary)
-        if describing is not None:
-            describe_methods(
-                settings, location, describing, limit=limit, yes=yes, refine=not no_refine
-            )
+        if describing is None:
+            return
+        plan = plan_comments(settings, location, describing.name, limit)
+        click.echo(_estimate(plan, describing))
+        if not plan.requests or yes or click.confirm(f"Send them to {describing.host}?"):
+            ask, name = describing.complete, describing.name
+            units, stop = plan.units, describing.close
+            written = add_comments(settings, location, units, ask, name, show, stop)
+            show.close()
+            click.echo(f"{written:,} descriptions written.")
+        else:
+            click.echo("Nothing was sent.")
+        if not no_refine and settings.embedding:  # described methods have lost their vectors
+            indexer.run(show)
 
 
 @command(
@@ -121,7 +127,7 @@ def index_command(
         "codeqa watch ~/src/flask",
     ],
 )
-@click.argument("repo", required=False, shell_complete=complete_repositories)
+@repo_argument
 def watch_command(repo: str | None) -> None:
     """Index a repository now and whenever a file changes, until Ctrl-C."""
     root = chosen_repository(load_settings(), repo)
@@ -148,7 +154,7 @@ def _cloned(settings: Settings, remote: Remote) -> Path:
         return take_clone(settings, remote, show).root
 
 
-def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> Model:
+def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
     """The model called `name`, else the one that is chosen.
 
     Raises UsageError for none, and when without `yes` nobody is there to agree; so before
@@ -167,36 +173,7 @@ def model_for_comments(models: Models, name: str = "", *, yes: bool = False) -> 
     return model
 
 
-def describe_methods(
-    settings: Settings,
-    location: Location,
-    model: Model,
-    *,
-    limit: int | None = None,
-    yes: bool = False,
-    refine: bool = True,
-) -> None:
-    """Say what it takes, ask, and describe; then `refine` the vectors of the chosen embedding,
-    which described methods have lost.
-
-    Raises ModelError; what was described until then is kept and written.
-    """
-    plan = plan_comments(settings, location, model.name, limit)
-    click.echo(estimate(plan, model))
-    with ProgressDisplay() as show:
-        if not plan.requests or yes or click.confirm(f"Send them to {model.host}?"):
-            written = add_comments(
-                settings, location, plan.units, model.complete, model.name, show, model.close
-            )
-            show.close()
-            click.echo(f"{written:,} descriptions written.")
-        else:
-            click.echo("Nothing was sent.")
-        if refine and settings.embedding:
-            Indexer(settings, location).run(progress=show)
-
-
-def estimate(plan: CommentPlan, model: Model) -> str:
+def _estimate(plan: CommentPlan, model: Model) -> str:
     """What will be sent where and what comes back, in one line."""
     known = f"{plan.known:,} described before. " if plan.known else ""
     if not plan.requests:

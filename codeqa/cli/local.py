@@ -32,7 +32,7 @@ def ask(
     """The events of an answer. Raises CodeQAError."""
     from codeqa.chat import AskOptions
 
-    with _engine(repos, revision, options["question"]) as (engine, question):
+    with engine_of(repos, revision, options["question"]) as (engine, question):
         if model:
             engine.models.prefer_named(model)
         # A name per repository: what is cached for a conversation belongs to one of them.
@@ -44,8 +44,20 @@ def ask(
         yield from engine.chat.ask(AskOptions(user=USER, conversation=conversation, **told))
 
 
-def search(repos: Sequence[str], revision: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is found. Raises CodeQAError."""
+def call(
+    address: str, values: Mapping[str, Any], repos: Sequence[str], revision: str
+) -> dict[str, Any]:
+    """What an address of the HTTP interface gives for `values`. Raises CodeQAError."""
+    if address == "/api/search":
+        return _search(values, repos, revision)
+    from codeqa.code.tools import TOOLS
+
+    with engine_of(repos, revision) as (engine, _):
+        tool = TOOLS[address.rpartition("/")[2]]
+        return tool.call(engine.toolbox, values).model_dump(mode="json")
+
+
+def _search(values: Mapping[str, Any], repos: Sequence[str], revision: str) -> dict[str, Any]:
     settings, chosen, question = _chosen(repos, revision, values["question"])
     values = {**values, "question": question}
     if len(chosen) > 1:
@@ -59,18 +71,11 @@ def search(repos: Sequence[str], revision: str, values: Mapping[str, Any]) -> di
         return asdict(search_for_programs(found, tables(), **values))
 
 
-def call(tool: str, repos: Sequence[str], revision: str, values: Mapping[str, Any]) -> Any:
-    """What a tool finds, as it is printed for programs. Raises CodeQAError."""
-    from codeqa.code.tools import TOOLS
-
-    with _engine(repos, revision) as (engine, _):
-        return TOOLS[tool].call(engine.toolbox, values).model_dump(mode="json")
-
-
 @contextmanager
-def _engine(
+def engine_of(
     repos: Sequence[str], revision: str, question: str = ""
 ) -> Iterator[tuple[Engine, str]]:
+    """What answers from these repositories, and the question as it is asked of them."""
     from codeqa.engine import open_multi_repo
 
     settings, chosen, question = _chosen(repos, revision, question)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, shell_complete
 
 from codeqa import __version__
-from codeqa.cli.command import DONE, HELP, debug_option, run_command, shown
-from codeqa.environment import completion_wanted, prepare_lancedb
+from codeqa.cli.command import command, debug_option, run_command, shown
 
-COMMANDS = (
-    "ask", "completion", "doctor", "index", "mcp", "models", "privacy", "repos",
-    "review", "search", "serve", "sync", "watch",
-)  # fmt: skip
-MODULES = {"sync": "repos", "watch": "index"}
-"""Of commands that are not in the module of their name, as `<name>_command`."""
+MODULES = {
+    **{name: name for name in ("ask", "doctor", "index", "mcp", "models", "privacy", "repos",
+                               "review", "search", "serve")},
+    "sync": "repos", "watch": "index",
+}  # fmt: skip
+"""Names of commands → where each is, as `<name>_command`."""
+COMPLETION = "_CODEQA_COMPLETE"
+"""Variable in which the script of a shell says what it wants."""
+INSTALL = {
+    "bash": "codeqa completion bash >> ~/.bashrc",
+    "zsh": "codeqa completion zsh >> ~/.zshrc",
+    "fish": "codeqa completion fish > ~/.config/fish/completions/codeqa.fish",
+}
 
 
 class LateGroup(click.Group):
@@ -26,21 +33,22 @@ class LateGroup(click.Group):
     def list_commands(self, context: click.Context) -> list[str]:
         from codeqa.cli.tools import TOOL_COMMANDS
 
-        return [*COMMANDS, *TOOL_COMMANDS]
+        return [*sorted([*MODULES, *self.commands]), *TOOL_COMMANDS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
-        prepare_lancedb()
-        if name not in COMMANDS:
-            from codeqa.cli.tools import TOOL_COMMANDS, tool_command
+        if made := self.commands.get(name):
+            return made
+        if name in MODULES:
+            module = importlib.import_module(f"codeqa.cli.{MODULES[name]}")
+            late: click.Command = getattr(module, f"{name}_command")
+            return late
+        from codeqa.cli.tools import TOOL_COMMANDS, tool_command
 
-            # As agents call it, too: results name tools so.
-            if (typed := name.replace("_", "-")) in TOOL_COMMANDS:
-                return tool_command(typed)
-            known = self.list_commands(context)
-            raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=context)
-        module = importlib.import_module(f"codeqa.cli.{MODULES.get(name, name)}")
-        made: click.Command = getattr(module, f"{name}_command")
-        return made
+        # As agents call it, too: results name tools so.
+        if (typed := name.replace("_", "-")) in TOOL_COMMANDS:
+            return tool_command(typed)
+        known = self.list_commands(context)
+        raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=context)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names alone: a help text beside each would have every command loaded."""
@@ -51,11 +59,13 @@ class LateGroup(click.Group):
         ]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from codeqa.cli.tools import TOOL_COMMANDS
+
         for title, tools in (("Commands", False), ("To read code, also for agents", True)):
             rows = [
                 (name, self.get_command(context, name).get_short_help_str(58))
                 for name in self.list_commands(context)
-                if (name not in COMMANDS) == tools
+                if (name in TOOL_COMMANDS) == tools
             ]
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -64,7 +74,6 @@ class LateGroup(click.Group):
 @click.group(
     "codeqa",
     cls=LateGroup,
-    context_settings=HELP,
     epilog=shown(
         [
             "codeqa index ~/src/flask",
@@ -79,11 +88,16 @@ def cli() -> None:
     """Answers questions about a code base, with citations, on this machine."""
 
 
+@command("completion", list(INSTALL.values()), group=cli)
+@click.argument("shell", type=click.Choice(tuple(INSTALL)))
+def completion_command(shell: str) -> None:
+    """Print the script with which SHELL completes commands, options, repositories and tools."""
+    click.echo(f"# To install it: {INSTALL[shell]}")
+    shell_complete(cli, {}, "codeqa", COMPLETION, f"{shell}_source")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    if arguments is None and (instruction := completion_wanted()):
-        from codeqa.cli.completion import complete
-
-        complete(cli, instruction)
-        return DONE
+    if arguments is None and (wanted := os.environ.get(COMPLETION)):
+        return shell_complete(cli, {}, "codeqa", COMPLETION, wanted)
     return run_command(cli, arguments)

@@ -18,6 +18,7 @@ from codeqa.cli.command import (
     complete_repositories,
     json_option,
     print_error,
+    repo_argument,
     yes_option,
 )
 from codeqa.cli.console import (
@@ -115,7 +116,7 @@ def repos_rename_command(repo: str, name: str, as_json: bool) -> None:
 
 
 @command("sync", ["codeqa sync                     all of them", "codeqa sync flask"])
-@click.argument("repo", required=False, shell_complete=complete_repositories)
+@repo_argument
 @json_option
 def sync_command(repo: str | None, as_json: bool) -> int:
     """Bring indexed repositories up to date, all of them without a name.

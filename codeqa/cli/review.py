@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import click
 
-from codeqa.cli.command import command, json_option, model_option, repo_option
+from codeqa.cli.command import command, json_option, model_options, repos_option, rev_option
 from codeqa.cli.console import print_either, visible
-from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
-from codeqa.settings import load_settings
 
 
 @command(
@@ -26,17 +23,17 @@ from codeqa.settings import load_settings
 @click.argument("file", required=False)
 @click.option("--title", default="", help="Title of the issue.")
 @click.option("--body", default="", help="Text of the issue.")
-@repo_option
-@model_option
-@click.option("--no-model", is_flag=True, help="Likely files, tests and people alone.")
+@repos_option
+@rev_option
+@model_options
 @json_option
 def review_command(
     file: str | None,
     title: str,
     body: str,
-    repo: str | None,
+    repos: tuple[str, ...],
+    rev: str,
     model: str,
-    no_model: bool,
     as_json: bool,
 ) -> None:
     """Find out what an issue takes: how hard it is, what one has to know, which files change.
@@ -44,21 +41,18 @@ def review_command(
     A language model searches the code with tools, where one is chosen; else the likely files,
     tests and people are told. FILE holds the issue, '-' reads it from standard input.
     """
-    if model and no_model:
-        raise UsageError("--model and --no-model exclude each other.", "Leave one out.")
-    from codeqa.engine import open_engine
+    from codeqa.cli.local import engine_of
     from codeqa.review import IssueReport, Reviewer
 
     if file:
         first, _, rest = _read(file).strip().partition("\n")
         title, body = title or first.lstrip("# "), "\n\n".join(filter(None, (body, rest)))
-    root = chosen_repository(load_settings(), repo)
-    settings = load_settings(root)
-    with closing(open_engine(settings, root)) as engine:
-        if model:
+    with engine_of(repos, rev) as (engine, _):
+        if model not in ("", "none"):
             engine.models.prefer_named(model)
-        asked = None if no_model else engine.models.answer_model()
-        for told in Reviewer(engine.toolbox, asked, settings.config_dir).review(title, body):
+        asked = None if model == "none" else engine.models.answer_model()
+        reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
+        for told in reviewer.review(title, body):
             if not isinstance(told, IssueReport):
                 click.echo(f"  {visible(told.summary)}", err=True)
             else:

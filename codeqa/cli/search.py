@@ -8,15 +8,7 @@ from typing import Any
 import click
 
 from codeqa.cli import served
-from codeqa.cli.command import (
-    command,
-    hyde_option,
-    json_option,
-    local_option,
-    repos_option,
-    rerank_option,
-    rev_option,
-)
+from codeqa.cli.command import command, ranking_options, where_options
 from codeqa.cli.console import print_json, search_notes, visible
 from codeqa.errors import UsageError
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
@@ -39,54 +31,28 @@ MOST_HITS = 300
     ],
 )
 @click.argument("question")
-@repos_option
-@rev_option
+@where_options
 @click.option(
     "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
 )
-@click.option("--lang", default="", help="Only files in this language, as 'python'.")
+@click.option("--lang", "language", default="", help="Only files in this language, as 'python'.")
 @click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
 @click.option(
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
 )
-@rerank_option
-@hyde_option
-@local_option
-@json_option
+@ranking_options
 def search_command(
-    question: str,
-    repos: tuple[str, ...],
-    rev: str,
-    kind: str | None,
-    lang: str,
-    path: str,
-    top: int,
-    rerank: bool,
-    hyde: str | None,
-    local: bool,
-    as_json: bool,
+    repos: tuple[str, ...], rev: str, local: bool, as_json: bool, **values: Any
 ) -> None:
     """Find the code that QUESTION is about.
 
     QUESTION may hold filters (lang:go, path:src/, -path:tests, kind:class) and point at files,
     folders and definitions (@src/app.py, @src/flask/, @Flask.route).
     """
-    if not question.strip():
+    if not values["question"].strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
-    values = {
-        "question": question,
-        "kind": kind or "",
-        "language": lang,
-        "path": path,
-        "top": top,
-        "rerank": rerank,
-        "hyde": hyde or "off",
-    }
-    found = None if local or rev else served.call("/api/search", repos, values)
-    if found is None:
-        from codeqa.cli.local import search
-
-        found = search(repos, rev, values)
+    values |= {"kind": values["kind"] or "", "hyde": values["hyde"] or "off"}
+    found = served.call("/api/search", values, repos, rev, local)
     if as_json:
         print_json(found)
         return

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from flask import Flask
 
-from codeqa.cli.command import command, complete_repositories, model_option
+from codeqa.cli.command import command, model_option, repo_argument
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.code.tools import TOOLS
@@ -43,7 +43,7 @@ PORTS_TRIED = 100
         "codeqa serve --port 8080 --model ollama/qwen3",
     ],
 )
-@click.argument("repo", required=False, shell_complete=complete_repositories)
+@repo_argument
 @click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
 @model_option

@@ -45,13 +45,20 @@ def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events
     return None
 
 
-def call(address: str, repos: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What an address of the HTTP interface gives for `values`."""
+def call(
+    address: str, values: Mapping[str, Any], repos: Sequence[str], rev: str, local: bool
+) -> dict[str, Any]:
+    """What an address of the HTTP interface gives for `values`, worked out here where no server is
+    asked. Raises CodeQAError."""
     with suppress(*UNFIT), ExitStack() as stack:
+        if local or rev:
+            raise LookupError("no server knows")
         server, repo = _connect(repos, str(values.get("question", "")), False, stack)
         found = _done(_send(server, "POST", f"{address}?repo={quote(repo)}", values))
         return dict(json.load(found))
-    return None
+    from codeqa.cli.local import call
+
+    return call(address, values, repos, rev)
 
 
 def fitting_servers() -> list[RunningServer]:

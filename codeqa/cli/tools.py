@@ -9,15 +9,7 @@ from typing import Any
 import click
 
 from codeqa.cli import served
-from codeqa.cli.command import (
-    DONE,
-    FAILED,
-    command,
-    json_option,
-    local_option,
-    repo_option,
-    rev_option,
-)
+from codeqa.cli.command import DONE, FAILED, command, where_options
 from codeqa.cli.console import print_either, visible
 from codeqa.errors import CodeQAError
 
@@ -62,15 +54,10 @@ def tool_command(name: str) -> click.Command:
 
 
 def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click.Command:
-    def run(repo: str | None, rev: str, local: bool, as_json: bool, **values: Any) -> int:
+    def run(repos: tuple[str, ...], rev: str, local: bool, as_json: bool, **values: Any) -> int:
         given = {name: value for name, value in values.items() if value is not None}
-        repos = (repo,) if repo else ()
         try:
-            result = None if local or rev else served.call(f"/api/tools/{tool}", repos, given)
-            if result is None:
-                from codeqa.cli.local import call
-
-                result = call(tool, repos, rev, given)
+            result = served.call(f"/api/tools/{tool}", given, repos, rev, local)
         except CodeQAError as error:
             error.hint = _as_typed(error.hint)
             raise
@@ -78,7 +65,7 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
         return FAILED if result["unknown"] else DONE
 
     run.__doc__ = description
-    made = repo_option(rev_option(local_option(json_option(run))))
+    made = where_options(run)
     required = arguments.get("required", ())
     for name, field in reversed(arguments.get("properties", {}).items()):
         made = _parameter(name, field, name in required)(made)
