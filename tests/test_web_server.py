@@ -97,14 +97,12 @@ def settings_with(port: int, data_dir: Path) -> Settings:
     return load_settings(data=data_dir, port=port)
 
 
-def test_a_chosen_port_that_is_taken_is_said_with_the_next_free_one(data_dir: Path) -> None:
+def test_a_chosen_port_that_is_taken_is_said(data_dir: Path) -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CodeQAError) as caught:
             open_port(settings_with(port, data_dir))
     assert f"Port {port} is in use." in str(caught.value)
-    offered = int(str(caught.value).rsplit(" ", 1)[1].rstrip("."))
-    assert port < offered <= port + 100
 
 
 def test_the_usual_port_gives_way_to_the_next_free_one(

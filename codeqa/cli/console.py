@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import sys
-import time
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TextIO
 
@@ -14,7 +14,6 @@ from codeqa.types import IndexSummary, Progress
 
 SECONDS_BETWEEN_LINES = 3.0
 """Pause between two plain progress lines of one phase, so that a log stays readable."""
-SECONDS_BETWEEN_CHANGES = 0.1
 
 HYDE_STAGES = {"hyde-1": "first draft", "hyde-2": "second draft", "order": "order of files"}
 """Names of stages of a search → what a language model wrote in it."""
@@ -91,18 +90,15 @@ class Waiting:
 
 
 class ProgressDisplay:
-    """Shows `Progress` values, a line for each phase: on a terminal it changes, elsewhere it comes
-    anew now and then.
+    """Shows `Progress` values: on a terminal a bar for each phase, elsewhere a line now and then.
 
     Use as a context manager and call it with each value.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._terminal = self._stream.isatty()
-        self._phase = self._line = ""
-        self._started = self._shown = 0.0
-        self._before = 0
+        self._phase = ""
+        self._bar: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -111,44 +107,49 @@ class ProgressDisplay:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if progress.phase != self._phase:
+        if self._bar is None or progress.phase != self._phase:
             self.close()
-            self._phase, self._started, self._shown = progress.phase, now, 0.0
-            self._before = progress.done
-        self._line = describe_progress(progress, now - self._started, self._before)
-        pause = SECONDS_BETWEEN_CHANGES if self._terminal else SECONDS_BETWEEN_LINES
-        if now - self._shown >= pause:
-            self._show("" if self._terminal else "\n")
-            self._shown = now
+            self._phase, self._bar = progress.phase, _bar(self._stream, progress)
+        self._bar.total = progress.total or None
+        self._bar.update(progress.done - self._bar.n)
 
     def close(self) -> None:
         """Finish the phase on display; its last state stays visible."""
-        if self._line or (self._phase and self._terminal):
-            self._show("\n")
-        self._phase = ""
-
-    def _show(self, end: str) -> None:
-        begin = "\r\x1b[K" if self._terminal and self._line else ""
-        print(begin + self._line, end=end, file=self._stream, flush=True)
-        self._line = ""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
 
-def describe_progress(progress: Progress, seconds: float, before: int = 0) -> str:
-    """`parsing: 200 of 1,000 (20 %), 100/s, 8 s left` after `seconds` of this phase, which began
-    with `before` done."""
-    if not progress.done and not progress.total:
-        return progress.phase
-    parts = [f"{progress.done:,}"]
-    if progress.total:
-        share = 100 * progress.done // progress.total
-        parts = [f"{progress.done:,} of {progress.total:,} ({share} %)"]
-    rate = (progress.done - before) / seconds if seconds > 0.05 else 0.0
-    if rate:
-        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
-        if progress.total > progress.done and progress.far_enough:
-            parts.append(f"{human_seconds((progress.total - progress.done) / rate)} left")
-    return f"{progress.phase}: {', '.join(parts)}"
+class _Lines:
+    """Writes each state of a bar on a line of its own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        if line := text.strip():
+            print(line, file=self._stream, flush=True)
+
+    def flush(self) -> None:
+        pass
+
+
+def _bar(stream: TextIO, progress: Progress) -> Any:
+    from tqdm.std import tqdm
+
+    tqdm.monitor_interval = 0  # it starts no thread,
+    tqdm.set_lock(threading.RLock())  # and no process, of its own
+    terminal = stream.isatty()
+    return tqdm(
+        desc=progress.phase,
+        initial=progress.done,
+        total=progress.total or None,
+        file=stream if terminal else _Lines(stream),
+        mininterval=0.1 if terminal else SECONDS_BETWEEN_LINES,
+        dynamic_ncols=True,
+        unit="",
+        unit_scale=False,
+    )
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
@@ -172,7 +173,7 @@ def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
     skipped = sorted(summary.skipped.items(), key=lambda item: (-item[1], item[0]))
     rows.append(("skipped", f"{sum(summary.skipped.values()):,}"))
     rows += [("", f"{count:,} {reason}") for reason, count in skipped]
-    rows.append(("time", human_seconds(summary.seconds)))
+    rows.append(("time", f"{summary.seconds:,.1f} s"))
     rows.append(("on disk", human_bytes(summary.bytes_on_disk)))
     print(f"Indexed {summary.repository}", file=stream or sys.stdout)
     print(format_pairs(rows), file=stream or sys.stdout)
@@ -195,24 +196,10 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """`1536` → `1.5 kB`; decimal units as disks and file managers count."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+    """`1536` → `1.54kB`; decimal units as disks and file managers count."""
+    from tqdm.std import tqdm
 
-
-def human_seconds(seconds: float) -> str:
-    """`0.42` → `0.4 s`, `75` → `1 min 15 s`, `7500` → `2 h 5 min`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    return str(tqdm.format_sizeof(count, "B"))
 
 
 def print_json(document: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
 
 import click
@@ -11,6 +10,7 @@ from click.shell_completion import CompletionItem, shell_complete
 
 from codeqa import __version__
 from codeqa.cli.command import command, debug_option, run_command, shown
+from codeqa.environment import COMPLETION, completion_wanted
 
 MODULES = {
     **{name: name for name in ("ask", "doctor", "index", "mcp", "models", "privacy", "repos",
@@ -18,8 +18,6 @@ MODULES = {
     "sync": "repos", "watch": "index",
 }  # fmt: skip
 """Names of commands → where each is, as `<name>_command`."""
-COMPLETION = "_CODEQA_COMPLETE"
-"""Variable in which the script of a shell says what it wants."""
 INSTALL = {
     "bash": "codeqa completion bash >> ~/.bashrc",
     "zsh": "codeqa completion zsh >> ~/.zshrc",
@@ -98,6 +96,6 @@ def completion_command(shell: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    if arguments is None and (wanted := os.environ.get(COMPLETION)):
+    if arguments is None and (wanted := completion_wanted()):
         return shell_complete(cli, {}, "codeqa", COMPLETION, wanted)
     return run_command(cli, arguments)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from codeqa.cli.command import command, complete_repositories, print_error
+from codeqa.cli.command import command, print_error, repos_option
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import CodeQAError
 from codeqa.repositories import open_location
@@ -28,16 +28,11 @@ HOST = "127.0.0.1"
         "claude mcp add codeqa -- codeqa mcp --repo ~/src/flask",
     ],
 )
-@click.option(
-    "--repo",
-    multiple=True,
-    help="Folder or name of a repository; several may be given.",
-    shell_complete=complete_repositories,
-)
+@repos_option
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Serve http://127.0.0.1:PORT/mcp, not stdio."
 )
-def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
+def mcp_command(repos: tuple[str, ...], port: int | None) -> None:
     """Serve the tools to other agents by the Model Context Protocol.
 
     The repository must be indexed. Needs: pip install 'codeqa[mcp]'. See docs/mcp.md.
@@ -45,7 +40,7 @@ def mcp_command(repo: tuple[str, ...], port: int | None) -> None:
     gc.disable()  # until it serves: what is loaded stays, and looking at it again takes a sixth
     from codeqa.mcp import serve_http, serve_stdio
 
-    roots = [chosen_repository(load_settings(), one) for one in repo or (None,)]
+    roots = [chosen_repository(load_settings(), one) for one in repos or (None,)]
     locations = [open_location(load_settings(root), root) for root in roots]
     for location in locations:
         try:

@@ -13,6 +13,10 @@ from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm import PROVIDERS, SOURCES, ModelChoice, Models, parse_choice
 from codeqa.settings import load_settings
 
+url_option = click.option(
+    "--url", default="", help="Address of the API instead of the provider's own."
+)
+
 
 @click.group(
     "models",
@@ -48,7 +52,7 @@ def models_command(context: click.Context, as_json: bool) -> None:
     group=models_command,
 )
 @click.argument("model", metavar="PROVIDER/NAME")
-@click.option("--url", default="", help="Address of the API instead of the provider's own.")
+@url_option
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
 @json_option
 def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
@@ -76,7 +80,7 @@ def none_command(as_json: bool) -> None:
     group=models_command,
 )
 @click.argument("model", required=False, metavar="PROVIDER/NAME")
-@click.option("--url", default="", help="Address of the API instead of the provider's own.")
+@url_option
 @json_option
 def test_command(model: str | None, url: str, as_json: bool) -> None:
     """Ask a model for one word; nothing of the code is sent."""
@@ -91,18 +95,17 @@ def test_command(model: str | None, url: str, as_json: bool) -> None:
 
 
 def _show(found: Models, as_json: bool) -> None:
-    rows = []
+    providers = []
     for provider in PROVIDERS:
-        choice = ModelChoice(provider.name, provider.chat_model)
+        choice, model = ModelChoice(provider.name, provider.chat_model), provider.chat_model or "-"
         key, address = found.key_state(choice), found.address(choice)
-        rows.append((provider.name, provider.chat_model or "-", key, address))
+        providers.append({"provider": provider.name, "model": model, "key": key, "at": address})
     current = found.current()
     if as_json:
-        names = ("provider", "model", "key", "at")
-        providers = [dict(zip(names, row, strict=True)) for row in rows]
         in_use = {"model": str(current or ""), "source": found.source()}
         print_json({"providers": providers, "in_use": in_use})
         return
+    rows = [list(one.values()) for one in providers]
     click.echo(format_table(("provider", "model by default", "key", "at"), rows))
     if current is None:
         click.echo(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import TextIO
 
 import click
 
 from codeqa.cli.command import command, json_option, model_options, repos_option, rev_option
 from codeqa.cli.console import print_either, visible
-from codeqa.errors import UsageError
 
 
 @command(
@@ -20,7 +18,7 @@ from codeqa.errors import UsageError
         "gh issue view 12 | codeqa review -     from standard input",
     ],
 )
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=click.File(encoding="utf-8", errors="replace"))
 @click.option("--title", default="", help="Title of the issue.")
 @click.option("--body", default="", help="Text of the issue.")
 @repos_option
@@ -28,7 +26,7 @@ from codeqa.errors import UsageError
 @model_options
 @json_option
 def review_command(
-    file: str | None,
+    file: TextIO | None,
     title: str,
     body: str,
     repos: tuple[str, ...],
@@ -45,7 +43,7 @@ def review_command(
     from codeqa.review import IssueReport, Reviewer
 
     if file:
-        first, _, rest = _read(file).strip().partition("\n")
+        first, _, rest = file.read().strip().partition("\n")
         title, body = title or first.lstrip("# "), "\n\n".join(filter(None, (body, rest)))
     with engine_of(repos, rev) as (engine, _):
         if model not in ("", "none"):
@@ -57,12 +55,3 @@ def review_command(
                 click.echo(f"  {visible(told.summary)}", err=True)
             else:
                 print_either(as_json, told.model_dump(), visible(told.text))
-
-
-def _read(file: str) -> str:
-    if file == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
-    try:
-        return Path(file).read_bytes().decode("utf-8", "replace")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.", "Give a text file.") from None

@@ -85,22 +85,21 @@ def run_page(
     share_heaps()
     check_settings(settings)
     choice = parse_choice(model) if model else None
-    listener = open_port(settings)
-    with listener:
+    with open_port(settings) as listener:
         app = create_app(settings, repository)
         space: Workspace = app.extensions["codeqa"]
         space.prefer(choice)
         try:
             if repository is not None:
                 prepare(space, repository)
-            address = page_address(settings.host, listener.getsockname()[1])
+            port = listener.getsockname()[1]
+            address = page_address(settings.host, port)
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
             if settings.tokens:
                 print("Sign in with a token of CODEQA_TOKEN.", flush=True)
             _print_model(settings, choice)
             if open_browser:
                 show_in_browser(address, repository)
-            port = listener.getsockname()[1]
             with terminal_door(app, settings, repository, port, own_model=bool(choice)):
                 serve(app, settings, listener)
         finally:
@@ -152,36 +151,26 @@ def prepare(space: Workspace, repository: Path) -> None:
 
 
 def open_port(settings: Settings) -> socket.socket:
-    """A socket bound to the port of the settings.
-
-    When it is taken, a port that nobody asked for gives way to the next free one, with a word
-    on it; for one that was chosen CodeQAError names that.
-    """
+    """A socket bound to the port of the settings, or to the next free one, with a word on it,
+    where nobody asked for a port. Raises CodeQAError."""
     host, port = settings.host, settings.port
-    for candidate in range(port, min(port + PORTS_TRIED, 65_535) + 1):
+    tried = 1 if "port" in settings.model_fields_set else PORTS_TRIED
+    for candidate in range(port, min(port + tried, 65_536)):
         try:
             listener = bind(host, candidate)
-            break
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise SettingsError(
-                    f"The page cannot be served on {host} port {port}: {error.strerror}.",
-                    "Choose another CODEQA_HOST or CODEQA_PORT.",
-                ) from error
-    else:
-        raise CodeQAError(
-            f"Port {port} is in use, and so are the next {PORTS_TRIED}.", "Choose one with --port."
-        )
-    if candidate == port:
+            if error.errno == errno.EADDRINUSE:
+                continue
+            raise SettingsError(
+                f"The page cannot be served on {host} port {port}: {error.strerror}.",
+                "Choose another CODEQA_HOST or CODEQA_PORT.",
+            ) from error
+        if candidate != port:
+            print(f"Port {port} is in use; using {candidate} instead.", file=sys.stderr)
         return listener
-    if "port" in settings.model_fields_set:
-        listener.close()
-        raise CodeQAError(
-            f"Port {port} is in use.",
-            f"The next free one: PORT={candidate} with make, else --port {candidate}.",
-        )
-    print(f"Port {port} is in use; using {candidate} instead.", file=sys.stderr)
-    return listener
+    raise CodeQAError(
+        f"Port {port} is in use.", "Choose another: PORT=5002 with make, else --port 5002."
+    )
 
 
 def page_address(host: str, port: int) -> str:
