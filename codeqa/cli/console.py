@@ -111,6 +111,7 @@ class ProgressDisplay:
             self.close()
             self._phase, self._bar = progress.phase, _bar(self._stream, progress)
         self._bar.total = progress.total or None
+        self._bar.bar_format = None if progress.done or progress.total else "{desc}"
         self._bar.update(progress.done - self._bar.n)
 
     def close(self) -> None:
@@ -124,11 +125,12 @@ class _Lines:
     """Writes each state of a bar on a line of its own."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self._stream, self._last = stream, ""
 
     def write(self, text: str) -> None:
-        if line := text.strip():
+        if (line := text.strip()) not in ("", self._last):
             print(line, file=self._stream, flush=True)
+            self._last = line
 
     def flush(self) -> None:
         pass
@@ -146,9 +148,8 @@ def _bar(stream: TextIO, progress: Progress) -> Any:
         total=progress.total or None,
         file=stream if terminal else _Lines(stream),
         mininterval=0.1 if terminal else SECONDS_BETWEEN_LINES,
-        dynamic_ncols=True,
+        ncols=shutil.get_terminal_size().columns - 1,
         unit="",
-        unit_scale=False,
     )
 
 
