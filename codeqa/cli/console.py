@@ -111,7 +111,7 @@ class ProgressDisplay:
             self.close()
             self._phase, self._bar = progress.phase, _bar(self._stream, progress)
         self._bar.total = progress.total or None
-        self._bar.bar_format = None if progress.done or progress.total else "{desc}"
+        self._bar.bar_format = _format(progress)
         self._bar.update(progress.done - self._bar.n)
 
     def close(self) -> None:
@@ -136,19 +136,25 @@ class _Lines:
         pass
 
 
+def _format(progress: Progress) -> str | None:
+    return None if progress.done or progress.total else "{desc}"
+
+
 def _bar(stream: TextIO, progress: Progress) -> Any:
     from tqdm.std import tqdm
 
     tqdm.monitor_interval = 0  # it starts no thread,
     tqdm.set_lock(threading.RLock())  # and no process, of its own
-    terminal = stream.isatty()
+    terminal, size = stream.isatty(), shutil.get_terminal_size()
     return tqdm(
         desc=progress.phase,
         initial=progress.done,
         total=progress.total or None,
         file=stream if terminal else _Lines(stream),
         mininterval=0.1 if terminal else SECONDS_BETWEEN_LINES,
-        ncols=shutil.get_terminal_size().columns - 1,
+        bar_format=_format(progress),
+        ncols=size.columns - 1,
+        nrows=size.lines,
         unit="",
     )
 
