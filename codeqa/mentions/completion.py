@@ -1,32 +1,61 @@
-"""What may be typed behind `@`, the tree of files, and what a question mentions.
+"""What may be typed behind `@`, and the tree of files.
 
-Names are kept in memory for one version of the index and read again, in the background, when
-somebody types after it has changed: until then the older names serve.
+Files, folders and definitions stand in one list, in the order in which equals are offered. It is
+kept in memory for one version of the index and read again, in the background, when somebody types
+after that has changed: until then the older one serves.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
 
 from codeqa.errors import NotFoundError
 from codeqa.mentions.coverage import MentionCoverage, mention_coverage
-from codeqa.mentions.index import (
-    KINDS,
-    FolderListing,
-    Kind,
-    MentionCompletion,
-    MentionIndex,
-)
-from codeqa.search.mentions import LONGEST_MENTION
+from codeqa.search.mentions import LONGEST_MENTION, as_mention, looks_like_path, whole_name
+from codeqa.search.resolve import allowed_edits
 from codeqa.store import Tables
 from codeqa.store.catalogue import Catalogue
+from codeqa.text import counted
+from codeqa.text.tokens import split_identifier
 from codeqa.types import Chunk
 
+Kind = Literal["file", "folder", "symbol"]
+KINDS: tuple[Kind, ...] = ("file", "folder", "symbol")
 PATIENCE = 2.0
-"""Seconds that the first to ask waits for the names: a hundred thousand take less than one."""
+"""Seconds that the first to ask waits for the names: a hundred thousand take less than two."""
+EXACT, PREFIX, WORDS, INSIDE = range(4)
+"""How well a name fits, the best first: it is what was typed, begins so, its words or their first
+letters do, it holds it anywhere."""
+
+_LINES = re.compile(r"(.+?):(?:(\d{1,7})(?:-(\d{0,7}))?)?", re.DOTALL)
+_OWNED = re.compile(r"::|#|->|\.")
+
+
+@dataclass(frozen=True, slots=True)
+class MentionCompletion:
+    """A file, a folder or a definition, and how it is mentioned."""
+
+    kind: Kind
+    text: str
+    """What stands behind `@`, in quotes where it must: it means this place and no other."""
+    label: str
+    detail: str
+    """Where it is, and what."""
+    path: str
+    """Of a folder with a `/` at the end."""
+    line: int = 0
+    end_line: int = 0
+    """Lines of a definition, 0 for a whole file and a folder."""
+    what: str = ""
+    """Kind of a definition: `class`, `method`, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +88,16 @@ class MentionCompleter:
         index = self._index()
         if index is None:
             return MentionCompletions((), ready=False)
-        return MentionCompletions(tuple(index.complete(typed[:LONGEST_MENTION], kinds, limit)))
+        return MentionCompletions(index.complete(typed[:LONGEST_MENTION], kinds, limit))
 
-    def tree(self, folder: str = "") -> FolderListing | None:
-        """What lies directly in `folder`, '' for the root; None while the names are being read.
-
-        Raises NotFoundError when no indexed file is in it.
-        """
-        index = self._index()
-        if index is None:
-            return None
-        branch = index.listing(folder)
-        if branch is None:
-            raise NotFoundError(
-                f"{folder!r} is not an indexed folder.",
-                "Only folders with indexed files are shown.",
-            )
-        return branch
+    def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
+        """`listing` of the current index."""
+        return listing(self._open_tables().catalogue().paths, folder)
 
     def coverage(
         self, question: str, chunks: Sequence[Chunk] | None = None
     ) -> list[MentionCoverage]:
-        """What `question` points at with `@`, and how much of it `chunks` hold, None for no
-        context yet."""
+        """`mention_coverage` of the current index."""
         return mention_coverage(self._open_tables(), question, chunks)
 
     def _index(self) -> MentionIndex | None:
@@ -91,8 +107,7 @@ class MentionCompleter:
         """
         catalogue = self._open_tables().catalogue()
         with self._lock:
-            reading = self._reading
-            changed = self._catalogue is not catalogue
+            reading, changed = self._reading, self._catalogue is not catalogue
             # A rebuild that drops its tables while they are read fails: then once more.
             if reading is None or (reading.done() and (changed or reading.exception())):
                 self._catalogue = catalogue
@@ -102,3 +117,177 @@ class MentionCompleter:
         if reading.done() and (self._known is None or reading.exception() is None):
             self._known = reading.result()
         return self._known
+
+
+class MentionIndex:
+    """Everything that can be mentioned; reads the catalogue once, when it is made."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        found = [*_files_and_folders(catalogue), *_definitions(catalogue)]
+        # Source first, then the shorter, then by path.
+        found.sort(key=lambda f: (f[0], len(f[2].label), len(f[2].path), f[2].path, f[2].line))
+        self._entries = [entry for _, _, entry in found]
+        """All places, in the order of equals, without their `text`."""
+        self._names = [fold(name) for _, name, _ in found]
+        self._words = [f" {' '.join(split_identifier(name))}" for _, name, _ in found]
+        """Of each name, each word behind a blank."""
+        self._file_names = {name.lower() for _, name, entry in found if entry.kind == "file"}
+        self._called: dict[str, list[MentionCompletion]] = {}
+        for _, name, entry in found:
+            if entry.kind == "symbol":
+                self._called.setdefault(name, []).append(entry)
+
+    def complete(
+        self, typed: str, kinds: Sequence[Kind], limit: int
+    ) -> tuple[MentionCompletion, ...]:
+        """The best `limit` places for `typed`, best first; for '' those nearest to the root."""
+        typed = typed.strip().strip('"“”')
+        lines = _LINES.fullmatch(typed)
+        first = last = 0
+        if lines and not typed.endswith("::"):
+            typed = lines[1]
+            if lines[2]:
+                first, last = int(lines[2]), int(lines[3] or lines[2])
+                kinds = [kind for kind in kinds if kind == "file"]
+        found = (one for one in self._found(typed) if one.kind in kinds)
+        written = (self._written(one, first, last) for one in found)
+        # What cannot be written behind `@` cannot be mentioned.
+        return tuple(islice((one for one in written if one.text), limit))
+
+    def _found(self, typed: str) -> Iterator[MentionCompletion]:
+        """What `typed` fits, best first; where there is nothing, what begins so but for typing
+        errors."""
+        if not typed:
+            places = (entry for entry in self._entries if entry.kind != "symbol")
+            return iter(sorted(places, key=_from_the_root))
+        fits: dict[int, int] = {}
+        if split_identifier(typed):  # signs alone are nobody's name
+            fits = {} if "/" in typed else dict(self._by_name(typed))
+            fits |= {number: min(fit, fits.get(number, fit)) for number, fit in self._owned(typed)}
+        best = sorted(fits, key=lambda number: (fits[number], number))
+        return (self._entries[number] for number in best or self._misspelt(fold(typed)))
+
+    def _by_name(self, typed: str) -> Iterator[tuple[int, int]]:
+        """Number and fit of the entries whose name `typed` fits; all names begin with ''."""
+        key, words = fold(typed), split_identifier(unicodedata.normalize("NFC", typed))
+        longest = max(words, key=len, default="")
+        # `geturl` begins a word of `do_get_url`.
+        begin = re.compile(".*".join(" " + " ?".join(map(re.escape, word)) for word in words))
+        initials = re.compile("".join(rf" {re.escape(letter)}[^ ]*" for letter in key))
+        for number, name in enumerate(self._names):
+            if name.startswith(key):
+                yield number, EXACT if name == key else PREFIX
+            elif (begin.search if longest in name else initials.match)(self._words[number]):
+                yield number, WORDS
+            elif key in name:
+                yield number, INSIDE
+
+    def _owned(self, typed: str) -> Iterator[tuple[int, int]]:
+        """The same for the last part of `typed`, of the files and folders that lie in its other
+        parts, or of the definitions whose owners and module these are."""
+        path = "/" in typed
+        typed = typed.lower().removeprefix("./").lstrip("/")
+        *around, last = typed.split("/") if path else _OWNED.split(typed)
+        parts = [re.escape(part) for part in around]
+        direct = re.compile(f"/{'/'.join(parts)}/[^/]+/?$")
+        deeper = re.compile(f"/{'.*/'.join(parts)}.*/[^/]+/?$") if path else direct
+        for number, fit in self._by_name(last) if around else ():
+            entry = self._entries[number]
+            if path is (entry.kind == "symbol"):
+                continue
+            place = f"/{entry.path}".lower()
+            if not path:
+                place = whole_name(entry.path, entry.label).replace(".", "/").lower()
+            if place.endswith("/".join(("", *around, last))):
+                yield number, EXACT
+            elif deeper.search(place):
+                yield number, max(fit, PREFIX if direct.search(place) else WORDS)
+
+    def _misspelt(self, key: str) -> list[int]:
+        from rapidfuzz import process
+        from rapidfuzz.distance import LCSseq
+
+        if not (edits := allowed_edits(key)):
+            return []
+        begun = [name[: len(key) + edits] for name in self._names]
+        alike = process.extract(
+            key, begun, scorer=LCSseq.similarity, score_cutoff=len(key) - edits, limit=None
+        )
+        return [number for _, _, number in alike]
+
+    def _written(self, entry: MentionCompletion, first: int, last: int) -> MentionCompletion:
+        """`entry`, or its lines, with what means it and nothing else."""
+        path = entry.path
+        if first:
+            text = f"{path}:{first}" + (f"-{last}" if last > first else "")
+            return replace(entry, text=as_mention(text), line=first, end_line=max(first, last))
+        if entry.kind != "symbol":
+            # A file without an ending, in the top folder, is called as a definition may be, too.
+            return replace(entry, text=as_mention(path if looks_like_path(path) else f"/{path}"))
+        ways = [entry.label]  # then with more and more of its module before it
+        for part in reversed((path.rpartition(".")[0] or path).split("/")):
+            ways.append(f"{part}.{ways[-1]}")
+        text = next((as_mention(way) for way in ways if self._means(way, entry)), "")
+        return replace(entry, text=text or as_mention(f"{path}:{entry.line}-{entry.end_line}"))
+
+    def _means(self, way: str, entry: MentionCompletion) -> bool:
+        """Whether `way` stands for the definition `entry` and for nothing else."""
+        if way.rpartition("/")[2].lower() in self._file_names:
+            return False  # the file would be meant
+        dotted = re.sub(r"::|#|->|/", ".", way).strip(".")
+        named = self._called.get(dotted.rpartition(".")[2], ())
+        whole = (one for one in named if whole_name(one.path, one.label).endswith(f".{dotted}"))
+        return [*whole] == [entry]
+
+
+def listing(paths: Iterable[str], folder: str) -> tuple[str, dict[str, int], list[str]]:
+    """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the end:
+    folders with the number of `paths` below, and files. Raises NotFoundError for nothing."""
+    prefix = f"{folder.strip('/')}/".lstrip("/")
+    inside = sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+    if prefix and not inside:
+        why = "Only folders with indexed files are shown."
+        raise NotFoundError(f"{folder!r} is not an indexed folder.", why)
+    folders = Counter(path.partition("/")[0] for path in inside if "/" in path)
+    return prefix, dict(folders), [path for path in inside if "/" not in path]
+
+
+def _from_the_root(place: MentionCompletion) -> tuple[bool, int, bool, str]:
+    """Hidden ones stand last, folders before files."""
+    path = place.path
+    return "/." in f"/{path}", path[:-1].count("/"), place.kind == "file", path
+
+
+def fold(text: str) -> str:
+    """`text` as names are compared: small letters, digits and the dots of file names."""
+    return re.sub(r"[^\w.]|_", "", unicodedata.normalize("NFC", text)).lower()
+
+
+_Found = tuple[bool, str, MentionCompletion]
+"""Whether it stands behind source code; its name; and itself, without `text`."""
+
+
+def _files_and_folders(catalogue: Catalogue) -> Iterator[_Found]:
+    roles = catalogue.roles()
+    for path, role in roles.items():
+        folder, slash, name = path.rpartition("/")
+        yield role != "source", name, MentionCompletion("file", "", name, folder + slash, path)
+    below = Counter(path[: slash.end()] for path in roles for slash in re.finditer("/", path))
+    for path, files in below.items():
+        around, slash, name = path[:-1].rpartition("/")
+        detail = f"{around}{slash}{' · ' * bool(around)}{counted(files, 'file')}"
+        yield False, name, MentionCompletion("folder", "", f"{name}/", detail, path)
+
+
+def _definitions(catalogue: Catalogue) -> Iterator[_Found]:
+    """Of each path and qualified name the first; none that is only a file under its own name."""
+    seen = set()
+    for row in catalogue.definitions().sort_by("start_line").to_pylist():
+        path, name, label, kind = row["path"], row["name"], row["qualified_name"], row["kind"]
+        file = re.sub(r"(\.[^.]*){1,2}$", "", path.rpartition("/")[2])
+        if not (kind == "module" and name == file) and (path, label) not in seen:
+            seen.add((path, label))
+            first, last = row["start_line"], row["end_line"]
+            place = f"{path}:{first}"
+            entry = MentionCompletion("symbol", "", label, place, path, first, last, kind)
+            yield row["role"] != "source", name, entry

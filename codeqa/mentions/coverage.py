@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from codeqa.search.mentions import resolve_mentions, take_mentions
@@ -12,8 +13,6 @@ from codeqa.text.tag import strip_tag
 from codeqa.types import Chunk
 
 Included = Literal["", "whole", "part", "none"]
-MAX_LINES = 2**31
-"""More lines than a file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +45,34 @@ def mention_coverage(
 
     `chunks` are those of the context that was sent, None before there is one.
     """
-    _, written = take_mentions(strip_tag(question))
-    return [_look(tables, text, chunks) for text in written]
+    sent = _lines((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
+    found = [_look(tables, text, sent) for text in take_mentions(strip_tag(question))[1]]
+    return [replace(one, included="") for one in found] if chunks is None else found
 
 
-def _look(tables: Tables, text: str, chunks: Sequence[Chunk] | None) -> MentionCoverage:
+def _look(tables: Tables, text: str, sent: set[tuple[str, int]]) -> MentionCoverage:
     found, _ = resolve_mentions(tables, [text])
     if not found:
         return MentionCoverage(text, "", places=0)
     mention = found[0]
-    sent = _lines((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
     if mention.folders:
         held = sum(path.startswith(mention.folders) for path, _ in sent)
-        some: Included = "" if chunks is None else "part" if held else "none"
+        some: Included = "part" if held else "none"
         places = len(mention.folders)
         return MentionCoverage(text, "folder", mention.folders[0], 0, 0, places, some, held)
     units = tables.by_ids(mention.units)
     units += [unit for path in mention.files for unit in tables.in_file(path)]
-    first, last = mention.lines or (1, MAX_LINES)
+    first, last = mention.lines or (1, sys.maxsize)
     # Of a file the lines that its units cover.
     meant = _lines((u.path, max(u.start_line, first), min(u.end_line, last)) for u in units)
     held = len(meant & sent)
     included: Included = "none" if not held else "whole" if held == len(meant) else "part"
     if mention.files:
-        path, (first, last) = mention.files[0], mention.lines or (0, 0)
+        kind, path, (first, last) = "file", mention.files[0], mention.lines or (0, 0)
     else:
-        path, first, last = units[0].path, units[0].start_line, units[0].end_line
-    return MentionCoverage(
-        text=text,
-        kind="file" if mention.files else "symbol",
-        path=path,
-        line=first,
-        end_line=last,
-        places=len(mention.files or mention.units),
-        included="" if chunks is None else included,
-        held=held,
-        lines=len(meant),
-    )
+        kind, path, first, last = "symbol", units[0].path, units[0].start_line, units[0].end_line
+    places = len(mention.files or mention.units)
+    return MentionCoverage(text, kind, path, first, last, places, included, held, len(meant))
 
 
 def _lines(spans: Iterable[tuple[str, int, int]]) -> set[tuple[str, int]]:

@@ -69,6 +69,14 @@ def take_mentions(text: str) -> tuple[str, tuple[str, ...]]:
     return _AT.sub(take, text), tuple(found)[:MOST_MENTIONS]
 
 
+def as_mention(text: str) -> str:
+    """What stands behind `@` for `text`: in quotes where it must, '' where nothing would do."""
+    for quoted in (text, f'"{text}"', f"“{text}”"):
+        if (found := _AT.fullmatch(f"@{quoted}")) and text in found.groups():
+            return quoted
+    return ""
+
+
 def resolve_mentions(tables: Tables, written: Iterable[str]) -> tuple[list[Mention], list[str]]:
     """What each of `written` stands for in the index, and those that stand for nothing."""
     found: list[Mention] = []

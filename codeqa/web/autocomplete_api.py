@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from codeqa.mentions.completion import MentionCompletions
+from codeqa.mentions.completion import KINDS, Kind, MentionCompletions
 from codeqa.mentions.coverage import MentionCoverage
-from codeqa.mentions.index import KINDS, Kind
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import QUESTION_CHARACTERS, Clean, Id, RepoQuery, Schema, Text, Values
 from codeqa.web.security import member_of_request
@@ -73,12 +72,9 @@ def complete(query: CompleteQuery) -> MentionCompletions:
 @endpoints.route("GET", "/api/tree", Tree)
 def tree(query: TreeQuery) -> Values:
     """The folders and files directly in a folder."""
-    branch = engine_of(query).completion.tree(query.path)
-    if branch is None:
-        return {"path": "", "folders": [], "files": [], "ready": False}
-    path = branch.path
-    folders = [{"name": n, "path": f"{path}{n}/", "files": many} for n, many in branch.folders]
-    files = [{"name": name, "path": f"{path}{name}"} for name in branch.files]
+    path, below, inside = engine_of(query).completion.tree(query.path)
+    folders = [{"name": n, "path": f"{path}{n}/", "files": many} for n, many in below.items()]
+    files = [{"name": name, "path": f"{path}{name}"} for name in inside]
     return {"path": path, "folders": folders, "files": files, "ready": True}
 
 

@@ -25,8 +25,7 @@ from codeqa.errors import (
     NotFoundError,
     StorageError,
 )
-from codeqa.mentions.completion import MentionCompletions
-from codeqa.mentions.index import MentionIndex
+from codeqa.mentions.completion import MentionCompletions, MentionIndex, listing
 from codeqa.store.catalogue import DEFINITION_COLUMNS
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
@@ -547,10 +546,10 @@ class FakeCompletion:
         self._index = MentionIndex(catalogue)
 
     def complete(self, typed: str, *, kinds: Any, limit: int) -> MentionCompletions:
-        return MentionCompletions(tuple(self._index.complete(typed, ["file"], limit)))
+        return MentionCompletions(self._index.complete(typed, ["file"], limit))
 
     def tree(self, folder: str = "") -> Any:
-        return self._index.listing(folder)
+        return listing(FILES, folder)
 
     def coverage(self, question: str, chunks: Any = None) -> list[Any]:
         return []
