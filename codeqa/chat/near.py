@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from codeqa.chat.followup import code_names, told
 from codeqa.chat.question import ConversationSoFar
-from codeqa.code import RelatedUnit, Walk, asked_relations, callees, follow_relations, is_test
+from codeqa.code import Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context import unit_chunk
 from codeqa.search import Query, SearchResult, form_pattern, parse_query
 from codeqa.search.hybrid import best_of_each
@@ -43,11 +43,11 @@ def walk_edges(
     units = referred(tables, typed, whole, so_far, several="tests" in asked) if asked else []
     if not units:
         return None
-    found = follow_relations(tables, units, asked)
+    calls = follow_relations(tables, units, asked)
     if "tests" in asked:
-        held = shares([one.unit for one in found], told(whole))
-        found.sort(key=lambda one: -held[one.unit.id])
-    return Walk(asked, tuple(units), tuple(found[:RELATED]))
+        held = shares([call.caller for call in calls], told(whole))
+        calls.sort(key=lambda call: -held[call.caller.id])
+    return Walk(asked, tuple(units), tuple(calls[:RELATED]))
 
 
 def referred(
@@ -85,7 +85,10 @@ def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> li
 def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
     """`result` with what the edges lead to in front, and guaranteed a place in the context."""
     best = max((hit.score for hit in result.units), default=0.0) or 1.0
-    whys = {one.unit.id: _why(one) for one in walk.found}
+    whys = {
+        unit.id: (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
+        for unit, call in zip(walk.found, walk.calls, strict=True)
+    }
     hits = [
         Hit(unit, (2 - 0.01 * number) * best, whys.get(unit.id, ()), {"edges": number + 1})
         for number, unit in enumerate(walk.units)
@@ -99,11 +102,6 @@ def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
     return replace(
         result, units=(*hits, *units), methods=methods, classes=classes, mentioned=mentioned
     )
-
-
-def _why(one: RelatedUnit) -> tuple[str, ...]:
-    call = one.calls[-1]
-    return (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
 
 
 def with_near(

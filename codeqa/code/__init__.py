@@ -9,7 +9,6 @@ from codeqa.code.inheritance import overridden, overrides
 from codeqa.code.neighbours import outlines_of, uses_of
 from codeqa.code.overview import overview_of
 from codeqa.code.relations import (
-    RelatedUnit,
     Walk,
     asked_relations,
     follow_relations,
@@ -23,7 +22,6 @@ __all__ = [
     "SURENESS",
     "Call",
     "Callers",
-    "RelatedUnit",
     "UsageSite",
     "Usages",
     "Walk",

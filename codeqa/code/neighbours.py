@@ -3,10 +3,10 @@ how what they call begins. Every chunk is exact lines of a file."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
 
 from codeqa.code.usages import usages
 from codeqa.context import call_site_chunk, chunk_cost, span_chunk
@@ -41,18 +41,17 @@ def uses_of(tables: Tables, units: Sequence[Unit], characters: int) -> list[Chun
 
     Of the first READ_CLOSELY all evidence is read, of the others what their own files decide.
     """
-    uses: list[tuple[Reference, int]] = []
+    places: dict[str, list[Reference]] = {unit.id: [] for unit in units}
+    totals = Counter[str]()
     for unit in units[:READ_CLOSELY]:
         found = usages(tables, unit, limit=USES_READ)
-        sure = [use.reference for use in found.references if use.confidence >= SURE_ENOUGH]
-        uses += [(place, found.total) for place in _best_uses(sure)]
-    decided: dict[str, list[Reference]] = {}
+        places[unit.id] = [o.reference for o in found.references if o.confidence >= SURE_ENOUGH]
+        totals[unit.id] = found.total
     for place in tables.references_decided(units[READ_CLOSELY:]):
         if place.unit_id != place.target and place.confidence >= SURE_ENOUGH:
-            decided.setdefault(place.target, []).append(place)
-    for unit in units[READ_CLOSELY:]:
-        places = decided.get(unit.id, [])
-        uses += [(place, len(places)) for place in _best_uses(places)]
+            places[place.target].append(place)
+            totals[place.target] += 1
+    uses = [(use, totals[of]) for of, held in places.items() for use in _best_uses(held)]
     uses = uses[:MOST_USES]
     around = {unit.id: unit for unit in tables.by_ids([place.unit_id for place, _ in uses])}
     shown: list[Chunk] = []
@@ -92,15 +91,12 @@ def outlines_of(called: Iterable[tuple[Unit, str]]) -> Iterator[Chunk]:
 def _signature_span(unit: Unit) -> tuple[int, int] | None:
     """Lines of the unit, 0-based and half-open, in which its signature stands with a short comment
     above it or the first line of the doc string below; None where it is not found, or is all."""
-    lines = unit.source_code.split("\n")
-    bare = ["".join(line.split()) for line in lines]
-    wanted = "".join(unit.signature.split())
-    at = "".join(bare).find(wanted) if wanted else -1
-    if at < 0:
+    code = unit.source_code
+    found = re.search(r"\s+".join(map(re.escape, unit.signature.split())) or "(?!)", code)
+    if not found:
         return None
-    ends = list(accumulate(map(len, bare)))
-    first, last = bisect_right(ends, at), bisect_left(ends, at + len(wanted))
-    start = 0 if first <= DOC_LINES else first
-    if last + 1 < len(lines) and bare[last + 1].lstrip("rRuUfF")[:3] in ('"""', "'''"):
-        last += 1
-    return None if last + 1 - start >= len(lines) else (start, last + 1)
+    start, last = (code.count("\n", 0, at) for at in found.span())
+    start = 0 if start <= DOC_LINES else start
+    below = code[found.end() :].partition("\n")[2].lstrip(" \trRuUfF")
+    end = last + (2 if below.startswith(('"""', "'''")) else 1)
+    return None if end - start > code.count("\n") else (start, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -41,32 +41,24 @@ _TEST = re.compile(r"(?:^|\W)(?:tests?(?:\W|_)|Test[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedUnit:
-    """A definition that the edges lead to, and the calls on the way, the last one farthest from
-    where the walk began."""
-
-    unit: Unit
-    calls: tuple[Call, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Walk:
-    """The relations that a question asks for, what they begin at, and where they lead."""
+    """The relations that a question asks for, what they begin at, and the calls that they lead to
+    in the end."""
 
     relations: tuple[Relation, ...]
     start: tuple[Unit, ...]
-    found: tuple[RelatedUnit, ...]
+    calls: tuple[Call, ...]
 
     @property
-    def units(self) -> tuple[Unit, ...]:
+    def found(self) -> list[Unit]:
+        """What it leads to."""
+        return [far_end(call, self.relations[-1]) for call in self.calls]
+
+    @property
+    def units(self) -> list[Unit]:
         """All that it touches, what it leads to first."""
-        between = (call.called for one in self.found for call in one.calls)
-        return tuple(dict.fromkeys((*(one.unit for one in self.found), *self.start, *between)))
-
-    @property
-    def asks_callers(self) -> bool:
-        """Whether it asks where one definition is used, which is told like every such question."""
-        return self.relations == ("callers",)
+        between = (unit for call in self.calls for unit in (call.caller, call.called))
+        return list(dict.fromkeys((*self.found, *self.start, *between)))
 
 
 def asked_relations(text: str, names: Collection[str] = ()) -> tuple[Relation, ...]:
@@ -90,29 +82,32 @@ def without_relations(text: str) -> str:
 
 
 def follow_relations(
-    tables: Tables, units: Sequence[Unit], relations: Sequence[Relation]
-) -> list[RelatedUnit]:
-    """Where `relations` lead from `units`, each definition once: source before tests, then the
-    surest."""
-    found = [RelatedUnit(unit) for unit in units]
-    for number, relation in enumerate(relations):
-        start = found[: len(units) if not number else FRONTIER]
-        steps = _next(tables, start, relation)
-        found = [step for step in steps if relation != "tests" or is_test(step.unit)]
-        if not found and relation == "tests":  # covered through what calls it
-            through = _next(tables, steps[:FRONTIER], "callers")
-            found = [step for step in through if is_test(step.unit)]
-        unique: dict[str, RelatedUnit] = {}
-        for one in found:
-            if one.unit not in [step.unit for step in start]:
-                unique.setdefault(one.unit.id, one)
-        found = sorted(unique.values(), key=lambda one: is_test(one.unit))
-    return found
+    tables: Tables, units: Sequence[Unit], relations: Iterable[Relation]
+) -> list[Call]:
+    """Where `relations`, one after another, lead from `units`: each definition once, by a call;
+    source before tests, then the surest."""
+    calls: list[Call] = []
+    for relation in relations:
+        found: dict[str, Call] = {}
+        for call in (call for unit in units for call in _CALLS[relation](tables, unit)):
+            if (end := far_end(call, relation)) not in units:
+                found.setdefault(end.id, call)
+        calls = sorted(found.values(), key=lambda call: is_test(far_end(call, relation)))
+        units = [far_end(call, relation) for call in calls[:FRONTIER]]
+    return calls
 
 
-def tests_of(tables: Tables, unit: Unit) -> list[RelatedUnit]:
-    """The tests that use `unit`, or where none does, what calls it."""
-    return follow_relations(tables, [unit], ("tests",))
+def far_end(call: Call, relation: Relation) -> Unit:
+    """What `relation` leads to by `call`."""
+    return call.called if relation == "callees" else call.caller
+
+
+def tests_of(tables: Tables, unit: Unit) -> list[Call]:
+    """The uses of `unit` by tests, or where there is none, of what calls it; the surest first."""
+    users = _users(tables, unit, SURE_ENOUGH_OF_TESTS)
+    tests = [call for call in users if is_test(call.caller)]
+    through = [] if tests else [_callers(tables, call.caller) for call in users[:FRONTIER]]
+    return tests or [call for calls in through for call in calls if is_test(call.caller)]
 
 
 def is_test(unit: Unit) -> bool:
@@ -120,21 +115,14 @@ def is_test(unit: Unit) -> bool:
     return unit.role == "test" or _TEST.search(unit.qualified_name) is not None
 
 
-def _next(tables: Tables, start: Sequence[RelatedUnit], relation: Relation) -> list[RelatedUnit]:
-    """One step from each of `start`; for tests, all that uses it."""
-    found: list[RelatedUnit] = []
-    for one in start:
-        if relation == "callees":
-            calls = callees(tables, one.unit)
-            found += [RelatedUnit(call.called, (*one.calls, call)) for call in calls]
-            continue
-        least = SURE_ENOUGH if relation == "callers" else SURE_ENOUGH_OF_TESTS
-        # What merely hands a function on does not call it; a test covers what it hands on.
-        only_calls = relation == "callers" and one.unit.is_method
-        uses = callers(tables, one.unit, least, only_calls=only_calls, limit=USES).calls
-        found += [
-            RelatedUnit(call.caller, (*one.calls, call))
-            for call in uses
-            if call.caller.kind not in TEXT_KINDS
-        ]
-    return found
+def _callers(tables: Tables, unit: Unit) -> list[Call]:
+    # What merely hands a function on does not call it; a test covers what it hands on.
+    return _users(tables, unit, SURE_ENOUGH, only_calls=unit.is_method)
+
+
+def _users(tables: Tables, unit: Unit, least: float, *, only_calls: bool = False) -> list[Call]:
+    uses = callers(tables, unit, least, only_calls=only_calls, limit=USES).calls
+    return [call for call in uses if call.caller.kind not in TEXT_KINDS]
+
+
+_CALLS = {"callers": _callers, "callees": callees, "tests": tests_of}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from codeqa.code import UsageSite, usages
@@ -64,31 +63,17 @@ def _is_told(unit: Unit, call: Call) -> bool:
 
 
 def walk_section(walk: Walk) -> str:
-    """What `walk` found, a line each with the calls on the way."""
+    """What `walk` found, a line each with the call that leads there."""
     about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
     for relation in walk.relations:
         about = _OF[relation].format(about)
     title = f"{about[0].upper()}{about[1:]}"
-    if not walk.found:
-        return f"{title}: none was found."
-    return bullet_list(f"**{title}**:", (_way(one.calls) for one in walk.found))
+    return bullet_list(f"**{title}**:", map(_call, walk.calls)) or f"{title}: none was found."
 
 
-def _way(calls: Sequence[Call]) -> str:
-    """`a` calls `b`, which calls `c`: each call with its place."""
-    if (
-        len(calls) > 1 and calls[0].caller == calls[1].called
-    ):  # from the definition up to its callers
-        calls = calls[::-1]
-    told, last = "", None
-    for call in calls:
-        caller, line = call.caller, call.line
-        name = code_span(caller.qualified_name)
-        start = ", which" if caller == last else f"{'; ' if told else ''}{name}"
-        callee = code_span(call.called.qualified_name)
-        told += f"{start} calls {callee} {cite(caller.path, line, line)}"
-        last = call.called
-    return f"- {told}"
+def _call(call: Call) -> str:
+    caller, called = code_span(call.caller.qualified_name), code_span(call.called.qualified_name)
+    return f"- {caller} calls {called} {cite(call.caller.path, call.line, call.line)}"
 
 
 def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = False) -> str:

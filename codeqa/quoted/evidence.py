@@ -99,10 +99,7 @@ def gather_evidence(
     main = _main(hits)
     own, alone = ("", False) if walk and walk.found else answer_of_own_kind(tables, result)
     lead = ""
-    if walk and walk.asks_callers:
-        start = {unit.id for unit in walk.start}
-        main = _first_of_each([*(hit for hit in hits if hit.unit.id in start), *main])
-    elif walk:
+    if walk:
         lead, asks_uses = walk_section(walk), False
     shown = {hit.unit.id for hit in main}
     others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
@@ -166,14 +163,6 @@ def _cites(told: str, unit: Unit) -> bool:
     """Whether `told` cites a place that begins in `unit`."""
     starts = [int(start) for path, start, _ in CITATION.findall(told) if path == unit.path]
     return any(unit.start_line <= start <= unit.end_line for start in starts)
-
-
-def _first_of_each(hits: Iterable[Hit]) -> list[Hit]:
-    """Of each unit the first hit, as many as are shown."""
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        found.setdefault(hit.unit.id, hit)
-    return list(found.values())[:SHOWN]
 
 
 def _main(hits: Sequence[Hit]) -> list[Hit]:

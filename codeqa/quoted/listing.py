@@ -134,7 +134,7 @@ def _tests(tables: Tables, result: SearchResult) -> str:
     for hit in _ranked(tables, about, "source")[:1]:
         if hit.unit.name in about.names or about.symbol_like:
             for one in tests_of(tables, hit.unit):
-                told[one.unit.id] = f": uses {code_span(one.calls[-1].called.qualified_name)}"
+                told[one.caller.id] = f": uses {code_span(one.called.qualified_name)}"
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR * hits[0].score]
     found: dict[str, tuple[Unit, str]] = {}

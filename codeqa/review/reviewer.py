@@ -152,7 +152,7 @@ class Reviewer:
         tests: dict[str, tuple[Unit, str]] = {}
         for unit in source[:LIKELY_FILES_TESTED]:
             using = tests_of(self.toolbox.tables(), unit)
-            for test in [one.unit for one in using if one.unit.role == "test"][:1]:
+            for test in [one.caller for one in using if one.caller.role == "test"][:1]:
                 tests.setdefault(test.id, (test, f"uses `{unit.qualified_name}`"))
         # Tests rank low unless they are asked for.
         asked = self.toolbox.search.search(f"tests {issue.splitlines()[0]}").units
