@@ -44,15 +44,25 @@ class ExactQuestion:
 _KIND = "(?:function|method|class|trait|interface|struct|type|macro|decorator)"
 _NAME = (
     rf"(?:the |an? )?(?:{_KIND} )?[`@]?(?P<name>[^\W\d][\w$]*(?:(?:\.|::|#|->)[\w$]+)*(?:\(\))?)`?"
+    rf"(?: {_KIND})?"
 )
-_NAME += rf"(?: {_KIND})?"
 _POLITE = r"(?:(?:and|so|ok(?:ay)?|now|then|please|can you|could you|tell me|do you know)[, ]+)*"
 _HERE = r"(?: in total)?(?: (?:in|of) (?:the|this) (?:code ?base|code|repo|project|app))?"
 _WORDS = {
     "NAME": _NAME,
     "START": _NAME.replace("<name>", "<start>"),
-    "OF": _NAME.replace("<name>", "<of>"),
     "END": _NAME.replace("<name>", "<end>"),
+    "CALLS": r"(?:(?P<call>calls?|invokes?)|(?P<use>uses?|references?)"
+    r"|(?P<subclasses>implements?|inherits?(?: from)?|extends?|derives? from))",
+    "CALLED": r"(?:(?P<call>called|invoked)|(?P<use>used|referenced)"
+    r"|(?P<subclasses>subclassed|extended|inherited from))",
+    "CALLERS": r"(?:(?P<call>callers?|call sites?|calls)|(?P<use>uses|usages?|references?|users)"
+    r"|(?P<subclasses>(?:sub|derived |child )class(?:es)?|implementations?|implement[eo]rs?))",
+    "THINGS": r"(?:(?P<routes>(?:http |api |rest )?(?:routes?|endpoints?))"
+    r"|(?P<commands>(?:cli |command[- ]line |sub-?)?commands?)"
+    r"|(?P<tests>(?:unit |integration )?tests?(?: cases?| functions?)?)"
+    r"|(?P<todos>(?:todos?|to-dos?)(?: comments?| notes?)?)"
+    r"|(?P<environment>env(?:ironment)?[- ]?var(?:iable)?s?))",
     "LIST": r"(?:(?:list|show|find|give)(?: me| us)? )",
     "WHO": r"(?:who|what|which (?!tests?\b)\w+)(?: else)?",
     "ALL": r"(?:all |every |of |the |direct )*",
@@ -69,69 +79,43 @@ _WORDS = {
     r"(?: defined| registered| read| used)*)",
     "UNDER": r"(?: (?:in|under|below) `?(?P<of>[\w./*-]*[/.*][\w./*-]*)`?)?",
 }
-"""What the words in capitals of a form stand for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A tool, the arguments that go without saying, and how it is asked for: expressions whose
-    groups are the other arguments."""
-
-    tool: str
-    given: Mapping[str, str]
-    forms: tuple[str, ...]
-
-
-def _relation(kind: str, verb: str, done: str, noun: str) -> _Form:
-    subclasses = kind == "subclasses"
-    forms = (
-        rf"WHO (?:{verb}) NAME(?: directly)?",
-        rf"(?:LIST|(?:what|which) are )?ALL(?:{noun}) (?:of|to|for) NAME",
-        rf"(?:LIST|(?:what|who) are )ALL(?P<name>its) (?:{noun})",
-        rf"(?:where|how often) (?:is|are|was) NAME (?:{done})(?: from)?",
-        rf"how many (?:{noun}) (?:of|does|has) NAME(?: have)?",
-    )
-    named = tuple(form.replace("NAME", "OF").replace("<name>", "<of>") for form in forms)
-    tool = "list_all" if subclasses else "find_references"
-    return _Form(tool, {"kind": kind} if kind else {}, named if subclasses else forms)
-
-
-def _listed(kind: str, words: str) -> _Form:
-    forms = (
-        rf"(?:LIST|what are |all |how many )ALL{words}THERE?UNDER",
-        rf"(?:what|which) {words}THEREUNDER",
-    )
-    return _Form("list_all", {"kind": kind}, forms)
-
-
-_FORMS = (
-    _relation("call", "calls?|invokes?", "called|invoked", "callers?|call sites?|calls"),
-    _relation("", "uses?|references?", "used|referenced", "uses|usages?|references?|users"),
-    _relation("subclasses", "implements?|inherits?(?: from)?|extends?|derives? from",
-              "subclassed|extended|inherited from",
-              "(?:sub|derived |child )class(?:es)?|implementations?|implement[eo]rs?"),
-    _Form("impact", {}, (
+"""What the words in capitals of a form stand for. A group is an argument of the tool, or the `kind`
+that it asks for."""
+_FORMS = {
+    "find_references": (
+        r"WHO CALLS NAME(?: directly)?",
+        r"(?:LIST|(?:what|which) are )?ALLCALLERS (?:of|to|for) NAME",
+        r"(?:LIST|(?:what|who) are )ALL(?P<name>its) CALLERS",
+        r"(?:where|how often) (?:is|are|was) NAME CALLED(?: from)?",
+        r"how many CALLERS (?:of|does|has) NAME(?: have)?",
+    ),
+    "impact": (
         r"what (?:else )?(?:(?:would |will |could )?breaks?|is affected) (?:if|when) I CHANGE NAME",
         r"(?:what|who) (?:depends|relies) on NAME",
-        r"(?:what is )?(?:the )?impact of (?:CHANGE |a change (?:of|to|in) )?NAME")),
-    _Form("call_path", {}, (
+        r"(?:what is )?(?:the )?impact of (?:CHANGE |a change (?:of|to|in) )?NAME",
+    ),
+    "call_path": (
         r"LIST?(?:the |a )?(?:shortest |call )*(?:path|chain|way)(?: of calls)? from START to END",
-        r"how does START (?:reach|get to|lead to) END")),
-    _listed("routes", r"(?:http |api |rest )?(?:routes?|endpoints?)"),
-    _listed("commands", r"(?:cli |command[- ]line |sub-?)?commands?"),
-    _listed("tests", r"(?:unit |integration )?tests?(?: cases?| functions?)?"),
-    _listed("todos", r"(?:todos?|to-dos?)(?: comments?| notes?)?"),
-    _listed("environment", r"env(?:ironment)?[- ]?var(?:iable)?s?"),
-    _Form("changes", {}, (
+        r"how does START (?:reach|get to|lead to) END",
+    ),
+    "list_all": (
+        r"(?:LIST|what are |all |how many )ALLTHINGSTHERE?UNDER",
+        r"(?:what|which) THINGSTHEREUNDER",
+    ),
+    "changes": (
         r"(?:what CHANGED|LIST?(?:the )?(?:changes|differences)) BETWEEN(?: TOPIC)?",
-        r"what CHANGED TOPIC BETWEEN")),
-    _Form("git_log", {}, (
+        r"what CHANGED TOPIC BETWEEN",
+    ),
+    "git_log": (
         r"what CHANGED (?:lately|recently|last)(?: in PATH)?WHEN",
         r"what CHANGED (?:in |on |to )?PATHWHEN",
         r"who (?:has )?DID PATHWHEN",
         r"(?:when|why|by whom) (?:and (?:why|when|by whom) )?(?:was|were) PATH DIDWHEN",
-        r"LIST?(?:the )?(?:(?:git )?(?:history|log)|(?:recent|latest) changes) (?:of|in|to) PATH")),
-)  # fmt: skip
+        r"LIST?(?:the )?(?:(?:git )?(?:history|log)|(?:recent|latest) changes) (?:of|in|to) PATH",
+    ),
+}
+"""Tool → how it is asked for."""
+_KINDS = ("call", "use", "subclasses", "routes", "commands", "tests", "todos", "environment")
 _OF_HISTORY = ("git_log", "changes")
 _POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
@@ -154,21 +138,28 @@ def exact_question(text: str) -> ExactQuestion | None:
 
 
 @cache
-def _expressions() -> list[tuple[_Form, re.Pattern[str]]]:
+def _expressions() -> list[tuple[str, re.Pattern[str]]]:
     def written(form: str) -> str:
         for _ in range(2):  # what a word stands for may have one itself
             for word in sorted(_WORDS, key=len, reverse=True):
                 form = form.replace(word, _WORDS[word])
         return rf"{_POLITE}(?:{form}){_HERE}"
 
-    return [(one, re.compile(written(form), re.IGNORECASE)) for one in _FORMS for form in one.forms]
+    return [
+        (tool, re.compile(written(form), re.IGNORECASE))
+        for tool, forms in _FORMS.items()
+        for form in forms
+    ]
 
 
 def _matched(text: str) -> ExactQuestion | None:
-    for form, expression in _expressions():
+    for tool, expression in _expressions():
         if found := expression.fullmatch(text.strip(" ?.!")):
             named = {key: value for key, value in found.groupdict().items() if value}
-            return ExactQuestion(form.tool, {**form.given, **named})
+            kind = next((one for one in _KINDS if named.pop(one, "")), "use")
+            if kind == "subclasses":
+                tool, named = "list_all", {"of": named["name"]}
+            return ExactQuestion(tool, named if kind == "use" else {"kind": kind, **named})
     return None
 
 
@@ -177,8 +168,7 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     here nor written as code; `subjects` are what "it" may mean, as written in code."""
     values = dict(asked.arguments)
     if asked.tool == "changes":  # in the order of the command
-        values = {"end": "HEAD", **values}
-        values = {key: values[key] for key in ("start", "end", "about") if key in values}
+        values = {"start": "", "end": "HEAD", **values}
     for key, value in asked.arguments.items():
         if key == "kind" or (key == "of" and values.get("kind") != "subclasses"):
             continue
