@@ -16,7 +16,7 @@ from pydantic import Field
 
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.history import LOG_FORMAT, SAFE, Revision, commits_in, run_git
-from codeqa.code.tools.results import ToolResult, bare_place, list_text
+from codeqa.code.tools.results import ToolResult, bare_place, list_result
 from codeqa.embeddings.registry import question_matcher
 from codeqa.parsing import parse_file
 from codeqa.repositories.files import GROWN_BYTES
@@ -91,10 +91,9 @@ def changes(
     diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
     parts += [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    parts += filter(None, [unread, diff])
-    text, _ = list_text(summary, parts, len(parts), "Say what about.")
-    return ToolResult(summary=summary, text=text, total=len(found), places=tuple(places),
-                      commits=tuple(commits), diff=diff, completeness=unread)  # fmt: skip
+    parts += filter(None, [diff])
+    return list_result(summary, parts, "Say what about.", total=len(found), completeness=unread,
+                       places=tuple(places), commits=tuple(commits), diff=diff)  # fmt: skip
 
 
 def _hashes(told: Sequence[str]) -> list[str]:

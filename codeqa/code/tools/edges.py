@@ -16,7 +16,7 @@ from codeqa.code.relations import is_test
 from codeqa.code.surroundings import CANDIDATES
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.code.tools.results import Edge, Place, ToolResult, by_file, list_text
+from codeqa.code.tools.results import Edge, Place, ToolResult, by_file, list_result
 from codeqa.code.usages import LIKELY, SURENESS
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
@@ -65,21 +65,16 @@ def find_references(
     verb = _DONE.get(kind, "referred to")
     summary = f"{name} is {verb} in {counted(len(found), 'place')}"
     hint = "`skip` leads to them; grep finds all lines that hold the name."
-    text, shown = list_text(summary, parts, len(groups) - skip, hint)
     known = _completeness(tables, name, kind, units, every, in_tests)
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
     sure = [
         place for place, sites in zip(places, some, strict=True) if sites[0].confidence >= LIKELY
     ]
     edges = dict.fromkeys((place.name or place.path, last) for place in sure)
-    return ToolResult(
-        summary=summary,
-        text=f"{text}\n{known}",
-        total=len(found),
-        places=tuple(places[:shown]),
-        edges=tuple(Edge(start=start, end=end) for start, end in edges),
-        completeness=known,
-    )
+    arrows = tuple(Edge(start=start, end=end) for start, end in edges)
+    left = len(groups) - skip - len(parts)
+    return list_result(summary, parts, hint, total=len(found), left=left, told=places,
+                       edges=arrows, completeness=known)  # fmt: skip
 
 
 def _by_function(
@@ -262,5 +257,5 @@ def _tree(
     total = len(places) + len(left - seen)
     summary = f"{name} {verb} {counted(total, 'function')}"
     hint = f"At most {BREADTH} of each are told; ask for the {noun}s of one of them."
-    text, _ = list_text(summary, lines, len(lines) + total - len(places), hint)
-    return ToolResult(summary=summary, text=text, total=total, places=tuple(places))
+    more = total - len(places)
+    return list_result(summary, lines, hint, total=total, left=more, places=tuple(places))

@@ -10,7 +10,7 @@ from pydantic import Field
 from codeqa.code.surroundings import language_name
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.reading import constants
-from codeqa.code.tools.results import Place, ToolResult, bare_place, list_text
+from codeqa.code.tools.results import Place, ToolResult, bare_place, fitting, list_result
 from codeqa.errors import CodeQAError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.search.resolve import nearest_names
@@ -65,7 +65,7 @@ def search_code(
         f"--- {p.path} (lines {p.start_line}-{p.end_line}, {p.note}) ---\n{p.text}" for p in places
     ]
     summary = f"searched “{query}”: {counted(len(places), 'hit')}"
-    told, shown = list_text("", parts, len(parts), "Ask for fewer.", "\n\n")
+    told, shown = fitting(parts, "\n\n")
     rest = [hit.unit for hit in (*hits[shown:], *also)]
     names = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.location}]" for unit in rest)
     text = f"{told}\n\nAlso found: {names}" if rest else told or NOTHING
@@ -85,8 +85,7 @@ def find_definition(box: Toolbox, name: Name) -> ToolResult:
         f"{p.text}{_values(box, p)}"
         for p in places
     ]
-    text, shown = list_text(summary, parts, len(parts), "Put its owner before the name.", "\n\n")
-    return ToolResult(summary=summary, text=text, total=len(units), places=tuple(places[:shown]))
+    return list_result(summary, parts, "Put its owner before the name.", apart="\n\n", told=places)
 
 
 def definitions(tables: Tables, name: str) -> list[Unit]:
@@ -135,8 +134,8 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
         )  # fmt: skip
     parts = [f"--- {p.location} ---\n{p.text}" for p in places]
     summary = f"{name} is given a value in {counted(found.total, 'place')}"
-    text, shown = list_text(summary, parts, found.total, "Use grep for all.", "\n\n")
-    return ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
+    left = found.total - len(parts)
+    return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", told=places)
 
 
 def no_definition(tables: Tables, name: str) -> ToolResult:

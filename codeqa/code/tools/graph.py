@@ -18,7 +18,7 @@ from codeqa.code.surroundings import CANDIDATES
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.edges import ALL_CALLS, UNSEEN
 from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.code.tools.results import Edge, Place, ToolResult, list_text
+from codeqa.code.tools.results import Edge, Place, ToolResult, list_result
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.tokens import last_word
@@ -260,12 +260,6 @@ def _told(
         places.append(place)
         indent = "" if downwards else "  " * (one.level - 1)
         parts.append(f"{indent}{place.location} {start}{note and f', {note}'}")
-    text, _ = list_text(summary, parts, len(reached), "Ask for one of them.")
-    return ToolResult(
-        summary=summary,
-        text=f"{text}\n{known}",
-        total=len(reached),
-        places=tuple(places),
-        edges=tuple(edges),
-        completeness=known,
-    )
+    left = len(reached) - len(parts)
+    return list_result(summary, parts, "Ask for one of them.", left=left, completeness=known,
+                       places=tuple(places), edges=tuple(edges))  # fmt: skip

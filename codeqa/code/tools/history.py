@@ -15,7 +15,7 @@ from pydantic import Field
 
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.reading import File, Lines, line_span, one_file
-from codeqa.code.tools.results import Commit, Place, ToolResult, list_text
+from codeqa.code.tools.results import Commit, Place, ToolResult, fitting, list_result
 from codeqa.errors import NotFoundError
 from codeqa.repositories.files import GROWN_BYTES
 from codeqa.repository.git import find_git, read_git
@@ -66,8 +66,7 @@ def git_log(
     newest = newest or "the newest " * (total == limit)
     summary = f"history of {about}: {newest}{counted(total, 'commit')}"
     parts = [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    text, shown = list_text(summary, parts, len(parts), "Ask for fewer.")
-    return ToolResult(summary=summary, text=text, total=total, commits=tuple(commits[:shown]))
+    return list_result(summary, parts, "Ask for fewer.", total=total, told=commits)
 
 
 def git_show(
@@ -85,10 +84,10 @@ def git_show(
         lines = code.removesuffix("\n").split("\n")
         summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
         parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
-        text, shown = list_text(summary, parts, len(parts), "Only its beginning fits.")
+        _, shown = fitting(parts)
         place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
                       text="\n".join(lines[:shown]))  # fmt: skip
-        return ToolResult(summary=summary, text=text, total=len(lines), places=(place,))
+        return list_result(summary, parts, "Only its beginning fits.", places=(place,))
     commit += "^{commit}"  # of a tag, what it marks; nothing else has a change
     told = mask_secrets(
         run_git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit])
@@ -108,9 +107,8 @@ def git_show(
     rest = ", ".join(shown_paths[len(diffed) :])
     parts = [*head, *([f"Also changed: {rest}"] if rest else ())]
     parts += mask_secrets(diff).split("\n")
-    text, _ = list_text(summary, parts, len(parts), "Open a file of it with `path`.")
-    return ToolResult(summary=summary, text=text, total=len(shown_paths), commits=(one,),
-                      paths=tuple(shown_paths))  # fmt: skip
+    hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
+    return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
 
 
 def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
@@ -125,10 +123,7 @@ def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
     commits = _runs(printed)
     summary = f"blame of {found}:{first}-{last}: {counted(len({c.id for c in commits}), 'commit')}"
     parts = [f"{c.lines:>11}  {c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    text, shown = list_text(summary, parts, len(parts), "Ask for fewer lines.")
-    return ToolResult(
-        summary=summary, text=text, total=len(commits), commits=tuple(commits[:shown])
-    )
+    return list_result(summary, parts, "Ask for fewer lines.", told=commits)
 
 
 def _not(others: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from codeqa.code.relations import is_test
 from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.graph import subclasses
 from codeqa.code.tools.reading import LONGEST_LINE
-from codeqa.code.tools.results import Place, ToolResult, bare_place, list_text
+from codeqa.code.tools.results import Place, ToolResult, bare_place, list_result
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables
@@ -157,11 +157,9 @@ def list_all(box: Toolbox, kind: Kind, of: Of = "") -> ToolResult:
         singly = len(places) + number <= MOST_LISTED
         places += held if singly else _files(held)
     parts = [f"{p.location} {p.name}{p.note}: {p.text}".rstrip(": ") for p in places[:MOST_LISTED]]
-    text, shown = list_text(summary, parts, len(places), "Narrow it with `of`.")
-    return ToolResult(
-        summary=summary, text=f"{text}\n{known}", total=len(found), places=tuple(places[:shown]),
-        completeness=known,
-    )  # fmt: skip
+    left = len(places) - len(parts)
+    return list_result(summary, parts, "Narrow it with `of`.", total=len(found), left=left,
+                       told=places, completeness=known)  # fmt: skip
 
 
 def _files(found: Sequence[Place]) -> Iterator[Place]:

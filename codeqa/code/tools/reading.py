@@ -12,7 +12,7 @@ from pydantic import Field
 from codeqa.code.overview import overview_of
 from codeqa.code.surroundings import language_name
 from codeqa.code.tools.declaration import Toolbox
-from codeqa.code.tools.results import Place, ToolResult, bare_place, by_file, fitting, list_text
+from codeqa.code.tools.results import Place, ToolResult, bare_place, by_file, fitting, list_result
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
@@ -78,10 +78,9 @@ def grep(
             )  # fmt: skip
     where = f"{len(found.lines):,} of " if found.lines else ""
     summary = f"grep “{pattern}”: {counted(found.total, 'line')} in {where}{found.searched}"
-    text, shown = list_text(
-        summary, by_file(parts), found.total, "Narrow it with `path` or a longer pattern."
-    )
-    return ToolResult(summary=summary, text=text, total=found.total, places=tuple(places[:shown]))
+    hint = "Narrow it with `path` or a longer pattern."
+    left = found.total - len(parts)
+    return list_result(summary, by_file(parts), hint, left=left, told=places)
 
 
 def open_file(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
@@ -95,15 +94,12 @@ def open_file(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
     if file.changed:
         summary += " (changed since it was indexed)"
-    text, fits = list_text(summary, parts, len(parts), f"Ask for lines {first}-… in parts.")
-    place = Place(
-        path=file.path,
-        start_line=first,
-        end_line=first + fits - 1,
-        text="\n".join(shown[:fits]),
-        language=file.language,
-    )
-    return ToolResult(summary=summary, text=text, total=len(code), places=(place,) if fits else ())
+    _, fits = fitting(parts)
+    place = Place(path=file.path, start_line=first, end_line=first + fits - 1,
+                  text="\n".join(shown[:fits]), language=file.language)  # fmt: skip
+    hint = f"Ask for lines {first}-… in parts."
+    places = (place,) if fits else ()
+    return list_result(summary, parts, hint, total=len(code), places=places)
 
 
 def outline(box: Toolbox, path: File) -> ToolResult:
@@ -128,8 +124,8 @@ def outline(box: Toolbox, path: File) -> ToolResult:
         places.append(bare_place(unit))
     thing = "definition" if defined else "section"
     summary = f"outline of {found}: {counted(len(places), thing)}"
-    text, _ = list_text(summary, parts, len(parts), "Open the rest with open_file.")
-    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
+    hint = "Open the rest with open_file."
+    return list_result(summary, parts, hint, total=len(places), places=tuple(places))
 
 
 def overview(box: Toolbox) -> ToolResult:
@@ -156,9 +152,8 @@ def list_files(box: Toolbox, pattern: Pattern = "") -> ToolResult:
         folders = Counter(record.path.rpartition("/")[0] + "/" for record in records)
         parts = [f"{folder} {counted(number, 'file')}" for folder, number in folders.items()]
     summary = f"{counted(len(records), 'file')}{' in ' + pattern if pattern else ''}"
-    text, _ = list_text(summary, parts, len(parts), "Narrow the pattern.")
     paths = tuple(record.path for record in records[:MOST_MATCHES])
-    return ToolResult(summary=summary, text=text, total=len(records), paths=paths)
+    return list_result(summary, parts, "Narrow the pattern.", total=len(records), paths=paths)
 
 
 def constants(text: str) -> list[tuple[int, str]]:

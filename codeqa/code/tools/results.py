@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -112,12 +113,32 @@ def by_file(items: Iterable[tuple[str, str]]) -> list[str]:
     return parts
 
 
-def list_text(
-    summary: str, parts: Sequence[str], total: int, hint: str, apart: str = "\n"
-) -> tuple[str, int]:
-    """The text of a list: `summary`, `parts` as far as they fit, and `hint` where that is less
-    than `total`; and how many are shown."""
-    told, shown = fitting(parts, apart)
-    more = f"… and {total - shown:,} more. {hint}" if shown < total else ""
-    head = f"{summary}:" if summary and told else summary
-    return "\n".join(filter(None, (head, told, more))), shown
+def list_result(
+    summary: str,
+    parts: Sequence[str],
+    hint: str,
+    *,
+    total: int | None = None,
+    left: int = 0,
+    apart: str = "\n",
+    told: Sequence[Place] | Sequence[Commit] = (),
+    completeness: str = "",
+    **values: Any,
+) -> ToolResult:
+    """A list of `parts` as far as they fit, behind it `hint` where that is not all, and how
+    complete it is. `left` are not even among `parts`, and `total` counts where that is other than
+    all of these. Of what the parts tell one by one, `told`, the result has what fitted; `values`
+    are its other fields."""
+    text, shown = fitting(parts, apart)
+    missing = len(parts) - shown + left
+    more = f"… and {missing:,} more. {hint}" if missing > 0 else ""
+    head = f"{summary}:" if summary and text else summary
+    if told:
+        values["commits" if isinstance(told[0], Commit) else "places"] = tuple(told[:shown])
+    return ToolResult(
+        summary=summary,
+        text="\n".join(filter(None, (head, text, more, completeness))),
+        total=len(parts) + left if total is None else total,
+        completeness=completeness,
+        **values,
+    )
