@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -138,36 +139,34 @@ class UnitCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._copy: _Copy | None = None
+        self._key: Key | None = None
+        self._first = 0.0
+        """When this version was first searched; infinite once copying it has begun."""
+        self._tables: Mapping[str, CachedUnits] = {}
 
     def of(self, snapshot: Snapshot) -> Mapping[str, CachedUnits]:
         """Unit table → its copy, of exactly this snapshot; empty while there is none."""
         with self._lock:
-            copy, now = self._copy, time.monotonic()
-            if copy is None or copy.key != snapshot.key:
+            now = time.monotonic()
+            if self._key != snapshot.key:
                 # Also by a search that is late with an older version: the newer is copied again.
-                self._copy = copy = _Copy(snapshot.key, now)
-            elif not copy.begun and now - copy.first >= KEEP_AFTER:
-                copy.begun = True
-                threading.Thread(target=copy.fill, args=(snapshot,), name="units").start()
-            return copy.tables
+                self._key, self._first, self._tables = snapshot.key, now, {}
+            elif now - self._first >= KEEP_AFTER:
+                self._first = math.inf
+                threading.Thread(target=self._fill, args=(snapshot,), name="units").start()
+            return self._tables
 
-
-class _Copy:
-    def __init__(self, key: Key, first: float) -> None:
-        self.key = key
-        self.first = first
-        """When this version was first searched."""
-        self.begun = False
-        self.tables: Mapping[str, CachedUnits] = {}
-
-    def fill(self, snapshot: Snapshot) -> None:
+    def _fill(self, snapshot: Snapshot) -> None:
         """Read every unit unless that is too much: 0.4 s for 60,000."""
         try:
             found = run_on_loop(_all_units(snapshot))
-            self.tables = {table: CachedUnits(rows) for table, rows in found.items()}
         except Exception:  # a rebuild dropped its tables; searches read LanceDB as before
             _log.debug("the units were not copied into memory", exc_info=True)
+            return
+        tables = {table: CachedUnits(rows) for table, rows in found.items()}
+        with self._lock:
+            if self._key == snapshot.key:
+                self._tables = tables
 
 
 async def _all_units(snapshot: Snapshot) -> dict[str, pa.Table]:

@@ -10,16 +10,15 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError
-from codeqa.store.catalogue import REMEMBERED, Catalogue
-from codeqa.store.filters import Filter, quote
+from codeqa.store.catalogue import Catalogue
+from codeqa.store.filters import Filter
 from codeqa.store.location import Location
 from codeqa.store.lookups import TextSearch, VectorSearch
 from codeqa.store.meta import EmbeddingRecord, Meta
@@ -49,21 +48,20 @@ class Member:
 
     def __init__(self, name: str, tables: Tables) -> None:
         self.name, self.tables = name, tables
-        self._joining = lru_cache(1)(lambda own: MultiRepoCatalogue({self: own}))
-
-    def catalogue(self) -> MultiRepoCatalogue:
-        """Its own, with joined paths; remembered until a table changes."""
-        return self._joining(self.tables.catalogue())
 
     def joined(self, path: str) -> str:
-        return f"{self.name}/{path}"
+        return path and f"{self.name}/{path}"
+
+    def own(self, keys: Iterable[str]) -> list[str]:
+        """Those of `keys`, paths or ids, that are of this repository, as it has them."""
+        start = f"{self.name}/"
+        return [key.removeprefix(start) for key in keys if key.startswith(start)]
 
     def unit(self, unit: Unit) -> Unit:
         return replace(unit, path=self.joined(unit.path), id=self.joined(unit.id))
 
     def reference(self, place: Reference) -> Reference:
-        unit, target = place.unit_id and self.joined(place.unit_id), place.target
-        target = target and self.joined(target)
+        unit, target = self.joined(place.unit_id), self.joined(place.target)
         return replace(place, path=self.joined(place.path), unit_id=unit, target=target)
 
     def rows(self, rows: pa.Table) -> pa.Table:
@@ -81,7 +79,6 @@ class MultiRepoCatalogue(Catalogue):
 
     def __init__(self, parts: Mapping[Member, Catalogue]) -> None:
         self.parts = parts
-        self.references = lru_cache(REMEMBERED)(self._references)
 
     @cached_property
     def counts(self) -> IndexCounts:
@@ -99,10 +96,6 @@ class MultiRepoCatalogue(Catalogue):
         import pyarrow as pa
 
         return pa.concat_tables([m.rows(own._defined(columns)) for m, own in self.parts.items()])
-
-    def _references(self, condition: str, limit: int) -> tuple[Reference, ...]:
-        each = ((m, own.references(condition, limit)) for m, own in self.parts.items())
-        return tuple(m.reference(place) for m, places in each for place in places)[:limit]
 
 
 class MultiRepoTables(Tables):
@@ -218,15 +211,15 @@ class MultiRepoTables(Tables):
     def _having(
         self, column: str, values: Sequence[str], limit: int = ALL_ROWS, where: Filter | None = None
     ) -> list[Unit]:
-        if column != "name_key":  # a path or an id, which tells its repository
-            return self._at(values, lambda m, own: map(m.unit, m.tables._having(column, own)))
         parts = self.catalogue().parts
 
         def ask(member: Member, own: Filter) -> Iterable[Unit]:
-            names = parts[member].names if member in parts else ()
-            asked = [key for key in values if key in names]
-            found = member.tables._having(column, asked, limit, own if where else None)
-            return map(member.unit, found)
+            if column == "name_key":
+                names = parts[member].names if member in parts else ()
+                asked = [key for key in values if key in names]
+            else:
+                asked = member.own(values)
+            return map(member.unit, member.tables._having(column, asked, limit, own))
 
         return self._all(ask, where, limit)
 
@@ -235,20 +228,16 @@ class MultiRepoTables(Tables):
 
     # References
 
-    def references_named(self, name: str, limit: int = 500) -> list[Reference]:
-        named = f"name = {quote(name)}"
-        return self._all(lambda m, _: m.catalogue().references(named, limit), limit=limit)
+    def references(self, *, limit: int = ALL_ROWS, **wanted: Sequence[str]) -> list[Reference]:
+        def ask(member: Member, _: Filter) -> Iterable[Reference]:
+            own = {
+                column: member.own(values) if column in ("path", "target") else values
+                for column, values in wanted.items()
+            }
+            if all(own.values()):
+                yield from map(member.reference, member.tables.references(limit=limit, **own))
 
-    def references_decided(self, units: Sequence[Unit]) -> list[Reference]:
-        def ask(member: Member, ids: list[str]) -> Iterable[Reference]:
-            own = member.tables.by_ids(ids)
-            return map(member.reference, member.tables.references_decided(own))
-
-        return self._at([unit.id for unit in units], ask)
-
-    def references_in(self, path: str) -> list[Reference]:
-        condition = f"path = {quote(path.partition('/')[2])}"
-        return self._at([path], lambda m, _: m.catalogue().references(condition, ALL_ROWS))
+        return self._all(ask, limit=limit)
 
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
         every = self._all(lambda m, _: ((m, place) for place in m.tables.imported(limit)))
@@ -312,12 +301,3 @@ class MultiRepoTables(Tables):
             self.members.pop(member.name, None)
             self.left_out[member.name] = str(error)
             return []
-
-    def _at(self, keys: Iterable[str], ask: Callable[[Member, list[str]], Iterable[T]]) -> list[T]:
-        """What `ask` gives of those repositories that `keys`, paths or ids, begin with."""
-        inside: defaultdict[str, list[str]] = defaultdict(list)
-        for key in keys:
-            name, _, rest = key.partition("/")
-            inside[name].append(rest)
-        asked = [(m, own) for name, own in inside.items() if (m := self.members.get(name))]
-        return [one for m, own in asked for one in self._guarded(m, ask, own)]

@@ -136,11 +136,11 @@ class Tables:
     ) -> list[Unit]:
         if not values:
             return []
-        if where is None and (cached := self._cache.of(self._reader.snapshot())):
+        narrowed = where.sql() if where else ""
+        if not narrowed and (cached := self._cache.of(self._reader.snapshot())):
             found = [one for own in cached.values() for one in own.having(column, values, limit)]
             return _placed(found)[:limit]
-        conditions = (one_of(column, values), where.sql() if where else "")
-        return self._units(" AND ".join(filter(None, conditions)), limit)
+        return self._units(" AND ".join(filter(None, (one_of(column, values), narrowed))), limit)
 
     def _units(self, condition: str, limit: int = ALL_ROWS) -> list[Unit]:
         units = [
@@ -152,21 +152,24 @@ class Tables:
 
     # References
 
+    def references(self, *, limit: int = ALL_ROWS, **wanted: Sequence[str]) -> list[Reference]:
+        """Up to `limit` references that have in each of these columns one of the values, by place:
+        `references(kind=["call"], path=["a.py"])`."""
+        condition = " AND ".join(one_of(column, values) for column, values in wanted.items())
+        return list(self.catalogue().references(condition, limit))
+
     def references_named(self, name: str, limit: int = 500) -> list[Reference]:
         """Places where exactly `name` is called, used, imported or inherited from."""
-        return list(self.catalogue().references(f"name = {quote(name)}", limit))
+        return self.references(name=[name], limit=limit)
 
     def references_decided(self, units: Sequence[Unit]) -> list[Reference]:
         """Places that their own file decides to mean one of `units`."""
-        if not units:
-            return []
-        paths = one_of("path", list(dict.fromkeys(unit.path for unit in units)))
-        decided = one_of("target", [unit.id for unit in units])
-        return list(self.catalogue().references(f"{paths} AND {decided}", ALL_ROWS))
+        paths = list(dict.fromkeys(unit.path for unit in units))
+        return self.references(path=paths, target=[unit.id for unit in units]) if units else []
 
     def references_in(self, path: str) -> list[Reference]:
         """References that stand in one file, by line."""
-        return list(self.catalogue().references(f"path = {quote(path)}", ALL_ROWS))
+        return self.references(path=[path])
 
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
         """Up to `limit` places that name something of another module, each as (path, name, module

@@ -23,7 +23,6 @@ from codeqa.code.tools.results import Place, ToolResult, bare_place, list_result
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables
-from codeqa.store.filters import one_of
 from codeqa.text import counted
 from codeqa.types import ROLES, Reference, Unit
 
@@ -175,9 +174,9 @@ def _by_reference(box: Toolbox, kind: str, paths: Mapping[str, str]) -> Iterator
     """What stands at references in one of the forms of `kind`."""
     tables = box.tables()
     forms = FORMS[kind]
-    names = one_of("name", sorted({name for form in forms for name in form.names.split()}))
+    names = sorted({name for form in forms for name in form.names.split()})
     places: dict[str, list[Reference]] = {}
-    for one in tables.catalogue().references(f"kind IN ('call', 'use') AND {names}", ALL):
+    for one in tables.references(kind=("call", "use"), name=names):
         if one.path in paths and any(re.search(form.files, one.path) for form in forms):
             places.setdefault(one.path, []).append(one)
     units = tables.by_ids([one.unit_id for held in places.values() for one in held])
