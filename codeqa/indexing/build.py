@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from codeqa.embeddings.base import Embedding
 from codeqa.parsing.pool import parse_many
@@ -41,19 +41,15 @@ are compared by content, as git does with its index."""
 _LAST = {"source": 0, "vendored": 2, "generated": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Files to read in the order of their use, and files that need no reading."""
+class Plan(NamedTuple):
+    """What has to be done."""
 
-    read: tuple[FileEntry, ...]
-    known: Mapping[str, str]
-    """Path → hash of the content whose rows are complete."""
-    removed: tuple[str, ...]
+    read: list[FileEntry]
+    """Files to read, in the order of their use."""
+    removed: list[str]
     """Paths that are in the manifest and no longer in the repository."""
-    skipped: tuple[FileRecord, ...]
+    skipped: list[FileRecord]
     """Rows for files that are newly left out by name, size or kind."""
-    unchanged: int
-    """Files that are left alone on the word of their size and time."""
 
 
 def make_plan(found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int) -> Plan:
@@ -62,44 +58,41 @@ def make_plan(found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int) 
     `checked_ns` is the start of the last completed run: what changed before it, and still
     has the size and time of its row, is unchanged.
     """
-    read = []
-    known = {}
-    unchanged = 0
+    read: list[FileEntry] = []
+    skipped: list[FileRecord] = []
     trusted_ns = checked_ns - TIME_RESOLUTION_NS
     for entry in found.files:
         record = manifest.get(entry.path)
-        if record is not None and record.hash:
-            known[entry.path] = record.hash
-            same = (record.size, record.mtime_ns) == (entry.size, entry.mtime_ns)
-            if same and entry.mtime_ns < trusted_ns:
-                unchanged += 1
-                continue
-        read.append(entry)
+        same = record is not None and record.hash and _looks_same(record, entry)
+        if not same or entry.mtime_ns >= trusted_ns:
+            read.append(entry)
     read.sort(key=lambda entry: (_LAST.get(role_of(entry.path), 1), entry.path))
-    skipped = []
+    now = time.time()
     for item in found.skipped:
         record = manifest.get(item.path)
         if record is None or (record.status, record.reason) != (SKIPPED, item.reason):
             skipped.append(
-                FileRecord(item.path, status=SKIPPED, reason=item.reason, indexed_at=time.time())
+                FileRecord(item.path, status=SKIPPED, reason=item.reason, indexed_at=now)
             )
-    present = {entry.path for entry in found.files}
-    present.update(item.path for item in found.skipped)
-    removed = sorted(path for path in manifest if path not in present)
-    return Plan(tuple(read), known, tuple(removed), tuple(skipped), unchanged)
+    present = {item.path for item in found.files} | {item.path for item in found.skipped}
+    return Plan(read, sorted(manifest.keys() - present), skipped)
+
+
+def _looks_same(record: FileRecord, file: FileEntry | FileResult) -> bool:
+    return (record.size, record.mtime_ns) == (file.size, file.mtime_ns)
 
 
 @dataclass(slots=True)
 class Outcome:
     """What the pass met, in files."""
 
-    unchanged: int
     removed: int
+    read: int
+    """Opened, be they changed or not."""
     changed: int = 0
+    unchanged: int = 0
     wrote: bool = False
     """Anything was written."""
-    read: bool = False
-    """Any file was opened."""
 
 
 def build(
@@ -112,11 +105,10 @@ def build(
     """Bring the tables up to `found`; whatever ends it leaves a valid index."""
     manifest = writer.manifest()
     plan = make_plan(found, manifest, writer.checked_ns)
-    outcome = Outcome(plan.unchanged, len(plan.removed), read=bool(plan.read))
+    outcome = Outcome(len(plan.removed), len(plan.read))
     batch = Batch()
     pending: Future[None] | None = None
     touched: list[FileRecord] = []
-    total = len(plan.read)
     batch_files = min(FIRST_FILES, settings.batch_files)
 
     def begin() -> None:
@@ -138,23 +130,22 @@ def build(
         begin()
         writer.remove(plan.removed)
         if plan.skipped:
-            writer.write(Batch(files=list(plan.skipped)))
-    progress(Progress("indexing", 0, total))
+            writer.write(Batch(files=plan.skipped))
+    progress(Progress("indexing", 0, outcome.read))
     results: Any = parse_many(
         found.root,
         plan.read,
         workers=settings.worker_count,
         max_file_bytes=settings.max_file_bytes,
-        known=plan.known,
+        known={path: record.hash for path, record in manifest.items() if record.hash},
         packer="codeqa.store.records:pack_rows",
     )
     with closing(results), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for done, result in enumerate(results, 1):
-            progress(Progress("indexing", done, total, result.path))
+            progress(Progress("indexing", done, outcome.read, result.path))
             if result.unchanged:
-                outcome.unchanged += 1
                 old = manifest[result.path]
-                if (old.size, old.mtime_ns) != (result.size, result.mtime_ns):
+                if not _looks_same(old, result):
                     touched.append(replace(old, size=result.size, mtime_ns=result.mtime_ns))
                 continue
             outcome.changed += 1
@@ -173,6 +164,7 @@ def build(
     if touched:
         begin()
         writer.write_files(touched)
+    outcome.unchanged = len(found.files) - outcome.changed
     return outcome
 
 

@@ -39,7 +39,6 @@ from codeqa.store.tables import Tables, open_once
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
 
-REPLACING = "replacing the damaged index"
 LONGEST_REST = 5.0
 """Seconds until changes are looked at again behind a long run."""
 LOOK_ANYWAY = 300.0
@@ -91,7 +90,7 @@ class Indexer:
         (with `wait` false, when another run holds the index), UsageError, RepositoryError,
         StorageError, EmbeddingError and CancelledError; what was committed stays in each case.
         A run that nobody asked for, `behind` a page, leaves a pause as it is, which others end,
-        makes those vectors at half speed and until a file changes, and ends with `stop`.
+        makes those vectors until a file changes, and ends with `stop`.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
@@ -119,16 +118,14 @@ class Indexer:
             writer, outcome = self._sound(
                 lambda: self._first_pass(fast, full, started_ns, recorder), recorder
             )
-            self._pass_seconds = time.monotonic() - started
+            self._verified, self._pass_seconds = True, time.monotonic() - started
             self._open().look_again()  # else it is seen some seconds later
             if chosen is not None:
                 recorder.state("refining")
                 batch = self.settings.embedding_batch
-                changed = self._wanted if behind else threading.Event()
+                enough = self._wanted if behind else threading.Event()
                 try:
-                    refine_units(
-                        writer, chosen, batch, recorder, changed, self.asked, behind=behind
-                    )
+                    refine_units(writer, chosen, batch, recorder, enough, self.asked)
                 except EmbeddingError as error:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
@@ -149,19 +146,15 @@ class Indexer:
     def _sound(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
         """One pass over tables that are sound: damaged ones are made anew from the files. They are
         looked at before the first pass of this process, and when one fails."""
-        if not self._verified and damage(self.location):
-            progress(Progress(REPLACING, 0, 0))
-            clear(self.location)
-        try:
-            done = first_pass()
-        except Exception:
-            if not damage(self.location):
-                raise
-            progress(Progress(REPLACING, 0, 0))
-            clear(self.location)
-            done = first_pass()
-        self._verified = True
-        return done
+        if self._verified or not damage(self.location):
+            try:
+                return first_pass()
+            except Exception:
+                if not damage(self.location):
+                    raise
+        progress(Progress("replacing the damaged index", 0, 0))
+        clear(self.location)
+        return first_pass()
 
     def _first_pass(
         self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener

@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence, Set
-from functools import partial
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
@@ -36,9 +34,6 @@ REFINED_ROWS, REFINED_FILES = 512, 20
 """Vectors of the chosen embedding in one commit, and files that they are of, at most: what a
 killed run pays for twice."""
 
-RESTS = 1.0
-"""How long a batch is rested behind a page, in times of what it took."""
-
 
 def refine_units(
     writer: Writer,
@@ -46,17 +41,14 @@ def refine_units(
     batch: int,
     progress: Callable[[Progress], None],
     enough: threading.Event,
-    asked: Set[str] = frozenset(),
-    *,
-    behind: bool = False,
+    asked: Set[str],
 ) -> None:
     """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call, all of
     them or until `enough` is set.
 
     The units of files that are in `asked`, which may grow meanwhile, come first, then the first
-    unit of each file, then the others; in each of these source code before the rest. `behind` a
-    page half of the time is left to others. Another embedding than the column holds empties the
-    column first. Raises EmbeddingError, and ValueError for vectors of another dimension; what was
+    unit of each file, then the others; in each of these source code before the rest. Another
+    embedding than the column holds empties the column first. Raises EmbeddingError; what was
     committed stays.
     """
     import numpy as np
@@ -68,7 +60,6 @@ def refine_units(
     if not total:
         return
     progress(Progress("embedding", 0, total, embedding.name))
-    embed = partial(_embed, embedding, RESTS if behind else 0.0)
     threads = min(4, max(1, (os.cpu_count() or 1) // 2))
     with writer.growing(), ThreadPool(threads, _make_way) as pool:
         while lacking:
@@ -80,7 +71,7 @@ def refine_units(
             texts = _texts(writer, ids)
             parts = [texts[at : at + batch] for at in range(0, len(texts), batch)]
             made: list[np.ndarray] = []
-            for vectors in pool.imap(embed, parts):
+            for vectors in pool.imap(embedding.embed_passages, parts):
                 made.append(vectors)
                 done += len(vectors)
                 progress(Progress("embedding", done, total, embedding.name))
@@ -104,13 +95,6 @@ def _make_way() -> None:
     that of the whole server."""
     if sys.platform == "linux":
         os.nice(NICENESS)
-
-
-def _embed(embedding: Embedding, rests: float, texts: list[str]) -> np.ndarray:
-    began = time.monotonic()
-    vectors = embedding.embed_passages(texts)
-    time.sleep(rests * (time.monotonic() - began))
-    return vectors
 
 
 def _prepare_column(writer: Writer, embedding: Embedding) -> None:
