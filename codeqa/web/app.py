@@ -31,7 +31,6 @@ from codeqa.web.workspace import Workspace
 
 SESSION_DAYS = 30
 ADDRESSES = (
-    pages,
     questions_api,
     conversations_api,
     turns_api,
@@ -77,4 +76,5 @@ def create_app(
     security.guard(app, settings)
     for module in ADDRESSES:
         module.endpoints.register(app)
+    app.register_blueprint(pages.blueprint)
     return app

@@ -58,10 +58,6 @@ class MentionsBody(Schema):
     """The answer whose context is looked at."""
 
 
-class MentionedPlaces(Schema):
-    mentions: list[MentionCoverage]
-
-
 @endpoints.route("GET", "/api/complete", MentionCompletions)
 def complete(query: CompleteQuery) -> MentionCompletions:
     """Files, folders and symbols whose name fits what is typed, best first."""
@@ -78,7 +74,7 @@ def tree(query: TreeQuery) -> Values:
     return {"path": path, "folders": folders, "files": files, "ready": True}
 
 
-@endpoints.route("POST", "/api/mentions", MentionedPlaces, tag="Questions")
+@endpoints.route("POST", "/api/mentions", {"mentions": list[MentionCoverage]}, tag="Questions")
 def mentions(query: RepoQuery, body: MentionsBody) -> Values:
     """What a question points at with `@`, and how much of that its answer was made from."""
     engine, user = engine_of(query), member_of_request().user

@@ -15,11 +15,19 @@ from pydantic import Field
 from codeqa.engine import Engine
 from codeqa.errors import UsageError
 from codeqa.render.markdown import inert_markdown
-from codeqa.state.records import ConversationMatch
+from codeqa.state.records import Conversation, ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import HEADERS
-from codeqa.web.schemas import NAME_CHARACTERS, Clean, FilledId, RepoQuery, Schema, Values
+from codeqa.web.schemas import (
+    NAME_CHARACTERS,
+    Clean,
+    FilledId,
+    RepoQuery,
+    Schema,
+    Values,
+    fields_of,
+)
 from codeqa.web.security import member_of_request
 from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
 from codeqa.web.workspace import engine_of, place_of, reader_gone, workspace
@@ -36,20 +44,11 @@ class ConversationsQuery(RepoQuery):
     """What to look for in titles, questions and answers; empty lists all."""
 
 
-class Summary(Schema):
-    id: str
-    title: str
-    created: float
-    updated: float
-    turns: int
+class Summary(fields_of(Conversation, "user", "repository")):  # type: ignore[misc]
     turn: str
     """Of a search: the turn that holds what was looked for, empty when the title does."""
     snippet: str
     """And the text around it."""
-
-
-class Summaries(Schema):
-    conversations: list[Summary]
 
 
 class OpenedConversation(Schema):
@@ -68,20 +67,6 @@ class TitleBody(Schema):
     title: Annotated[str, Field(max_length=TITLE_CHARACTERS, pattern=r"\S"), Clean]
 
 
-class Renamed(Schema):
-    id: str
-    title: str
-
-
-class Deleted(Schema):
-    deleted: str
-
-
-class Stopped(Schema):
-    stopped: int
-    """Answers that were being written."""
-
-
 class BranchBody(Schema):
     turn: FilledId
     """Id of the turn whose branch is to be the one in use."""
@@ -95,11 +80,6 @@ class ExportedTurn(TurnValues):
     context: ContextValues
 
 
-class Named(Schema):
-    id: str
-    name: str
-
-
 class ExportedConversation(Schema):
     """All that is kept of a conversation."""
 
@@ -109,14 +89,15 @@ class ExportedConversation(Schema):
     title: str
     created: float
     updated: float
-    repository: Named
+    repository: dict[str, str]
+    """Its `id` and `name`."""
     turns: list[ExportedTurn]
     """The branch in use, the first question first."""
     others: list[ExportedTurn]
     """Other versions and what followed those, the oldest first; `parent` tells where."""
 
 
-@endpoints.route("GET", "", Summaries)
+@endpoints.route("GET", "", {"conversations": list[Summary]})
 def conversations(query: ConversationsQuery) -> Values:
     """The user's conversations about this repository, the one used last first.
 
@@ -144,9 +125,7 @@ def open_conversation(conversation: str, query: RepoQuery) -> Values:
     return _opened(engine_of(query), conversation, member_of_request().user)
 
 
-@endpoints.route(
-    "GET", "/<path:conversation>/export", {200: ("text/markdown", ExportedConversation)}
-)
+@endpoints.route("GET", "/<path:conversation>/export", "text/markdown", ExportedConversation)
 def export_conversation(conversation: str, query: ExportQuery) -> Response:
     """A conversation as a file: Markdown to read, or JSON with everything that is kept of it."""
     engine, user = engine_of(query), member_of_request().user
@@ -183,7 +162,7 @@ def join(conversation: str, query: RepoQuery) -> Response:
     return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
 
 
-@endpoints.route("POST", "/<path:conversation>/stop", Stopped)
+@endpoints.route("POST", "/<path:conversation>/stop", {"stopped": int})
 def stop(conversation: str, query: RepoQuery) -> Values:
     """End the answer that is being written; what came of it is kept."""
     return {"stopped": workspace().answers.stop(*place_of(engine_of(query), conversation))}
@@ -197,7 +176,7 @@ def choose_branch(conversation: str, query: RepoQuery, body: BranchBody) -> Valu
     return _opened(engine, conversation, user)
 
 
-@endpoints.route("POST", "/<path:conversation>", Renamed)
+@endpoints.route("POST", "/<path:conversation>", {"id": str, "title": str})
 def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
     """Give a conversation another title."""
     title = " ".join(body.title.split())
@@ -208,7 +187,7 @@ def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
     return {"id": conversation, "title": kept.get(conversation, user).title}
 
 
-@endpoints.route("DELETE", "/<path:conversation>", Deleted)
+@endpoints.route("DELETE", "/<path:conversation>", {"deleted": str})
 def delete(conversation: str, query: RepoQuery) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
     engine = engine_of(query)

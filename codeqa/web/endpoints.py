@@ -25,8 +25,9 @@ from codeqa.errors import UsageError
 from codeqa.web.errors import API, FieldError, RequestRefusedError
 from codeqa.web.schemas import ApiFailure, Failure, Schema, Values
 
-Answer = type[Any] | str
-"""What a response holds: a model or dataclass for JSON, else the media type of a text."""
+Answer = type[Any] | Mapping[str, Any] | str
+"""What a response holds: JSON, by a model, a dataclass or just names with types; else the media
+type of a text."""
 View = TypeVar("View", bound=Callable[..., Any])
 
 SCHEMAS = "#/components/schemas/{model}"
@@ -41,15 +42,19 @@ class Endpoint:
 
     view: Callable[..., Any]
     tag: str
-    answers: Mapping[int, tuple[Answer, ...]]
-    """By status, one for each media type."""
+    answers: tuple[type[Any] | str, ...]
+    """One for each media type."""
+    status: int
+    """Of an answer."""
     takes: Mapping[str, type[BaseModel]]
     """Of `query` and `body` those that there are."""
 
     def __call__(self, **parts_of_path: str) -> Any:
         sent = {part: _checked(part, kind) for part, kind in self.takes.items()}
         values = self.view(**parts_of_path, **sent)
-        return jsonify(values) if is_dataclass(values) else values
+        if is_dataclass(values) or isinstance(values, dict):
+            return jsonify(values), self.status
+        return values
 
 
 class Endpoints:
@@ -61,21 +66,16 @@ class Endpoints:
         self._routes: list[tuple[str, str, str, Endpoint]] = []
 
     def route(
-        self,
-        method: str,
-        path: str,
-        answers: Answer | Mapping[int, tuple[Answer, ...]],
-        *,
-        tag: str = "",
+        self, method: str, path: str, *answers: Answer, status: int = 200, tag: str = ""
     ) -> Callable[[View], View]:
-        """Serve `path` and answer with status 200 where `answers` says no other."""
-        by_status = answers if isinstance(answers, Mapping) else {200: (answers,)}
+        """Serve `path`, and describe it in the group `tag` instead of the module's."""
 
         def add(view: View) -> View:
             hints = get_type_hints(view, include_extras=True)
             takes = {part: kind for part, kind in hints.items() if part in ("query", "body")}
-            endpoint = Endpoint(view, tag or self._tag, by_status, takes)
             operation = f"{self._name}_{view.__name__}_{method.lower()}"
+            kinds = tuple(_answer(operation, one) for one in answers)
+            endpoint = Endpoint(view, tag or self._tag, kinds, status, takes)
             self._routes.append((self._prefix + path, method, operation, endpoint))
             return view
 
@@ -85,6 +85,14 @@ class Endpoints:
         """Have `app` serve these addresses."""
         for path, method, operation, endpoint in self._routes:
             app.add_url_rule(path, operation, endpoint, methods=[method])
+
+
+def _answer(operation: str, answer: Answer) -> type[Any] | str:
+    if isinstance(answer, Mapping):
+        name = "".join(part.title() for part in operation.split("_"))
+        fields: Values = {key: (answer[key], ...) for key in answer}
+        return create_model(name, __base__=Schema, **fields)
+    return answer
 
 
 def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> Values:
@@ -143,14 +151,13 @@ def openapi_document(app: Flask) -> Values:
     given: set[type[Any]] = {Failure, ApiFailure}
     for rule in app.url_map.iter_rules():
         endpoint = app.view_functions[rule.endpoint]
-        if isinstance(endpoint, Endpoint):
+        if isinstance(endpoint, Endpoint):  # else it is one of the pages
             # `/api/x/<path:name>` → `/api/x/{name}`
             path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
             (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
             paths[path][method.lower()] = _operation(rule, endpoint)
             taken |= {kind for part, kind in endpoint.takes.items() if part == "body"}
-            answers = [one for some in endpoint.answers.values() for one in some]
-            given |= {one for one in answers if isinstance(one, type)}
+            given |= {one for one in endpoint.answers if isinstance(one, type)}
     token = {"type": "http", "scheme": "bearer", "description": "A token of CODEQA_TOKEN."}
     session = {"type": "apiKey", "in": "cookie", "name": "codeqa",
                "description": "The session of somebody who signed in at /login."}  # fmt: skip
@@ -189,7 +196,7 @@ def _operation(rule: Rule, endpoint: Endpoint) -> Values:
         operation["requestBody"] = {"required": True, "content": _content(body)}
     failure = ApiFailure if rule.rule.startswith(API) else Failure
     operation["responses"] = {
-        **{str(status): _response("Done", *some) for status, some in endpoint.answers.items()},
+        str(endpoint.status): _response("Done", *endpoint.answers),
         "default": _response("It failed, or was refused", failure),
     }
     return operation
@@ -206,11 +213,11 @@ def _parameters(rule: Rule, query: type[BaseModel] | None) -> Iterator[Values]:
         yield {"name": name, "in": "query", "required": required, "schema": schema}
 
 
-def _response(description: str, *answers: Answer) -> Values:
+def _response(description: str, *answers: type[Any] | str) -> Values:
     return {"description": description, "content": _content(*answers)}
 
 
-def _content(*answers: Answer) -> Values:
+def _content(*answers: type[Any] | str) -> Values:
     """By media type."""
     content: Values = {}
     for answer in answers:

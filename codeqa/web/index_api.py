@@ -19,7 +19,7 @@ from codeqa.search import missing_command, reranker_status
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.schemas import Filled, Health, RepoQuery, Schema, Values
+from codeqa.web.schemas import Filled, RepoQuery, Schema, Values
 from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import engine_of, workspace
 
@@ -103,18 +103,14 @@ class SomeLines(FileLines):
     """The lines as they are."""
 
 
-class Examples(Schema):
-    questions: list[str]
-
-
 @endpoints.route("GET", "/api/status", Status)
 def status(query: RepoQuery) -> Values:
     """What the index holds and what is being done to it."""
     return status_values(engine_of(query))
 
 
-@endpoints.route("POST", "/api/index", {202: (Status,)})
-def steer(body: SteerBody) -> tuple[Values, int]:
+@endpoints.route("POST", "/api/index", Status, status=202)
+def steer(body: SteerBody) -> Values:
     """Pause or cancel the indexing of this server, or look for changes now, which ends a pause.
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
@@ -122,7 +118,7 @@ def steer(body: SteerBody) -> tuple[Values, int]:
     require_owner("steer indexing")
     engine = engine_of(body)
     getattr(engine.index, body.action)()
-    return status_values(engine), 202
+    return status_values(engine)
 
 
 @endpoints.route("GET", "/api/skipped", SkippedFiles)
@@ -174,7 +170,7 @@ def lines(query: LinesQuery) -> Values:
     )
 
 
-@endpoints.route("GET", "/api/examples", Examples)
+@endpoints.route("GET", "/api/examples", {"questions": list[str]})
 def examples(query: RepoQuery) -> Values:
     """Questions that this repository can answer, for an empty conversation."""
     engine = engine_of(query)
@@ -184,13 +180,13 @@ def examples(query: RepoQuery) -> Values:
     return {"questions": [*found, *USUAL_QUESTIONS][: len(USUAL_QUESTIONS)]}
 
 
-@endpoints.route("GET", "/health", Health, tag="Server")
+@endpoints.route("GET", "/health", {"status": str}, tag="Server")
 def health() -> Values:
     """The server runs."""
     return {"status": "ok"}
 
 
-@endpoints.route("GET", "/ready", Health, tag="Server")
+@endpoints.route("GET", "/ready", {"status": str}, tag="Server")
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated."""
     space = workspace()

@@ -24,11 +24,13 @@ from codeqa.llm.choice import checked_key, settled
 from codeqa.selection import budget_of
 from codeqa.types import EFFORTS
 from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.schemas import Id, RepoQuery, Schema, Text, Values
+from codeqa.web.schemas import Id, RepoQuery, Schema, Text, Values, fields_of
 from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import engine_of, workspace
 
 OWNERS = "see to the language model"
+NOT_SHOWN = ("base_url", "chat_model", "small_model", "start", "window")
+"""Of a provider."""
 
 endpoints = Endpoints("models", "Language model", "/api/models")
 
@@ -53,13 +55,9 @@ class CurrentModel(Schema):
     key: str
 
 
-class ProviderValues(Schema):
-    name: str
-    title: str
+class ProviderValues(fields_of(ModelProvider, *NOT_SHOWN)):  # type: ignore[misc]
     host: str
-    local: bool
     key: str
-    key_variable: str
     model: str
     needs_address: bool
 
@@ -77,20 +75,6 @@ class LocalServer(Schema):
     title: str
     address: str
     models: list[str]
-
-
-class LocalServers(Schema):
-    servers: list[LocalServer]
-
-
-class ModelNames(Schema):
-    models: list[str]
-
-
-class TestedValues(Schema):
-    milliseconds: int
-    model: str
-    host: str
 
 
 class BudgetValues(Schema):
@@ -122,7 +106,7 @@ def budgets(query: RepoQuery) -> Values:
     return {**sizes, "window": window}
 
 
-@endpoints.route("GET", "/local", LocalServers)
+@endpoints.route("GET", "/local", {"servers": list[LocalServer]})
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
     require_owner(OWNERS)
@@ -133,21 +117,22 @@ def local_servers() -> Values:
     return {"servers": found}
 
 
-@endpoints.route("POST", "/list", ModelNames)
+@endpoints.route("POST", "/list", {"models": list[str]})
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
     require_owner(OWNERS)
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.route("POST", "/test", TestedValues)
+@endpoints.route("POST", "/test", {"milliseconds": int, "model": str, "host": str})
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
     require_owner(OWNERS)
     choice, key = _choice(body)
     models = _models()
     tested = models.test(choice, key)
-    return values_of(TestedValues, tested, host=models.endpoint(choice, key).host)
+    host = models.endpoint(choice, key).host
+    return {"milliseconds": tested.milliseconds, "model": tested.model, "host": host}
 
 
 @endpoints.route("POST", "", ModelsValues)

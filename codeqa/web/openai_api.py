@@ -145,7 +145,7 @@ def one_model(model: str) -> Values:
     return _model(model)
 
 
-@endpoints.route("POST", "/chat/completions", {200: (Completion, "text/event-stream")})
+@endpoints.route("POST", "/chat/completions", Completion, "text/event-stream")
 def complete(body: CompletionBody) -> Response | Values:
     """The answer to the last entry by the user, in one piece or, with `stream`, as events.
 

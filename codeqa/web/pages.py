@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from typing import cast
 
-from flask import current_app, make_response, redirect, render_template, request, session
+from flask import Blueprint, current_app, make_response, redirect, render_template, request, session
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa import __version__
 from codeqa.errors import CodeQAError
 from codeqa.repositories.multi_repo import end_of, member_names
 from codeqa.store import list_locations
-from codeqa.web.endpoints import Endpoints
-from codeqa.web.schemas import RepoQuery
 from codeqa.web.security import Gate
 from codeqa.web.workspace import workspace
 
-PAGE = "text/html"
-SENT_ON = ()
-"""A redirection holds nothing of its own."""
-
-endpoints = Endpoints("pages", "Pages")
+blueprint = Blueprint("pages", __name__)
+"""No part of the API, so that they are not described as it is."""
 
 
-@endpoints.route("GET", "/", {200: (PAGE,), 302: SENT_ON})
-def conversation(query: RepoQuery) -> BaseResponse | str:
+@blueprint.get("/")
+def conversation() -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
-    space = workspace()
-    if not query.repo and not space.has_current():
+    space, repo = workspace(), request.args.get("repo", "")
+    if not repo and not space.has_current():
         return redirect("/repositories")
     try:
-        engine = space.engine(query.repo)
+        engine = space.engine(repo)
     except CodeQAError as error:
         return picker(problem=str(error))
     location, together = engine.location, len(engine.repositories)
@@ -49,7 +44,7 @@ def conversation(query: RepoQuery) -> BaseResponse | str:
     )  # fmt: skip
 
 
-@endpoints.route("GET", "/repositories", PAGE)
+@blueprint.get("/repositories")
 def repositories() -> str:
     """The list of indexed repositories, and a field to index another one."""
     return picker()
@@ -60,8 +55,7 @@ def picker(problem: str = "") -> str:
     return render_template("picker.html", problem=problem, embedding=embedding)
 
 
-@endpoints.route("GET", "/login", {200: (PAGE,), 302: SENT_ON})
-@endpoints.route("POST", "/login", {302: SENT_ON, 401: (PAGE,), 429: (PAGE,)})
+@blueprint.route("/login", methods=["GET", "POST"])
 def login() -> BaseResponse:
     """Asks for a token, the form's `token`, and remembers in the session that it was given."""
     gate = cast(Gate, current_app.extensions["codeqa_gate"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from flask import Response, session
@@ -31,6 +31,7 @@ from codeqa.web.schemas import (
     Text,
     Truth,
     Values,
+    fields_of,
 )
 from codeqa.web.security import TERMINAL, member_of_request
 from codeqa.web.workspace import place_of, reader_gone, workspace
@@ -44,15 +45,13 @@ endpoints = Endpoints("chat", "Questions")
 def _options() -> type[Schema]:
     """The fields of QuestionOptions as a client sends them: checked, and null where nothing is
     chosen."""
-    whole = create_model("Whole", __base__=Schema, options=(QuestionOptions, ...))
-    described = whole.model_json_schema()["$defs"]["QuestionOptions"]["properties"]
     places = Annotated[list[Span], Field(max_length=PLACES)]
     checked: dict[Any, Any] = {str: Id | None, bool: Truth, tuple[str, ...]: places | None}
-    fields: dict[str, Any] = {}
-    for name, kind in get_type_hints(QuestionOptions).items():
-        default = False if kind is bool else None
-        about = Field(default=default, description=described[name]["description"])
-        fields[name] = (checked.get(kind, kind | None), about)
+    fields: Values = {}
+    for name, field in fields_of(QuestionOptions).model_fields.items():
+        default = False if field.annotation is bool else None
+        kind = checked.get(field.annotation, field.annotation | None)  # type: ignore[operator]
+        fields[name] = (kind, Field(default=default, description=field.description))
     return create_model("Options", __base__=Schema, **fields)
 
 
@@ -77,10 +76,6 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
 
 
 class BatchAnswer(AnswerDetails):
-    response: str
-
-
-class OldAnswer(Schema):
     response: str
 
 
@@ -115,7 +110,7 @@ def batch(body: QuestionBody) -> Values:
     return {"response": answer.text, **answer_values(answer.details)}
 
 
-@endpoints.route("POST", "/", OldAnswer)
+@endpoints.route("POST", "/", {"response": str})
 def ask(body: QuestionBody) -> Values:
     """The answer in one piece: `{query, rerank}` gives `{response}`.
 

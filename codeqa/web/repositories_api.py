@@ -65,10 +65,6 @@ class NameBody(Schema):
     """Empty for the name of the folder."""
 
 
-class Removed(Schema):
-    removed: str
-
-
 class FolderQuery(Schema):
     path: Text = ""
     """Full path; empty for the home folder of who runs the server."""
@@ -102,8 +98,8 @@ def repositories() -> Values:
     return {"current": current, "changeable": owner, "repositories": ordered}
 
 
-@endpoints.route("POST", "/api/repos", {202: (Repository,)})
-def add(body: PathBody) -> tuple[Values, int]:
+@endpoints.route("POST", "/api/repos", Repository, status=202)
+def add(body: PathBody) -> Repository:
     """Open the repository at `path`, cloned first if it is an address, and index it behind.
 
     What the server may read is its owner's to show: others open what is indexed already.
@@ -121,11 +117,11 @@ def add(body: PathBody) -> tuple[Values, int]:
             space.open(take_clone(space.settings, remote, tell).root)
 
         begun = space.errands.begin(location.id, about, "cloning", work)
-        return asdict(_row(location.id, begun)), 202
+        return _row(location.id, begun)
     if Path(given) not in [location.root for location in list_locations(space.settings)]:
         require_owner(OWNERS)
     location = space.open(Path(given)).location
-    return asdict(_row(location.id, report_on(location))), 202
+    return _row(location.id, report_on(location))
 
 
 @endpoints.route("POST", "/api/repos/<repo>", Repository)
@@ -136,8 +132,8 @@ def rename(repo: str, body: NameBody) -> Repository:
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>/refresh", {202: (Repository,)})
-def refresh(repo: str) -> tuple[Values, int]:
+@endpoints.route("POST", "/api/repos/<repo>/refresh", Repository, status=202)
+def refresh(repo: str) -> Repository:
     """Fetch the newest commit where it is a clone, and index what changed, behind."""
     location, space = _owned(repo), workspace()
 
@@ -146,10 +142,10 @@ def refresh(repo: str) -> tuple[Values, int]:
         space.open(location.root, update=False).index.check()
 
     begun = space.errands.begin(location.id, report_on(location), "refreshing", work)
-    return asdict(_row(location.id, begun)), 202
+    return _row(location.id, begun)
 
 
-@endpoints.route("POST", "/api/repos/<repo>/cancel", Removed)
+@endpoints.route("POST", "/api/repos/<repo>/cancel", {"removed": str})
 def cancel(repo: str) -> Values:
     """End its clone or refresh, or dismiss that one failed. Of a clone nothing is left."""
     require_owner(OWNERS)
@@ -157,7 +153,7 @@ def cancel(repo: str) -> Values:
     return {"removed": repo}
 
 
-@endpoints.route("DELETE", "/api/repos/<repo>", Removed)
+@endpoints.route("DELETE", "/api/repos/<repo>", {"removed": str})
 def remove(repo: str) -> Values:
     """Delete its index, and its files if they are a clone that was made by its address. Its
     conversations stay."""

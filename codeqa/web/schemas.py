@@ -4,9 +4,9 @@ failures. Lines are 1-based and inclusive, times are seconds since the epoch.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from codeqa.chat.citations import Citation
 from codeqa.chat.grounding import Sentence
@@ -52,6 +52,18 @@ class Schema(BaseModel):
     )
 
 
+def fields_of(kind: type[Any], *without: str) -> type[Schema]:
+    """A model with the fields of the dataclass `kind`, but those named, as it describes them."""
+    whole = create_model("Whole", __base__=Schema, one=(kind, ...))
+    described = whole.model_json_schema()["$defs"][kind.__name__]["properties"]
+    fields: Values = {
+        name: (hint, Field(description=described[name].get("description")))
+        for name, hint in get_type_hints(kind).items()
+        if name not in without
+    }
+    return create_model(f"{kind.__name__}Fields", __base__=Schema, **fields)
+
+
 class FailureDetails(Schema):
     code: str
     """What kind of failure, for programs."""
@@ -85,15 +97,6 @@ class RepoQuery(Schema):
     """Id of the repository; empty for the current one."""
 
 
-class Health(Schema):
-    status: str
-
-
-class Counts(Schema):
-    num_docs: int
-    similar_queries: int
-
-
 class Grounding(Schema):
     """How much of an answer is shown by the code that was sent for it."""
 
@@ -113,7 +116,8 @@ class AnswerDetails(Schema):
     """Id under which it is kept; empty when it is not."""
     intent: str
     confidence: float
-    retrieval_info: Counts
+    retrieval_info: dict[str, int]
+    """`num_docs` and `similar_queries`."""
     citations: list[Citation]
     grounding: Grounding
     notice: str

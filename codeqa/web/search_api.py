@@ -52,11 +52,7 @@ class Challenge(Schema):
     challenge: Id
 
 
-class Proof(Schema):
-    proof: str
-
-
-@endpoints.route("POST", "/api/terminal/hello", Proof, tag="Server")
+@endpoints.route("POST", "/api/terminal/hello", {"proof": str}, tag="Server")
 def hello(body: Challenge) -> Values:
     """Proves that this is the server that it is taken for, before a terminal sends its token."""
     if not is_loopback(request.remote_addr or ""):

@@ -24,11 +24,7 @@ class ToolDescription(Schema):
     """JSON Schema of the body of POST /api/tools/{name}."""
 
 
-class ToolDescriptions(Schema):
-    tools: list[ToolDescription]
-
-
-@endpoints.route("GET", "/api/tools", ToolDescriptions)
+@endpoints.route("GET", "/api/tools", {"tools": list[ToolDescription]})
 def list_tools() -> Values:
     """What can be looked up in a repository by an agent or a program."""
     return {"tools": [tool.described() for tool in TOOLS.values()]}

@@ -17,23 +17,26 @@ from codeqa.types import Chunk
 from codeqa.web.endpoints import Endpoints, values_of
 from codeqa.web.protocol import BlockRenderer
 from codeqa.web.questions_api import citer
-from codeqa.web.schemas import Clean, FailureDetails, Grounding, RepoQuery, Schema, Values
+from codeqa.web.schemas import (
+    Clean,
+    FailureDetails,
+    Grounding,
+    RepoQuery,
+    Schema,
+    Values,
+    fields_of,
+)
 from codeqa.web.security import member_of_request
 from codeqa.web.workspace import engine_of
 
 REASON_CHARACTERS = 2_000
+NOT_SHOWN = ("typed", "retrieval_info", "reply", "hits", "cut", "messages", "chunks", "dropped")
+"""Of a turn's record: what is told otherwise, or with its context."""
 
 endpoints = Endpoints("api", "Conversations")
 
 
-class ChunkNote(Schema):
-    id: str
-    path: str
-    start_line: int
-    end_line: int
-    language: str
-    name: str
-    why: str
+class ChunkNote(fields_of(Chunk, "content", "unit_id", "kind", "role", "signature")):  # type: ignore[misc]
     score: float | None
     channels: dict[str, int]
     """Name of a channel of the search → rank there."""
@@ -64,54 +67,15 @@ class Thumb(Schema):
     reason: str
 
 
-class TurnValues(Schema):
-    id: str
-    parent: str
-    """Id of the turn before it."""
-    siblings: list[str]
-    """Ids of the versions of this turn, itself among them, the oldest first."""
+class TurnValues(fields_of(TurnRecord, *NOT_SHOWN)):  # type: ignore[misc]
     question: str
     tagged: bool
+    siblings: list[str]
+    """Ids of the versions of this turn, itself among them, the oldest first."""
     html: str
-    answer: str
     citations: list[Citation]
     grounding: Grounding
-    finished: bool
     error: FailureDetails | None
-    generator: str
-    model: str
-    host: str
-    effort: str
-    reranker: str
-    hyde: str
-    stages: list[Values]
-    steps: list[Values]
-    looked_up: list[Values]
-    """What its model called tools for, and what they gave."""
-    intent: str
-    confidence: float
-    source: str
-    """What decided the intent."""
-    reason: str
-    rules: list[str]
-    """Names of the rules that decided what was done."""
-    searched_automatically: bool
-    searches: bool
-    """The code was searched for it."""
-    goes_on: bool
-    """It went on from code that was found before."""
-    left_out: str
-    """Why it did not."""
-    suggest_codebase: bool
-    rewritten: str
-    """What was searched for instead of a follow-up that says too little alone."""
-    suggestions: list[str]
-    hook_problems: list[str]
-    notice: str
-    tokens: Values
-    coverage: str
-    mode: str
-    created: float
     feedback: Thumb
 
 
@@ -127,17 +91,13 @@ class ThumbBody(Schema):
     reason: Annotated[str, Clean, Field(max_length=REASON_CHARACTERS)] | None = None
 
 
-class ThumbKept(Thumb):
-    turn: str
-
-
 @endpoints.route("GET", "/api/context/<turn>", ContextValues)
 def context(turn: str, query: RepoQuery) -> Values:
     """What an answer was made from: the context, its chunks, and the messages as sent."""
     return context_values(engine_of(query), turn, member_of_request().user)
 
 
-@endpoints.route("POST", "/api/turns/<turn>/feedback", ThumbKept)
+@endpoints.route("POST", "/api/turns/<turn>/feedback", {"turn": str, "value": int, "reason": str})
 def feedback(turn: str, query: RepoQuery, body: ThumbBody) -> Values:
     """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
     user = member_of_request().user
