@@ -1,34 +1,222 @@
-"""The repositories that have an index here: found, listed and opened, their files as they are now,
-one as it was at a commit, several asked as one."""
+"""The repositories that have an index here: found, listed, cloned, brought up to date, renamed,
+removed.
 
-from codeqa.repositories.known import (
-    RepositoryReport,
-    clone_location,
-    clones_folder,
-    find_repository,
-    is_clone,
-    last_used,
-    open_location,
-    remove_repository,
-    rename_repository,
-    report_on,
-    report_repositories,
-    sync_clone,
-    take_clone,
-)
+The modules beside it: their files as they are now, one as it was at a commit, several as one.
+"""
 
-__all__ = [
-    "RepositoryReport",
-    "clone_location",
-    "clones_folder",
-    "find_repository",
-    "is_clone",
-    "last_used",
-    "open_location",
-    "remove_repository",
-    "rename_repository",
-    "report_on",
-    "report_repositories",
-    "sync_clone",
-    "take_clone",
-]
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from codeqa.environment import with_home
+from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.indexing.lock import hold, holder_of
+from codeqa.indexing.status import read_run
+from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
+from codeqa.settings import Settings
+from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
+from codeqa.store.location import location_of, read_note, save_location, write_atomically
+from codeqa.types import Progress
+
+_NAME = re.compile(r"\w[\w .+@-]{0,59}")
+"""A name that can be typed in a terminal and stands on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryReport:
+    """What there is of one repository; `problem` says why the numbers are 0."""
+
+    name: str
+    path: str
+    state: str
+    """`ready` · `indexing` · `paused` · `incomplete` · `folder gone` · `unreadable`."""
+    url: str = ""
+    """Where a clone comes from; '' for a folder of the user's own."""
+    branch: str = ""
+    files: int = 0
+    units: int = 0
+    references: int = 0
+    bytes_on_disk: int = 0
+    updated_at: float = 0.0
+    """Seconds since the epoch of the last completed run; 0 for none."""
+    problem: str = ""
+    progress: Progress | None = None
+
+
+def open_location(settings: Settings, root: Path) -> Location:
+    """The place of the index of the repository at `root`, which is now the one used last.
+
+    Raises UsageError when it is no folder.
+    """
+    location = locate(settings, root)
+    if not location.snapshot_of:
+        with contextlib.suppress(OSError):  # it has no index yet, or the folder is read-only
+            os.utime(location.folder / "repository.json")
+    return location
+
+
+def last_used(settings: Settings) -> Path | None:
+    """The indexed repository that was opened last, of those that still exist."""
+
+    def opened(location: Location) -> float:
+        note = location.folder / "repository.json"
+        return note.stat().st_mtime if note.exists() else 0.0
+
+    found = [one for one in list_locations(settings) if one.root.is_dir()]
+    return max(found, key=opened).root if found else None
+
+
+def find_repository(settings: Settings, given: str) -> Location:
+    """The one indexed repository with this id or path, else with this name; it may be gone by now.
+
+    Raises NotFoundError when there is none, or when a name fits several.
+    """
+    locations = list_locations(settings)
+    # No path may hold a NUL.
+    roots = () if "\0" in given else (Path(given), with_home(Path(given)).resolve())
+    found = [one for one in locations if one.id == given or one.root in roots]
+    found = found or [one for one in locations if one.name == given]
+    if not found:
+        raise NotFoundError(f"{given} is not indexed.", "`codeqa repos list` shows what is.")
+    if len(found) > 1:
+        raise NotFoundError(
+            f"{len(found)} repositories are named {given}.", "Give the path or id of one."
+        )
+    return found[0]
+
+
+def remove_repository(settings: Settings, given: str) -> Location:
+    """Delete the index of the repository with this id, path or name, and its files only when they
+    are a clone of ours.
+
+    Raises NotFoundError as `find_repository` does, and IndexBusyError while it is written.
+    """
+    location = find_repository(settings, given)
+    ours = is_clone(settings, location.root)
+    with hold(location, wait=False):
+        remove(settings, location)
+        if ours:
+            delete_clone(location.root)
+    return location
+
+
+def rename_repository(settings: Settings, given: str, name: str) -> Location:
+    """Show the repository with this id, path or name as `name`; '' is its own name again.
+
+    Raises NotFoundError as `find_repository` does, and UsageError for a name that cannot be
+    typed or is another one's.
+    """
+    location = find_repository(settings, given)
+    name = name.strip() or location.root.name
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "This cannot be a name.", "Take up to 60 letters, digits, spaces and . + @ - _."
+        )
+    others = [one for one in list_locations(settings) if one.id != location.id]
+    if any(name in (one.name, one.id) for one in others):
+        raise UsageError(f"Another repository is called {name}.", "Take another name.")
+    save_location(location, name=name)
+    return location
+
+
+# Clones
+
+
+def clones_folder(settings: Settings) -> Path:
+    """Where the clones lie, as `host/owner/name`."""
+    return settings.data_dir.resolve() / "clones"
+
+
+def is_clone(settings: Settings, folder: Path) -> bool:
+    """Whether `folder` is a clone that lies in the data folder."""
+    parents = folder.resolve().parents
+    return len(parents) > 2 and parents[2] == clones_folder(settings) and folder.is_dir()
+
+
+def clone_location(settings: Settings, remote: Remote) -> Location:
+    """Where the index of the clone of `remote` is or will be."""
+    return location_of(settings, clones_folder(settings) / remote.folder)
+
+
+def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
+    """The clone of `remote`, made unless it is there; not indexed yet.
+
+    Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
+    """
+    folder = clone(remote, clones_folder(settings), report)
+    location = open_location(settings, folder)
+    if not location.remote[0]:
+        save_location(location, url=remote.url, branch=remote.branch)
+    return location
+
+
+def sync_clone(location: Location, report: Report) -> None:
+    """Bring the files of a clone to the newest commit; a folder of the user's own stays as it is.
+
+    Raises RepositoryError when it cannot be fetched: it is as it was; and what `report` raises.
+    """
+    url, branch = location.remote
+    if url:
+        sync(location.root, url, branch, report)
+
+
+# The list
+
+
+def report_repositories(settings: Settings) -> list[RepositoryReport]:
+    """What every index holds, by name; an unreadable one is reported, not raised."""
+    return [report_on(location) for location in list_locations(settings)]
+
+
+def report_on(location: Location) -> RepositoryReport:
+    """What there is of one repository now."""
+    url, branch = location.remote
+    report = replace(_counted(location), name=location.name, url=url, branch=branch)
+    if not location.root.is_dir():
+        return replace(report, state="folder gone")
+    if holder_of(location):
+        run = read_run(location)
+        state = "paused" if run.state == "paused" else "indexing"
+        return replace(report, state=state, progress=run.progress)
+    return report
+
+
+def _counted(location: Location) -> RepositoryReport:
+    """What the index holds. A note says so where no run wrote since the last look: opening the
+    tables of fifty repositories takes a second."""
+    note = location.folder / "report.json"
+    report = RepositoryReport(location.name, str(location.root), "incomplete")
+    versions = 0
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+        # A run changes this folder when it begins and when it ends.
+        versions = (Path(location.tables) / "meta.lance/_versions").stat().st_mtime_ns
+        known = read_note(note)
+        if known.pop("versions") == versions:
+            return RepositoryReport(**known)
+    try:
+        tables = Tables.open(location)
+        counts, meta = tables.counts(), tables.meta()
+    except IndexMissingError:
+        return report
+    except Exception as error:
+        # An index that cannot be opened must still be listed, or it could not be removed.
+        size = local_bytes(location)
+        return replace(report, state="unreadable", bytes_on_disk=size, problem=str(error))
+    report = replace(
+        report,
+        state="ready" if meta.complete and not meta.dirty else "incomplete",
+        files=counts.files,
+        units=counts.units,
+        references=counts.references,
+        bytes_on_disk=local_bytes(location),
+        updated_at=meta.updated_at,
+    )
+    if versions and report.state == "ready":
+        with contextlib.suppress(OSError):
+            write_atomically(note, json.dumps(asdict(report) | {"versions": versions}))
+    return report

@@ -1,7 +1,7 @@
 """A repository as it was at a commit, indexed beside it; nothing of it is touched.
 
 `<data>/revs/<id of the repository>/<name>@<commit>` holds the files of that commit, and a folder of
-that name with `.index` behind it their index, which begins as a copy of the nearest one: rows of
+that name with `.index` behind it their index, which begins as a copy of the repository's: rows of
 equal files are shared. The files come from git as objects, one by one: a checkout would run what
 the repository's configuration names.
 """
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from codeqa.errors import CodeQAError, IndexBusyError, NotFoundError, RepositoryError, UsageError
+from codeqa.errors import CodeQAError, NotFoundError, RepositoryError, UsageError
 from codeqa.indexing.lock import hold
 from codeqa.repository.git import find_git, read_git
 from codeqa.repository.skip import skip_by_name
@@ -60,7 +60,7 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
         _write_files(location.root, commit, folder, settings.max_file_bytes)
     os.utime(folder)  # used now
     there = locate(settings, folder)
-    _begin_with_nearest(settings, location, there)
+    _begin_with_a_copy(location, there)
     kept = sorted(snapshots_of(settings, location), key=_last_used, reverse=True)
     for old in kept[SNAPSHOTS_KEPT:]:
         remove(settings, old)
@@ -195,31 +195,20 @@ def _path_in_git(root: Path, name: str) -> Path:
     return root / os.fsdecode(_asked(root, "rev-parse", "--git-path", name).removesuffix(b"\n"))
 
 
-def _begin_with_nearest(settings: Settings, location: Location, there: Location) -> None:
-    """Copy the index of which fewest files differ, of the repository or of another snapshot; the
-    run that follows reads what differs. LanceDB never changes a file of a table, so links do."""
+def _begin_with_a_copy(location: Location, there: Location) -> None:
+    """Copy the repository's own index; the run that follows reads what differs. LanceDB never
+    changes a file of a table, so links do."""
     if not there.tables_are_local or Path(there.tables).exists():
         return
-    near: list[tuple[int, str, Location]] = []
-    compare = ("diff-tree", "-r", "--name-only", "--relative")
-    for one in (location, *snapshots_of(settings, location)):
-        # Rows that another version made are all made anew; an index that cannot be read has none.
-        with suppress(CodeQAError):
-            if one != there and Tables.open(one).meta().parser == ROWS_VERSION:
-                pair = one.commit or "HEAD", there.commit
-                differing = _git(location.root, *compare, *pair) or b""
-                near.append((differing.count(b"\n"), one.id, one))
     save_location(there)
     made = Path(f"{there.tables}.tmp")
-    for *_, one in sorted(near, key=lambda item: item[:2]):
-        # One that is being written now is left alone; not every file system has links.
-        with suppress(IndexBusyError, OSError), hold(one, wait=False), hold(there, wait=False):
-            if Path(there.tables).exists():  # another process made it meanwhile
-                return
+    # One that is missing or being written now is left alone; not every file system has links.
+    with suppress(CodeQAError, OSError), hold(location, wait=False), hold(there, wait=False):
+        # Rows that another version made are all made anew; another process may have made it.
+        if Tables.open(location).meta().parser == ROWS_VERSION and not Path(there.tables).exists():
             shutil.rmtree(made, ignore_errors=True)
-            shutil.copytree(one.tables, made, copy_function=os.link)
+            shutil.copytree(location.tables, made, copy_function=os.link)
             made.rename(there.tables)
-            return
 
 
 def _last_used(location: Location) -> float:

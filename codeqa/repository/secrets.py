@@ -9,7 +9,10 @@ issuers' own prefixes with the length they use, private key blocks, signed token
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fnmatch import translate
+
+import re2
 
 from codeqa.text.tokens import word_set
 
@@ -50,57 +53,49 @@ _BETWEEN = r"(?:\\[nrt]|[\s\\\"',|#*+]){0,80}"
 _APART = "(?<![A-Za-z0-9_-])"
 """Here a word begins: `task-…` is no `sk-…`."""
 
-_RUN_FORMS = {
-    "AKIA ASIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",
-    "ghp_ gho_ ghu_ ghs_ ghr_": r"[A-Za-z0-9]{36,255}",
-    "github_pat_": r"[A-Za-z0-9_]{40,255}",
-    "glpat-": r"[A-Za-z0-9_-]{20,64}",
-    "xox": r"[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}",
-    "xapp-": r"[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}",
-    "AIza": r"[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",
-    "sk_live_ rk_live_": r"[A-Za-z0-9]{16,250}",
-    "sk-": r"(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
+_FORMS = {
+    r"AKIA|ASIA": r"[A-Z0-9]{16}(?![A-Za-z0-9])",
+    r"gh[pousr]_": r"[A-Za-z0-9]{36,255}",
+    r"github_pat_": r"[A-Za-z0-9_]{40,255}",
+    r"glpat-": r"[A-Za-z0-9_-]{20,64}",
+    r"xox": r"[abeoprs]-(?:[A-Za-z0-9]+-)?[0-9]{6,}[A-Za-z0-9-]{10,250}",
+    r"xapp-": r"[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}",
+    r"AIza": r"[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",
+    r"[sr]k_live_": r"[A-Za-z0-9]{16,250}",
+    r"sk-": r"(?:proj-|ant-|or-|svcacct-|admin-)?(?=[A-Za-z_-]*[0-9])"
     r"(?=[a-z0-9_-]*[A-Z]|[0-9a-f]{32})[A-Za-z0-9_-]{32,250}",
-    "npm_": r"[A-Za-z0-9]{36}(?![A-Za-z0-9])",
-    "pypi-AgE": r"[A-Za-z0-9_-]{50,}",
-    "hf_": r"[A-Za-z]{34}(?![A-Za-z0-9])",
-    "SG.": r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
-    "dop_v1_": r"[a-f0-9]{64}",
-    "AGE-SECRET-KEY-1": r"[A-Z0-9]{58}",
-    "eyJ": r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}",
+    r"npm_": r"[A-Za-z0-9]{36}(?![A-Za-z0-9])",
+    r"pypi-AgE": r"[A-Za-z0-9_-]{50,}",
+    r"hf_": r"[A-Za-z]{34}(?![A-Za-z0-9])",
+    r"SG\.": r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])",
+    r"dop_v1_": r"[a-f0-9]{64}",
+    r"AGE-SECRET-KEY-1": r"[A-Z0-9]{58}",
+    r"eyJ": r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}",
+    r"hooks\.slack\.com/services/": r"(T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
+    r"_authToken=": r"([A-Za-z0-9_.=/+-]{20,})",
 }
-"""Tokens that are a long word: how they begin (marks), and what follows."""
-
-_LONG_FORMS = {
-    "-----BEGIN ": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+"""How secrets begin (marks) that begin a word, and what follows; of one with a group that alone is
+masked."""
+_INSIDE = {
+    r"-----BEGIN ": r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[\s\\nr\"']{1,20}(?:Proc-Type|DEK-Info|Comment|Version):[^\r\n\\]{0,100})*"
-    rf"(?P<secret>(?:{_BETWEEN}+[A-Za-z0-9+/=]{{24,}}+){{1,1000}}"
+    rf"((?:{_BETWEEN}+[A-Za-z0-9+/=]{{24,}}+){{1,1000}}"
     rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
-    **{
-        name: name + r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"
-        for name in ("ws_secret_access_key", "WS_SECRET_ACCESS_KEY")
-    },
-    "hooks.slack.com/services/": _APART
-    + r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{20,})",
-    "_authToken=": _APART + r"_authToken=(?P<secret>[A-Za-z0-9_.=/+-]{20,})",
+    r"ws_secret_access_key|WS_SECRET_ACCESS_KEY": r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
+    r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
 }
-"""Other secrets by a mark that is long and therefore found fast; the group `secret` is masked."""
+"""The same, wherever they stand."""
 
-_FORMS = [(mark.encode(), re.compile(form.encode())) for mark, form in _LONG_FORMS.items()] + [
-    (mark.encode(), re.compile((_APART + re.escape(mark) + rest).encode()))
-    for marks, rest in _RUN_FORMS.items()
-    for mark in marks.split()
-]
 
-_RUN = 20
-"""Bytes of an uninterrupted word; all tokens have one at least as long, little else has."""
-_RUN_TABLE = bytes(
-    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
-    for code in range(256)
-)
-_LONG_MARKS = [mark.encode() for mark in _LONG_FORMS]
-_RUN_MARKS = tuple(" ".join(_RUN_FORMS).replace("SG.", "").encode().split())
-"""What a long word begins with; `SG.` stands before one, because a dot ends a word."""
+def _any(forms: Mapping[str, str]) -> str:
+    return "|".join(f"(?:{mark}){rest}" for mark, rest in forms.items())
+
+
+_SECRET = re.compile(f"{_APART}(?:{_any(_FORMS)})|{_any(_INSIDE)}".encode())
+_LATIN = re2.Options()
+_LATIN.encoding = re2.Options.Encoding.LATIN1
+_MARK = re2.compile("|".join([*_FORMS, *_INSIDE]).encode(), _LATIN)
+"""Found in every file that is parsed, in 1 % of that time; `_SECRET` alone would take longer."""
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
 
@@ -112,38 +107,14 @@ def mask_secrets(text: str) -> str:
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
     """`mask_secrets` for the bytes of a file, and how many secrets were masked."""
-    if not _may_hold_secrets(data):
-        return data, 0
-    masked, count = bytearray(data), 0
-    for mark, pattern in _FORMS:
-        at = data.find(mark)
-        while at >= 0:
-            if match := pattern.match(data, at):
-                first, last = match.span(match.lastgroup or 0)
-                masked[first:last] = _NOT_BREAK.sub(b"*", data[first:last])
-                count += 1
-            at = data.find(mark, match.end() if match else at + len(mark))
+    masked, count, end = bytearray(data), 0, 0
+    for mark in _MARK.finditer(data):
+        at = mark.start()
+        if at >= end and (match := _SECRET.match(data, at)):
+            first, last = match.span(match.lastindex or 0)
+            masked[first:last] = _NOT_BREAK.sub(b"*", data[first:last])
+            count, end = count + 1, match.end()
     return bytes(masked), count
-
-
-def _may_hold_secrets(data: bytes) -> bool:
-    """A quick look: searching for two dozen short marks in every file takes 3 % of the parsing.
-
-    Every token is a long word, so only the long words are searched for marks.
-    """
-    if any(mark in data for mark in _LONG_MARKS):
-        return True
-    shape = data.translate(_RUN_TABLE)
-    run = b"x" * _RUN
-    at = shape.find(run)
-    while at >= 0:
-        end = shape.find(b" ", at)
-        if end < 0:
-            end = len(data)
-        if data.startswith(_RUN_MARKS, at) or data.startswith(b"SG.", max(0, at - 3)):
-            return True
-        at = shape.find(run, end)
-    return False
 
 
 _ARMOUR = re.compile(rb"-----(?:BEGIN|END) [A-Z0-9 ]{1,60}-----")
