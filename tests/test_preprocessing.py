@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -180,19 +179,6 @@ def test_a_wrong_call_is_told_in_one_line(
     assert done.exit_code == status
     assert message in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""
-
-
-def test_a_reader_that_stops_ends_the_run_quietly(tmp_path: Path, write_files: Write) -> None:
-    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 40 for n in range(60)})
-    command = [sys.executable, "preprocessing.py", str(root), "--out", "-", "--quiet"]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ}
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 0
 
 
 def test_an_interrupt_ends_workers_and_leaves_no_half_file(

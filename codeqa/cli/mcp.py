@@ -8,7 +8,7 @@ import sys
 import click
 
 from codeqa.cli.command import command, print_error, repos_option
-from codeqa.cli.repos import chosen_repository
+from codeqa.cli.repos import chosen_repositories
 from codeqa.errors import CodeQAError
 from codeqa.repositories import open_location
 from codeqa.repositories.multi_repo import member_names
@@ -40,8 +40,9 @@ def mcp_command(repos: tuple[str, ...], port: int | None) -> None:
     gc.disable()  # until it serves: what is loaded stays, and looking at it again takes a sixth
     from codeqa.mcp import serve_http, serve_stdio
 
-    roots = [chosen_repository(load_settings(), one) for one in repos or (None,)]
-    locations = [open_location(load_settings(root), root) for root in roots]
+    settings = load_settings()
+    chosen, _ = chosen_repositories(settings, repos)
+    locations = [open_location(settings, one.root) for one in chosen]
     for location in locations:
         try:
             open_once(location)()

@@ -108,18 +108,9 @@ def inert_markdown(text: str) -> str:
     is closed, so that what is written below it is not code.
     """
     text = normal(text).rstrip()
-    lines = text.split("\n")
-    blocks = [token.map for token in _reader().parse(text) if token.level == 0 and token.map]
-    for first, last in reversed(blocks):
-        block = "\n".join(lines[first:last])
-        if _is_alive(block):
-            harmless = _escaped(_CODE_OR_DANGER, block)
-            if _is_alive(harmless):
-                harmless = _escaped(_DANGER, block)
-            lines[first:last] = harmless.split("\n")
-    text = "\n".join(lines)
-    if _is_alive(text):  # by what stands in other blocks, such as a definition
-        text = _escaped(_DANGER, text)
+    for danger in (_CODE_OR_DANGER, _DANGER):
+        if _is_alive(text):
+            text = danger.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
     return _closed(text)
 
 
@@ -133,10 +124,6 @@ def _is_alive(text: str) -> bool:
             if one.type == "link_open" and scheme and scheme[1].lower() not in _SCHEMES:
                 return True
     return False
-
-
-def _escaped(pattern: re.Pattern[str], text: str) -> str:
-    return pattern.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
 
 
 def _closed(text: str) -> str:
