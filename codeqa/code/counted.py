@@ -211,8 +211,8 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
         return joined([said, bullet_list(shown, _commits(result))])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
     rest = f"--skip {ITEMS}" if tool == "find_references" else "--json"
-    command = " ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), rest])
-    places = bullet_list("", map(_item, result.places[:ITEMS]), left, f": {code_span(command)}")
+    command = code_span(" ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), rest]))
+    places = bullet_list("", map(place_item, result.places[:ITEMS]), left, f": {command}")
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)
     names = {name for edge in result.edges for name in (edge.start, edge.end)}
     part = f"The first {MOST_NODES} of {len(names):,}, drawn:" if len(names) > MOST_NODES else ""
@@ -234,7 +234,8 @@ def _options(values: Mapping[str, str]) -> Iterator[str]:
         yield f"--kind {value}" if key == "kind" and "name" in values else shlex.quote(value)
 
 
-def _item(place: Place) -> str:
+def place_item(place: Place) -> str:
+    """An item of a list that is a place of the code."""
     is_site = place.kind in ("call", "use", "import", "inherits")
     name = f" {'in ' * is_site}{code_span(place.name)}" if place.name else ""
     note = f", {escape(place.note)}" if place.note else ""

@@ -115,11 +115,10 @@ class Surroundings:
         """Whether a class called `name` inherits from the owner."""
         return any(name == last_word(heir) for _, heir in self._subclasses)
 
-    def heir_around(self, place: Reference, *, of_base: bool = False) -> str:
-        """The class around `place` if it inherits the member, `of_base` also one that overrides
-        it; else ''."""
+    def is_in_heir(self, place: Reference, *, of_base: bool = False) -> bool:
+        """Whether the class around `place` inherits the member, or, `of_base`, overrides it."""
         at = (place.path, self._owners.get(place.unit_id, ""))
-        return at[1] if at in self._subclasses or (of_base and at in self._overriding) else ""
+        return at in self._subclasses or (of_base and at in self._overriding)
 
     def _imports(self, path: str) -> list[Reference]:
         """The import edges of a file; none once `MAX_FILES_READ` files were read."""

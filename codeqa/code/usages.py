@@ -2,10 +2,10 @@
 
 Edges name what they refer to; across files the definition is decided here, when it is asked
 for, so that editing one file never rewrites another's rows. A name that merely looks alike is
-kept with a low confidence and a reason that says so, never presented as certain.
+kept with a low confidence, never presented as certain.
 
-The evidence of one place is a confidence from 0 to 1 and the reason in words. Each number
-below is named after what it stands for; only their order is meant, they are no frequencies.
+The evidence of one place is a confidence from 0 to 1. Each number below is named after what it
+stands for; only their order is meant, they are no frequencies.
 """
 
 from __future__ import annotations
@@ -78,11 +78,10 @@ _LAST_WORD = re.compile(r"(\w+)\W*$")
 
 @dataclass(frozen=True, slots=True)
 class UsageSite:
-    """One place, how sure it is that the definition is meant (0 to 1), and why."""
+    """One place, and how sure it is that the definition is meant (0 to 1)."""
 
     reference: Reference
     confidence: float
-    reason: str
     through: str = ""
     """The method of a base or interface that is named there, where that is not the definition."""
 
@@ -121,8 +120,7 @@ def usages(tables: Tables, unit: Unit, limit: int = 50, *, alone: bool = False) 
         for place, site in _judged(one, places, near).items():
             sure, known = min(site.confidence, most), found.get(place)
             if _may_mean_other(place, owner) and not (known and known.confidence >= sure):
-                through = one.qualified_name
-                found[place] = UsageSite(place, sure, f"through {through}: {site.reason}", through)
+                found[place] = UsageSite(place, sure, one.qualified_name)
     sites = sorted(found.values(), key=_order)
     return Usages(tuple(sites[:limit]), len(sites))
 
@@ -139,9 +137,9 @@ def _judged(
     """Those of `places` that are taken for a use of `unit`."""
     found = {}
     for place in places:
-        confidence, reason = _evidence(unit, place, around) if _speaks(unit, place) else (NONE, "")
+        confidence = _evidence(unit, place, around) if _speaks(unit, place) else NONE
         if confidence >= LEAST:
-            found[place] = UsageSite(place, round(confidence, 2), reason)
+            found[place] = UsageSite(place, round(confidence, 2))
     return found
 
 
@@ -168,121 +166,98 @@ def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
     )
 
 
-def _evidence(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+def _evidence(unit: Unit, place: Reference, around: Surroundings) -> float:
     if place.target:
         if place.target == unit.id:
-            return place.confidence, "defined in the same file"
-        if place.target in around.siblings:
-            return min(place.confidence, OVERLOADED), "one of several definitions in its file"
-        return NONE, ""
+            return place.confidence
+        return min(place.confidence, OVERLOADED) if place.target in around.siblings else NONE
     module, mark, known_class = place.module.rpartition(CLASS_MARK)
     if mark and known_class.isidentifier():
         return _of_class(unit, place, module, known_class, around)
     if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
-        if match := _imported(unit, place, unit.path, around) or _passed_on(unit, place, around):
-            return match
-        tail = split_address(place.module)[1]
-        if _is_member(unit) and around.is_heir(tail):
-            reason = f"{place.receiver or place.name} is of type {tail}"
-            return SUBCLASS, f"{reason}, which inherits from {last_word(unit.class_name)}"
-        return NONE, ""  # the file says that another module's name is meant
+        if sure := _imported(unit, place, unit.path, around) or _passed_on(unit, place, around):
+            return sure
+        of_heir = _is_member(unit) and around.is_heir(split_address(place.module)[1])
+        return SUBCLASS if of_heir else NONE  # the file says that another module's name is meant
     if place.kind == "import" and not place.module:
-        return NONE, ""
+        return NONE
     return _received(unit, place, around) if place.receiver else _unqualified(unit, place, around)
 
 
-def _imported(
-    unit: Unit, place: Reference, path: str, around: Surroundings
-) -> tuple[float, str] | None:
+def _imported(unit: Unit, place: Reference, path: str, around: Surroundings) -> float:
     """Evidence that the place's import leads to `path`, and there to the unit."""
     owner = last_word(unit.class_name)
     head, tail = split_address(place.module)
     if owner and tail == owner and (sure := around.leads(place, head, path)):
-        if place.receiver in ("", owner):
-            return sure, f"imported from {head}"
-        return min(sure, TYPED), f"{place.receiver} is of type {owner}, imported from {head}"
+        return sure if place.receiver in ("", owner) else min(sure, TYPED)
     sure = around.leads(place, place.module, path)
     if not sure or around.enclosed:
-        return None
-    reason = f"imported from {place.module}"
+        return NONE
     if not _is_member(unit) or tail == owner or last_word(place.receiver) == owner:
-        return sure, reason
-    if not place.receiver:
-        return None  # a function of that module, not a member of its class
-    if language_name(place.path) in WHOLE_SPECIFIERS:
-        return min(sure, ITS_MODULE), f"{place.receiver} comes from {place.module}"
-    return None
+        return sure
+    # Without a receiver it is a function of that module, not a member of its class.
+    whole = place.receiver and language_name(place.path) in WHOLE_SPECIFIERS
+    return min(sure, ITS_MODULE) if whole else NONE
+
+
+def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> float:
+    """Evidence through one file that imports the definition and is itself imported."""
+    others = (one for one in around.exporters if one != place.path)
+    found = (_imported(unit, place, exporter, around) for exporter in others)
+    return min(next(filter(None, found), NONE), RE_EXPORTED)
 
 
 def _of_class(
     unit: Unit, place: Reference, module: str, known_class: str, around: Surroundings
-) -> tuple[float, str]:
+) -> float:
     """Evidence from a receiver whose class is known by name."""
     owner = last_word(unit.class_name)
     if not _is_member(unit):
-        return NONE, ""
-    itself = place.receiver in SELF_NAMES
-    if itself and not (known_class == owner and unit.language in SPREAD_LANGUAGES):
+        return NONE
+    spread = known_class == owner and unit.language in SPREAD_LANGUAGES
+    if place.receiver in SELF_NAMES and not spread:
         return _received(unit, place, around)
-    reason = f"{place.receiver} is of type {known_class}"
     if known_class != owner:
         if around.is_heir(known_class):
-            return SUBCLASS, f"{reason}, which inherits from {owner}"
-        if known_class in around.rival_owners:
-            return NONE, ""
-        return OTHER_CLASS, f"{reason}, perhaps a supertype"
+            return SUBCLASS
+        return NONE if known_class in around.rival_owners else OTHER_CLASS
     if not module:
         near = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
-        return (TYPED if near or owner not in around.rival_owners else ONE_OF_MANY), reason
-    if any(around.leads(place, module, path) for path in (unit.path, *around.exporters)):
-        return TYPED, f"{reason}, imported from {module}"
-    return NONE, ""
+        return TYPED if near or owner not in around.rival_owners else ONE_OF_MANY
+    leads = any(around.leads(place, module, path) for path in (unit.path, *around.exporters))
+    return TYPED if leads else NONE
 
 
-def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str] | None:
-    """Evidence through one file that imports the definition and is itself imported."""
-    for exporter in around.exporters:
-        if exporter != place.path and (match := _imported(unit, place, exporter, around)):
-            return min(match[0], RE_EXPORTED), f"{match[1]}, through {exporter}"
-    return None
-
-
-def _received(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
+def _received(unit: Unit, place: Reference, around: Surroundings) -> float:
     if place.receiver in SELF_NAMES or place.receiver.startswith("super("):
-        if heir := around.heir_around(place, of_base=place.receiver not in OWN_NAMES):
-            return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
-        return NONE, ""  # another class's own member
+        inherited = around.is_in_heir(place, of_base=place.receiver not in OWN_NAMES)
+        return SUBCLASS if inherited else NONE  # another class's own member
     if not unit.class_name:
         return _by_name(unit, around, 0.5)
-    owner = last_word(unit.class_name)
-    likeness = _likeness(place.receiver, owner)
-    if likeness > max((_likeness(place.receiver, one) for one in around.rival_owners), default=0):
-        return RECEIVER_NAME, f"{place.receiver} is called like {owner}"
+    rivals = (_likeness(place.receiver, one) for one in around.rival_owners)
+    if _likeness(place.receiver, last_word(unit.class_name)) > max(rivals, default=0):
+        return RECEIVER_NAME
     return _by_name(unit, around, 1.0)
 
 
-def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> tuple[float, str]:
-    same_folder = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
+def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> float:
     if _is_member(unit):
-        if heir := around.heir_around(place):
-            return SUBCLASS, f"called in {heir}, which inherits from {last_word(unit.class_name)}"
-        return BARE_METHOD / around.rivals, "only the name is the same, without a receiver"
+        return SUBCLASS if around.is_in_heir(place) else BARE_METHOD / around.rivals
+    same_folder = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
     if same_folder and unit.language in PACKAGE_LANGUAGES:
-        return SAME_PACKAGE, "in the same package"
+        return SAME_PACKAGE
     for edge in around.imports(place.path):
         if edge.name == edge.module and around.leads(place, edge.module, unit.path):
-            return WILDCARD, f"everything of {edge.module} is imported"
+            return WILDCARD
     needs_import = language_name(place.path) in RESOLVED_LANGUAGES
     return _by_name(unit, around, 0.5 if needs_import else 1.0)
 
 
-def _by_name(unit: Unit, around: Surroundings, factor: float) -> tuple[float, str]:
-    if around.rivals == 1:
-        short = len(unit.name) < SHORT_NAME or (unit.name.islower() and len(unit.name) <= 6)
-        sure = ONLY_ONE_SHORT if short else ONLY_ONE
-        return sure * factor, "the only definition of that name here"
-    share = ONE_OF_MANY / around.rivals
-    return share * factor, f"one of {around.rivals} definitions of that name"
+def _by_name(unit: Unit, around: Surroundings, factor: float) -> float:
+    if around.rivals > 1:
+        return factor * ONE_OF_MANY / around.rivals
+    short = len(unit.name) < SHORT_NAME or (unit.name.islower() and len(unit.name) <= 6)
+    return factor * (ONLY_ONE_SHORT if short else ONLY_ONE)
 
 
 def _speaks(unit: Unit, place: Reference) -> bool:

@@ -6,17 +6,19 @@ import re
 import textwrap
 from pathlib import PurePosixPath
 
-from codeqa.code import UsageSite, usages
+from codeqa.code import usages
 from codeqa.code.calls import Call, callees
+from codeqa.code.counted import place_item
 from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
 from codeqa.code.relations import Walk
 from codeqa.code.surroundings import CANDIDATES
+from codeqa.code.tools.edges import use_places
 from codeqa.repository.roles import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import cite, code_span
-from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
+from codeqa.types import METHOD_KINDS, Unit
 
 CALLS = 8
 """Definitions listed that one calls."""
@@ -79,40 +81,21 @@ def _call(call: Call) -> str:
 def uses_section(tables: Tables, unit: Unit, *, listed: bool, asked: bool = False) -> str:
     """How often `unit` is used, and where `listed` in which places: the surest, source before
     tests. '' for nowhere, unless that was `asked` for."""
-    sites = _sites(tables, unit)
-    tests = [site for site in sites if role_of(site.reference.path) == "test"]
+    sites = usages(tables, unit, limit=CANDIDATES).references
+    places, in_tests = use_places(tables, sites, "call")
     times = counted(len(sites), "place")
-    if tests:
-        times += ", in tests" if len(tests) == len(sites) else f", {len(tests):,} of them in tests"
+    if in_tests:
+        times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
     if not sites:
         return "No place that uses it was found." if asked else ""
     if not listed:
         return f"Used in {times}."
     # What calls it before what only imports it, source before examples.
-    source = [site for site in sites if role_of(site.reference.path) != "test"]
-    source.sort(key=lambda o: (role_of(o.reference.path) != "source", o.reference.kind == "import"))
-    source_shown = source[: USES_ASKED if asked else USES]
-    shown = [*source_shown, *tests[: TESTS if source else USES]]
-    around = {
-        one.id: one.qualified_name
-        for one in tables.by_ids([site.reference.unit_id for site in shown])
-        if one.kind not in TEXT_KINDS
-    }
-    items = [_use_item(site, around.get(site.reference.unit_id, "")) for site in shown]
-    note = ", in tests" if len(source_shown) == len(source) else ""
-    return bullet_list(f"**Used in {times}**:", items, len(sites) - len(shown), note)
-
-
-def _sites(tables: Tables, unit: Unit) -> list[UsageSite]:
-    """The places of use; two uses on one line are one place to read."""
-    lines: dict[tuple[str, int], UsageSite] = {}
-    for site in usages(tables, unit, limit=CANDIDATES).references:
-        lines.setdefault((site.reference.path, site.reference.line), site)
-    return list(lines.values())
-
-
-def _use_item(site: UsageSite, inside: str) -> str:
-    around = f" in {code_span(inside)}" if inside else ""
-    line = site.reference.line
-    place = cite(site.reference.path, line, line)
-    return f"- {place}{around}, {site.sureness}: {inline(site.reason)}"
+    tests = [place for place in places if role_of(place.path) == "test"]
+    source = [place for place in places if place not in tests]
+    source.sort(key=lambda place: (role_of(place.path) != "source", place.kind == "import"))
+    most = USES_ASKED if asked else USES
+    shown = [*source[:most], *tests[: TESTS if source else USES]]
+    left = len(sites) - sum(place.times for place in shown)
+    note = ", in tests" if len(source) <= most else ""
+    return bullet_list(f"**Used in {times}**:", map(place_item, shown), left, note)

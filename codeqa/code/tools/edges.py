@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -53,11 +53,8 @@ def find_references(
     found = [one for one in every if kind in ("", one[0].reference.kind)]
     if not units and not found:
         return no_definition(tables, name)
-    ids = dict.fromkeys(site.reference.unit_id for site, _ in found)
-    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
-    groups, in_tests = _by_function([site for site, _ in found], around)
-    some = groups[skip : skip + MOST_REFERENCES]
-    places = [_place(sites, around.get(sites[0].reference.unit_id), kind) for sites in some]
+    groups, in_tests = use_places(tables, [site for site, _ in found], kind)
+    places = groups[skip : skip + MOST_REFERENCES]
     parts = by_file(
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in places
@@ -67,9 +64,7 @@ def find_references(
     hint = "`skip` leads to them; grep finds all lines that hold the name."
     known = _completeness(tables, name, kind, units, every, in_tests)
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
-    sure = [
-        place for place, sites in zip(places, some, strict=True) if sites[0].confidence >= LIKELY
-    ]
+    sure = (place for place in places if SURENESS[-1][1] not in place.note)
     edges = dict.fromkeys((place.name or place.path, last) for place in sure)
     arrows = tuple(Edge(start=start, end=end) for start, end in edges)
     left = len(groups) - skip - len(parts)
@@ -77,11 +72,13 @@ def find_references(
                        edges=arrows, completeness=known)  # fmt: skip
 
 
-def _by_function(
-    sites: Sequence[UsageSite], around: Mapping[str, Unit]
-) -> tuple[list[list[UsageSite]], int]:
-    """`sites` by the definition that they are in, their kind and how sure they are: what is at
-    least likely first, source before tests; and how many of all are in tests."""
+def use_places(
+    tables: Tables, sites: Sequence[UsageSite], kind: str = ""
+) -> tuple[list[Place], int]:
+    """`sites`, which were asked for by `kind`, by the definition that they are in and how sure they
+    are: what is at least likely first, source before tests; and how many of all are in tests."""
+    ids = dict.fromkeys(site.reference.unit_id for site in sites)
+    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
 
     def in_test(site: UsageSite) -> bool:
         unit = around.get(site.reference.unit_id)
@@ -96,7 +93,9 @@ def _by_function(
     def order(held: Sequence[UsageSite]) -> tuple[bool, bool, float]:
         return held[0].confidence < LIKELY, in_test(held[0]), -held[0].confidence
 
-    return sorted(groups.values(), key=order), sum(map(in_test, sites))
+    ordered = sorted(groups.values(), key=order)
+    places = [_place(held, around.get(held[0].reference.unit_id), kind) for held in ordered]
+    return places, sum(map(in_test, sites))
 
 
 def _sites(tables: Tables, name: str, units: Sequence[Unit]) -> list[tuple[UsageSite, str]]:
@@ -116,7 +115,7 @@ def _sites(tables: Tables, name: str, units: Sequence[Unit]) -> list[tuple[Usage
         for place in tables.references_named(last_word(name.removesuffix("()")), CANDIDATES):
             if owner in ("", place.receiver):
                 at = (place.path, place.line, place.column)
-                once[at] = (UsageSite(place, 0.0, "only the name is the same"), "")
+                once[at] = (UsageSite(place, 0.0), "")
     return sorted(once.values(), key=lambda one: -one[0].confidence)
 
 
