@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import socket
 import threading
@@ -23,11 +22,6 @@ from codeqa.state import cache as cache_module
 from codeqa.state.cache import Cache, RedisCache, open_cache
 
 KEY = "user:local:conversation:c1:chat_context"
-AT_ONCE = 0.1
-"""Seconds; a call that asks no server takes microseconds."""
-CALL_SECONDS = 1.5
-"""A call takes a second at most; a busy machine may add to it."""
-
 needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
 
 
@@ -73,9 +67,9 @@ def cache(open_again: Callable[[], Cache]) -> Cache:
 
 
 @contextmanager
-def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[float]]]:
-    """A server that does `serve` with each connection: its URL, and when it was called."""
-    calls: list[float] = []
+def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[socket.socket]]]:
+    """A server that does `serve` with each connection: its URL, and the connections."""
+    calls: list[socket.socket] = []
     listening = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -84,7 +78,7 @@ def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list
                 connection, _ = listening.accept()
             except OSError:
                 return
-            calls.append(time.monotonic())
+            calls.append(connection)
             threading.Thread(target=attend, args=(connection,), daemon=True).start()
 
     def attend(connection: socket.socket) -> None:
@@ -103,12 +97,6 @@ def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
         thread.join()
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    start = time.monotonic()
-    work()
-    return time.monotonic() - start
 
 
 # Both backends alike
@@ -280,36 +268,22 @@ def test_each_outage_is_logged_once_and_never_with_a_key_or_a_value(
     assert not any("secret" in line or "c1" in line for line in warnings)
 
 
-@needs_server
-def test_a_server_that_went_silent_holds_up_one_call_and_no_other(server: RedisServer) -> None:
-    cache = RedisCache(server.url)
-    cache.set(KEY, "v", 60)
-    server.freeze()
-    assert seconds(lambda: cache.get(KEY)) < CALL_SECONDS
-    assert cache.problem() == f"The Redis server at {cache.address} does not answer."
-    assert seconds(lambda: [cache.get(KEY) for _ in range(100)]) < AT_ONCE
-    assert seconds(lambda: [cache.set(KEY, "w", 60) for _ in range(100)]) < AT_ONCE
-    assert seconds(lambda: [cache.delete(KEY) for _ in range(100)]) < AT_ONCE
-    server.thaw()
-
-
 def test_a_failed_server_is_left_alone_for_its_pause_and_then_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pause = 0.4
-    monkeypatch.setattr(cache_module, "PAUSE_SECONDS", pause)
-    with listener(lambda connection: connection.close()) as (url, calls):
+    now = [1000.0]
+    monkeypatch.setattr(cache_module.time, "monotonic", lambda: now[0])
+    with listener(be_silent) as (url, calls):
         cache = RedisCache(url)
-        end = time.monotonic() + 3 * pause
-        while time.monotonic() < end:
+        for _ in range(3):
             assert cache.get(KEY) is None
-            cache.problem()
-            time.sleep(0.01)
-    # The client connects twice at most, where its first connection is closed at once.
-    gaps = [later - earlier for earlier, later in itertools.pairwise(calls)]
-    waits = [gap for gap in gaps if gap > 0.1]
-    assert 1 <= len(waits) <= 2 and len(gaps) <= 5
-    assert all(gap >= pause - 0.05 for gap in waits)
+            cache.set(KEY, "v", 60)
+            cache.delete(KEY)
+        assert cache.problem() == f"The Redis server at {cache.address} does not answer."
+        assert len(calls) == 1
+        now[0] += cache_module.PAUSE_SECONDS
+        assert cache.get(KEY) is None and cache.get(KEY) is None
+        assert len(calls) == 2
 
 
 def answer_in_http(connection: socket.socket) -> None:
@@ -328,12 +302,12 @@ def hang_up(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss"])
 @pytest.mark.parametrize("serve", [answer_in_http, be_silent, hang_up])
-def test_no_server_however_odd_costs_more_than_its_time(
+def test_no_server_however_odd_costs_an_answer(
     serve: Callable[[socket.socket], None], scheme: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with listener(serve) as (url, calls):
         cache = RedisCache(url.replace("redis", scheme, 1))
-        assert seconds(lambda: cache.set(KEY, "v", 60)) < CALL_SECONDS
+        cache.set(KEY, "v", 60)
         assert cache.get(KEY) is None
         assert cache.problem().startswith(f"The Redis server at {cache.address} ")
     assert len(calls) == len(caplog.records) == 1

@@ -83,9 +83,7 @@ def lose_newest_version(location: Location) -> None:
 DAMAGE: dict[str, Callable[[Location], object]] = {
     "methods deleted": lambda at: delete(table("methods")(at)),
     "data emptied": lambda at: empty(table("files", "data")(at)),
-    "versions garbled": lambda at: garble(table("edges", "_versions")(at)),
     "versions deleted": lambda at: delete(table("methods", "_versions")(at)),
-    "an index emptied": lambda at: empty(table("methods", "_indices")(at)),
     "an index deleted": lambda at: delete(table("methods", "_indices")(at)),
     "meta deleted": lambda at: delete(table("meta")(at)),
     "meta garbled": lambda at: garble(table("meta", "data")(at)),
@@ -93,7 +91,6 @@ DAMAGE: dict[str, Callable[[Location], object]] = {
     "a byte of the data": lambda at: change_one_byte(table("methods", "data")(at)),
     "a byte of an index": lambda at: change_one_byte(table("methods", "_indices")(at)),
     "a text in meta for a number": lambda at: change_meta(at, "generation", "one"),
-    "a list in meta for a record": lambda at: change_meta(at, "vector", [1, 2]),
     "a generation that is none": lambda at: change_meta(at, "generation", 7),
     **{
         f"a column of {name} lost": lambda at, name=name, column=column: opened(  # type: ignore[misc]
@@ -101,9 +98,6 @@ DAMAGE: dict[str, Callable[[Location], object]] = {
         ).drop_columns([column])
         for name, column in [
             ("methods", "source_code"),
-            ("classes", "method_declarations"),
-            ("edges", "target"),
-            ("files", "status"),
             ("meta", "value"),
         ]
     },
@@ -112,7 +106,6 @@ DAMAGE: dict[str, Callable[[Location], object]] = {
     ),
     "a file for the tables": lambda at: replace_by_a_file(Path(at.tables)),
     "a file for all repositories": lambda at: replace_by_a_file(at.folder.parent),
-    "repository.json nested": lambda at: (at.folder / "repository.json").write_text(NESTED),
     "repository.json garbled": lambda at: (at.folder / "repository.json").write_bytes(b"\xff\x92"),
     "checksums.json nested": lambda at: (Path(at.tables) / "checksums.json").write_text(NESTED),
     "progress.json nested": lambda at: (at.folder / "progress.json").write_text(NESTED),

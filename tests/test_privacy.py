@@ -168,6 +168,21 @@ def test_long_texts_over_many_pages_are_gone_as_well(
     assert grep(data_dir, *assert_bytes) == {}
 
 
+def test_bytes_that_an_earlier_version_left_behind_go_too_and_room_is_given_back(
+    state: State, data_dir: Path
+) -> None:
+    for number in range(20):
+        tell(state, f"conversation-{number}", texts=f" about {number} " * 500)
+    size = state.path.stat().st_size
+    connection = sqlite3.connect(state.path)
+    connection.executescript("PRAGMA secure_delete=OFF; DELETE FROM turn; DELETE FROM conversation")
+    connection.close()
+    assert grep(data_dir, *SAID)
+    state.compact()
+    assert grep(data_dir, *SAID) == {}
+    assert state.path.stat().st_size < size / 2
+
+
 def test_a_single_fact_is_forgotten(privacy: Privacy, state: State, data_dir: Path) -> None:
     state.profile.save("name", NAME)
     state.profile.save("role", "backend developer at Acme")

@@ -147,17 +147,6 @@ def test_turns_that_follow_each_other_in_a_circle_are_read_once(state: State) ->
         state.turns.choose_branch("c", "t1", *PLACE)
 
 
-def test_contexts_of_other_branches_are_not_read(state: State) -> None:
-    """What follows what comes from the index alone: no page of a row is opened."""
-    save(state, "t1")
-    with state._database.reading() as connection:
-        plan = connection.execute(
-            f"EXPLAIN QUERY PLAN {turns_module.LINKS}", (*PLACE, "c")
-        ).fetchall()
-    scans = [row[3] for row in plan if "turn" in row[3]]
-    assert scans and all("COVERING INDEX turn_branch" in scan for scan in scans)
-
-
 def test_the_same_turn_saved_by_many_at_once_is_kept_once(state: State) -> None:
     save(state, "t1")
     turn = Turn("t2", "c", "q", "a", "", {}, 2.0, *PLACE)
