@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from codeqa.chat import AskOptions
 from codeqa.embeddings.registry import query_embedding
@@ -27,16 +25,11 @@ from codeqa.search.hyde import (
     only_by_hypothesis,
 )
 from codeqa.settings import Settings, load_settings
-from codeqa.types import Hit, StageTime
+from codeqa.types import Hit
 from evals.search.questions import Question
 from evals.search.ranked import rank_repositories
 from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
 from tests.openai_server import stream as streamed
-
-OWN_ENDPOINT = {
-    name: os.environ.get(f"CODEQA_{name.upper()}", "") for name in ("model", "model_url")
-}
-OWN_KEY = os.environ.get("CODEQA_MODEL_KEY", "")
 
 BUCKET = '''class TokenBucket:
     """Fills up over time and is emptied by what passes."""
@@ -617,17 +610,3 @@ def test_an_evaluation_with_drafts_asks_for_them_and_stops_when_they_fail(indexe
         del replies[0]
         with pytest.raises(ModelError, match="A draft failed"):
             ranked(settings, indexed, hyde="one")
-
-
-# With a model of one's own: CODEQA_MODEL (and CODEQA_MODEL_URL, CODEQA_MODEL_KEY) name it
-
-
-@pytest.mark.skipif(not OWN_ENDPOINT["model"], reason="CODEQA_MODEL names no model to ask")
-def test_a_real_model_drafts_something_to_search_by(opened: Opened) -> None:
-    found = opened(**OWN_ENDPOINT, model_key=SecretStr(OWN_KEY), hyde_seconds=60.0).search.search(
-        QUESTION, hyde="two"
-    )
-    first: StageTime = found.stages[0]
-    assert first.outcome == "done", first.outcome
-    assert first.text
-    assert "hyde-1 text" in found.channels

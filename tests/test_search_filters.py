@@ -77,49 +77,20 @@ def test_filters_let_through_what_they_say(
 
 
 INJECTIONS = (
-    "x' OR '1'='1",
-    "x') OR (1=1",
-    "'; DROP TABLE methods; --",
-    "''",
-    "'",
-    "\\'",
-    "\\",
-    "x\\' OR 1=1 --",
-    "%",
-    "_",
-    "%%%",
-    "x' UNION SELECT * FROM files --",
-    "/* */",
-    "`path`",
-    "$1 {} {0} :name ?",
-    "(?i).*",
-    "a{1000}{1000}",
-    "[[:alpha:]]",
-    "‘ OR ’1’=’1",
-    "路径'注入",
-    "é" * 100,
-    "x" * 3_900,
-    "*" * 3_900,
-    "?*" * 1_900,
-    "**/" * 1_200,
-    "'" * 3_900,
-)
+    "x' OR '1'='1", "x') OR (1=1", "'; DROP TABLE methods; --", "'", "\\'", "x\\' OR 1=1 --",
+    "%", "_", "x' UNION SELECT * FROM files --", "`path`", "$1 {} {0} :name ?", "(?i).*",
+    "a{1000}{1000}", "‘ OR ’1’=’1", "x" * 3_900, "?*" * 1_900, "**/" * 1_200, "'" * 3_900,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("value", INJECTIONS, ids=range(len(INJECTIONS)))
-@pytest.mark.parametrize("key", ["lang", "path", "kind"])
-def test_no_value_breaks_out_of_a_filter(search: Search, key: str, value: str) -> None:
-    quoted = value.replace('"', "")
-    for minus in ("", "-"):
-        result = search.search(f'pay order {minus}{key}:"{quoted}"')
-        found = {hit.unit.path for hit in result.units}
+def test_no_value_breaks_out_of_a_filter(search: Search, value: str) -> None:
+    for key in ("lang", "path", "kind", "-lang", "-path", "-kind"):
+        found = paths(search, f'{key}:"{value}"')
         assert found <= ALL
-        if key == "lang" and not minus:
-            assert found == set()
-    by_keyword = search.search("pay order", language=value)
-    assert by_keyword.units == ()
+        assert key != "lang" or not found
+    assert search.search("pay order", language=value).units == ()
     assert {hit.unit.path for hit in search.search("pay order", path=value).units} <= ALL
-    assert paths(search, "") == ALL
 
 
 def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:

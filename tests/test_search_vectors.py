@@ -6,15 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import lancedb
-import numpy as np
 import pytest
 
 from codeqa.embeddings import registry
-from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
-from codeqa.store import VectorSearch
 
 WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 
@@ -68,30 +64,6 @@ def test_a_question_that_shares_no_word_with_the_code_finds_it_by_meaning(
     synonyms("concepts")
     chosen = settings.model_copy(update={"embedding": "concepts/synonyms"})
     assert _search(open_engine(chosen, repository))[0] == ("buy_article", "vector_refined")
-
-
-def test_in_a_small_index_every_vector_is_compared_with_the_question_by_its_cosine(
-    settings: Settings, write_files: WriteFiles, tmp_path: Path
-) -> None:
-    engine = open_engine(settings, write_files(tmp_path / "repo", FILES))
-    engine.index.run()
-    tables = engine.tables()
-    ((column, record),) = tables.vector_columns()
-    encoder = query_embedding(settings, record.name)
-    assert column == "vector" and encoder is not None
-    question = encoder.embed_query("where is an article bought?")
-    found = {
-        unit.id: score
-        for unit, score in tables.find(VectorSearch("methods", column, question, 100))
-    }
-    rows = lancedb.connect(tables.location.tables).open_table("methods").to_arrow().to_pylist()
-    cosines = {
-        row["id"]: np.dot(row["vector"], question)
-        / (np.linalg.norm(row["vector"]) * np.linalg.norm(question))
-        for row in rows
-    }
-    assert len(cosines) == len(FILES)
-    assert found == pytest.approx(cosines, abs=1e-5)
 
 
 def _search(engine: Engine) -> list[tuple[str, str]]:

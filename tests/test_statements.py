@@ -32,32 +32,6 @@ FRAGMENTS = {
             )
         }
     """,
-    "go": """\
-        func (b *Box) Pick(wanted int) int {
-            // The first that fits.
-            for _, one := range b.all {
-                if one == wanted {
-                    return one
-                }
-            }
-            return b.fallback(
-                wanted,
-            )
-        }
-    """,
-    "typescript": """\
-        async pick(wanted: number): Promise<number> {
-            // The first that fits.
-            for (const one of this.all) {
-                if (one === wanted) {
-                    return one;
-                }
-            }
-            return this.fallback(
-                wanted,
-            );
-        }
-    """,
     "java": """\
         @Override
         public int pick(int wanted) {

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import settings as tried
@@ -12,10 +9,9 @@ from hypothesis import strategies as st
 from indexed import indexed
 from rapidfuzz.distance import OSA
 
-from codeqa.indexing import Indexer
 from codeqa.search import Search
 from codeqa.settings import Settings
-from codeqa.store import Tables, TextSearch, locate
+from codeqa.store import Tables, TextSearch
 from codeqa.store.catalogue import Names
 from codeqa.text.tokens import name_key
 
@@ -111,25 +107,6 @@ def test_a_filter_does_not_make_a_name_unknown(search: Search) -> None:
 def test_words_of_translations_do_not_count_as_known(search: Search, tables: Tables) -> None:
     assert tables.find(TextSearch("classes", "hadle", 1))
     assert search.search("hadle").units[0].unit.name == "handle"
-
-
-def test_the_names_follow_the_index(tmp_path: Path, settings: Settings) -> None:
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    (repo / "a.py").write_text("def first_name(x):\n    return x\n")
-    location = locate(settings, repo)
-    Indexer(settings, location).run()
-    tables = Tables.open(location)
-    assert "secondname" not in tables.catalogue().names
-    before = tables.catalogue()
-    assert tables.catalogue() is before
-    (repo / "b.py").write_text("def second_name(x):\n    return x\n")
-    Indexer(settings, location).run()
-    deadline = time.monotonic() + 5
-    while "secondname" not in tables.catalogue().names and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert "secondname" in tables.catalogue().names
-    assert tables.catalogue().paths == {"a.py", "b.py"}
 
 
 @tried(max_examples=200, deadline=None)

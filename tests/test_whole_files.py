@@ -277,13 +277,6 @@ def test_the_headings_of_many_small_files_do_not_burst_the_block(
     assert 15_000 < len(block.text) <= 20_000 and "250 files" in block.note
 
 
-def test_exactly_the_soft_limit_is_not_exceeded(large: Tables, settings: Settings) -> None:
-    result = found(large, settings, "how is a kettle heated by its base? path:exact", POOL)
-    files = Files(lambda: large, settings.max_file_bytes)
-    block = best_files(large, files, result, 10**9)
-    assert {"exact/a100.txt", "exact/b100.txt"} <= {chunk.path for chunk in block.chunks}
-
-
 def test_all_is_sent_to_the_model_without_a_search(opened: Open, script: Script) -> None:
     engine = opened(**script.settings)
     events = ask(engine, "/all shop/s*.py who counts teapots?")

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.code import callees, outlines_of, uses_of
-from codeqa.context import chunk_cost, span_chunk, unit_chunk
+from codeqa.context import chunk_cost, format_block, pack, span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files
 from codeqa.search import SearchResult, form_pattern
@@ -134,10 +134,10 @@ def build_context(
     fast = budget.effort == "fast"
     files = Files(lambda: tables, settings.max_file_bytes)
     room = max(0, budget.characters - sum(map(chunk_cost, pinned)))
-    whole = found_whole(tables, files, result, room, small=not fast).without(excluded)
+    whole, parts, note = found_whole(tables, files, result, room, small=not fast)
     called = [] if fast else _called(tables, result)
     best = _three_and_three(result, settings, most) if fast else _ranked(result, called)
-    best = [*whole.parts, *best]
+    best = [*(part for part in parts if part.place not in excluded), *best]
     mentioned = {hit.unit.id: unit_chunk(hit.unit, _why(hit)) for hit in result.mentioned}
     chunks = list(
         {**mentioned, **{c.unit_id: c for c in best if c.unit_id not in mentioned}}.values()
@@ -149,11 +149,19 @@ def build_context(
     at = len(chunks) if fast else max(BESIDE_AFTER, len(mentioned))
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
     chunks = [*chunks[:at], *sites, *outlines, *beside, *chunks[at:]]
+    whole = [file for file in whole if file.place not in excluded]
+    paths = {file.path for file in whole}
     chunks = [*pinned, *(chunk for chunk in chunks if chunk.place not in excluded)]
+    chunks = [chunk for chunk in chunks if chunk.path not in paths]
     first = len(mentioned) + len(pinned)
-    share = 1 / max(2, first) if fast else min(LARGEST_SHARE, 1 / max(1, first))
-    words = [form_pattern(word) for word in result.query.words]
-    return whole.beside(chunks, budget.characters, share=share, words=words)
+    packed = pack(
+        chunks,
+        budget.characters - len(format_block(whole)),
+        share=1 / max(2, first) if fast else min(LARGEST_SHARE, 1 / max(1, first)),
+        words=[form_pattern(word) for word in result.query.words],
+    )
+    together = (*whole, *packed.chunks)
+    return ContextBlock(format_block(together), together, packed.dropped, note)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:

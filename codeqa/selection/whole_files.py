@@ -7,9 +7,8 @@ masked.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from codeqa.context import chunk_id, format_block, pack, unit_chunk
 from codeqa.errors import CodeQAError, NotFoundError
@@ -37,45 +36,15 @@ TOLD = "Sent whole"
 WHOLE_REPOSITORY = "The whole repository was sent"
 
 
-@dataclass(frozen=True, slots=True)
-class WholeFiles:
-    """What is sent whole."""
-
-    chunks: tuple[Chunk, ...] = ()
-    parts: tuple[Chunk, ...] = ()
-    """Beginning and best units of each named file that is too long."""
-    note: str = ""
-    """What the reader should know, as sentences."""
-
-    def without(self, excluded: Collection[str]) -> WholeFiles:
-        """The same without the places `excluded` (`Chunk.place`)."""
-        chunks = tuple(chunk for chunk in self.chunks if chunk.place not in excluded)
-        parts = tuple(chunk for chunk in self.parts if chunk.place not in excluded)
-        return WholeFiles(chunks, parts, self.note)
-
-    def beside(
-        self,
-        others: Iterable[Chunk],
-        room: int,
-        *,
-        share: float,
-        words: Sequence[re.Pattern[str]] = (),
-    ) -> ContextBlock:
-        """The block of these files and, in what they leave of `room` characters, of `others`,
-        each of which gets at most the part `share` of that, cut around `words`."""
-        whole = {chunk.path for chunk in self.chunks}
-        left = room - len(format_block(self.chunks))
-        beside = [one for one in others if one.path not in whole]
-        packed = pack(beside, left, share=share, words=words)
-        chunks = (*self.chunks, *packed.chunks)
-        return ContextBlock(format_block(chunks), chunks, packed.dropped, self.note)
-
-
 def found_whole(
     tables: Tables, files: Files, result: SearchResult, room: int, *, small: bool
-) -> WholeFiles:
+) -> tuple[Sequence[Chunk], Sequence[Chunk], str]:
     """What is sent whole of `result` in `room` characters: with `small` all that its filters let
-    through and people wrote, where it fits; else the files that the question names."""
+    through and people wrote, where it fits; else the files that the question names.
+
+    The files, beginning and best units of each named one that is too long, and what the reader
+    should know.
+    """
     where = filter_of(result.query) or Filter()
     if small and not (where.kinds or where.excluded_kinds):
         where = replace(where, roles=WRITTEN_BY_HAND)
@@ -85,8 +54,8 @@ def found_whole(
             told = TOLD if result.query.filtered else WHOLE_REPOSITORY
             best = _best_first(records, _ranked_paths(result))
             block = _whole(files, best, room, told=told)
-            return WholeFiles(block.chunks, note=block.note)
-    return _named(tables, files, result, room)
+            return block.chunks, (), block.note
+    return *_named(tables, files, result, room), ""
 
 
 def best_files(tables: Tables, files: Files, result: SearchResult, room: int) -> ContextBlock:
@@ -105,7 +74,9 @@ def every_file(tables: Tables, files: Files, query: Query, room: int) -> Context
     return _whole(files, _best_first(records, ()), room)
 
 
-def _named(tables: Tables, files: Files, result: SearchResult, room: int) -> WholeFiles:
+def _named(
+    tables: Tables, files: Files, result: SearchResult, room: int
+) -> tuple[list[Chunk], list[Chunk]]:
     """The files that the question points at, which share the room: what a short one does not need
     goes to the longer ones."""
     named = [path for m in result.query.mentions if not m.lines for path in m.files]
@@ -123,7 +94,7 @@ def _named(tables: Tables, files: Files, result: SearchResult, room: int) -> Who
             best = [unit_chunk(unit, "of a file that the question names") for unit in units]
             parts += pack(best, share // 2).chunks
         room -= len(block.text) or share
-    return WholeFiles(tuple(whole[path] for path in named if path in whole), tuple(parts))
+    return [whole[path] for path in named if path in whole], parts
 
 
 def _whole(
