@@ -207,7 +207,7 @@ def answers(chance: random.Random) -> None:
     from codeqa.chat.citation_writer import CitationWriter
     from codeqa.chat.citations import Citation, CitedCode, verify_all
     from codeqa.chat.grounding import judge_all
-    from codeqa.llm.answer import Answer
+    from codeqa.llm.answer import ThoughtFilter
     from codeqa.types import Chunk
 
     text = texts(chance).encode("utf-8", "replace").decode()
@@ -224,8 +224,9 @@ def answers(chance: random.Random) -> None:
         raise FoundError("how an answer is cut changes its citations")
     verify_all(once, [Citation("python.py", 1, 9)], code)
     judge_all(once, [chunk])
-    read = Answer()
-    list(read.take({"choices": [{"delta": {"content": text}}]}))
+    thoughts = ThoughtFilter()
+    for piece in (text, ""):
+        list(thoughts.feed(piece))
     list(_CALL.finditer(text))
     read_arguments(text)
 

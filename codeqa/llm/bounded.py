@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from codeqa.errors import CodeQAError
-from codeqa.llm.client import Cancelled, Message, Model
+from codeqa.llm.client import Model
+from codeqa.llm.endpoint import Cancelled, Message
 from codeqa.text.tokens import well_formed, words
 from codeqa.types import StageTime
 

@@ -50,13 +50,16 @@ class _AnswerStream:
         """Whether it was stopped, or nobody reads it any more."""
         return self.stop.is_set() or time.monotonic() > self._read + UNREAD_SECONDS
 
-    def make(self, events: Iterator[Event], cite: Cite, ended: Callable[[], None]) -> None:
+    @property
+    def ended(self) -> bool:
+        return self._lines[-1:] == [END]
+
+    def make(self, events: Iterator[Event], cite: Cite) -> None:
         """Take all of `events`, which end soon once this is cancelled."""
         try:
             for line in encode_stream(self._noted(events), cite=cite):
                 self._add(line)
         finally:  # readers wait for it, however that ended
-            ended()
             self._add(END)
 
     def _add(self, line: bytes) -> None:
@@ -78,12 +81,10 @@ class _AnswerStream:
 
     def wait(self, *, for_turn: bool = False) -> None:
         """Wait for its end, or until it tells its turn, but not for ever."""
-
-        def met() -> bool:
-            return self._lines[-1:] == [END] or (for_turn and self.turn is not None)
-
         with self._longer:
-            self._longer.wait_for(met, ENDING_SECONDS)
+            self._longer.wait_for(
+                lambda: self.ended or (for_turn and self.turn is not None), ENDING_SECONDS
+            )
 
     def _noted(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
@@ -93,14 +94,12 @@ class _AnswerStream:
 
 
 class AnswerStreams:
-    """The answers in the making, at most `most` at once."""
+    """The answers in the making, at most `most` at once, and the last that ended."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._streams: dict[Place, _AnswerStream] = {}
-        self._ended: dict[Place, _AnswerStream] = {}
-        """The last that ended and were kept."""
 
     def start(
         self, place: Place, ask: Callable[[Cancelled], Iterator[Event]], cite: Cite, gone: Cancelled
@@ -113,49 +112,47 @@ class AnswerStreams:
             earlier.wait()
         stream = _AnswerStream()
         events = ask(stream.cancelled)
-
-        def ended() -> None:
-            with self._lock:
-                del self._streams[place]
-                self._ended.pop(place, None)
-                if stream.turn and not stream.stop.is_set():
-                    self._ended[place] = stream
-                if len(self._ended) > ENDED_KEPT:
-                    del self._ended[next(iter(self._ended))]
-
         with self._lock:
-            if place in self._streams or len(self._streams) >= self._most:
-                raise RequestRefusedError(409 if place in self._streams else 503)
+            live = [at for at, one in self._streams.items() if not one.ended]
+            if place in live or len(live) >= self._most:
+                raise RequestRefusedError(409 if place in live else 503)
+            ended = [at for at in self._streams if at not in live]
+            for at in {place, *ended[:-ENDED_KEPT]}:
+                self._streams.pop(at, None)
             self._streams[place] = stream
-        threading.Thread(target=stream.make, args=(events, cite, ended), daemon=True).start()
+        threading.Thread(target=stream.make, args=(events, cite), daemon=True).start()
         return stream.read(gone)
 
     def turn(self, place: Place) -> str:
         """Id of the turn that is answered there; '' for none."""
-        if stream := self._streams.get(place):
-            stream.wait(for_turn=True)
-        return (stream and stream.turn) or ""
+        stream = self._streams.get(place)
+        if stream is None or stream.ended:
+            return ""
+        stream.wait(for_turn=True)
+        return stream.turn or ""
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
         """The lines of the answer there, from its first one on. Raises NotFoundError."""
-        with self._lock:  # it is in one of them at any moment, but moves
-            stream = self._streams.get(place) or self._ended.get(place)
-        if stream:
+        stream = self._streams.get(place)
+        if stream and (not stream.ended or (stream.turn and not stream.stop.is_set())):
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 
     def stop(self, repository: str = "", user: str = "", conversation: str = "") -> int:
         """End the answers there, '' for anywhere, and wait until they are kept; how many."""
         wanted = (repository, user, conversation)
-
-        def is_there(place: Place) -> bool:
-            return all(want in ("", has) for want, has in zip(wanted, place, strict=True))
-
-        stopped = [one for place, one in [*self._streams.items()] if is_there(place)]
-        for stream in stopped:
+        there = {
+            place: stream
+            for place, stream in [*self._streams.items()]
+            if all(want in ("", has) for want, has in zip(wanted, place, strict=True))
+        }
+        live = [stream for stream in there.values() if not stream.ended]
+        for stream in live:
             stream.stop.set()
-        for stream in stopped:
+        for stream in live:
             stream.wait()
         with self._lock:
-            self._ended = {place: one for place, one in self._ended.items() if not is_there(place)}
-        return len(stopped)
+            for place, stream in there.items():
+                if stream.ended and self._streams.get(place) is stream:
+                    del self._streams[place]
+        return len(live)

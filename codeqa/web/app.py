@@ -10,10 +10,10 @@ from flask import Flask
 from codeqa.engine import Engine
 from codeqa.settings import Settings, load_settings
 from codeqa.web import (
-    autocomplete_api,
     conversations_api,
     endpoints,
     errors,
+    files_api,
     index_api,
     models_api,
     openai_api,
@@ -21,10 +21,8 @@ from codeqa.web import (
     privacy_api,
     questions_api,
     repositories_api,
-    revisions_api,
     search_api,
     security,
-    tools_api,
     turns_api,
 )
 from codeqa.web.workspace import Workspace
@@ -37,12 +35,10 @@ ADDRESSES = (
     models_api,
     index_api,
     repositories_api,
-    revisions_api,
-    autocomplete_api,
+    files_api,
     openai_api,
     endpoints,
     privacy_api,
-    tools_api,
     search_api,
 )
 

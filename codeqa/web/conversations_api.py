@@ -23,25 +23,18 @@ from codeqa.web.schemas import (
     NAME_CHARACTERS,
     Clean,
     FilledId,
-    RepoQuery,
     Schema,
     Values,
     fields_of,
 )
-from codeqa.web.security import member_of_request
 from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
-from codeqa.web.workspace import engine_of, place_of, reader_gone, workspace
+from codeqa.web.workspace import place_of, reader_gone, workspace
 
 TITLE_CHARACTERS = 200
 FILE_NAME_CHARACTERS = 60
 EXPORT_FORMAT, EXPORT_VERSION = "codeqa-conversation", 1
 
 endpoints = Endpoints("conversations", "Conversations", "/api/conversations")
-
-
-class ConversationsQuery(RepoQuery):
-    q: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)] = ""
-    """What to look for in titles, questions and answers; empty lists all."""
 
 
 class Summary(fields_of(Conversation, "user", "repository")):  # type: ignore[misc]
@@ -72,10 +65,6 @@ class BranchBody(Schema):
     """Id of the turn whose branch is to be the one in use."""
 
 
-class ExportQuery(RepoQuery):
-    format: Literal["markdown", "json"] = "markdown"
-
-
 class ExportedTurn(TurnValues):
     context: ContextValues
 
@@ -98,13 +87,17 @@ class ExportedConversation(Schema):
 
 
 @endpoints.route("GET", "", {"conversations": list[Summary]})
-def conversations(query: ConversationsQuery) -> Values:
+def conversations(
+    engine: Engine,
+    user: str,
+    q: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)] = "",
+) -> Values:
     """The user's conversations about this repository, the one used last first.
 
     With `q` those whose title, questions or answers hold it, and where.
     """
-    kept, user = engine_of(query).conversations, member_of_request().user
-    if wanted := query.q.strip():
+    kept = engine.conversations
+    if wanted := q.strip():
         found = kept.find(wanted, user)
     else:
         found = [ConversationMatch(one, "", "") for one in kept.all(user)]
@@ -117,19 +110,23 @@ def conversations(query: ConversationsQuery) -> Values:
 
 
 @endpoints.route("GET", "/<path:conversation>", OpenedConversation)
-def open_conversation(conversation: str, query: RepoQuery) -> Values:
+def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
     """A conversation with its questions and rendered answers, the first one first.
 
     Of a question that was asked again the version in use; the others are its siblings.
     """
-    return _opened(engine_of(query), conversation, member_of_request().user)
+    return _opened(engine, conversation, user)
 
 
 @endpoints.route("GET", "/<path:conversation>/export", "text/markdown", ExportedConversation)
-def export_conversation(conversation: str, query: ExportQuery) -> Response:
+def export_conversation(
+    conversation: str,
+    engine: Engine,
+    user: str,
+    format: Literal["markdown", "json"] = "markdown",
+) -> Response:
     """A conversation as a file: Markdown to read, or JSON with everything that is kept of it."""
-    engine, user = engine_of(query), member_of_request().user
-    as_json = query.format == "json"
+    as_json = format == "json"
     summary = engine.conversations.get(conversation, user)
     used = engine.conversations.turns(conversation, user)
     others = engine.conversations.other_turns(conversation, user) if as_json else []
@@ -155,42 +152,39 @@ def export_conversation(conversation: str, query: ExportQuery) -> Response:
 
 
 @endpoints.route("GET", "/<path:conversation>/answer", "text/plain")
-def join(conversation: str, query: RepoQuery) -> Response:
+def join(conversation: str, engine: Engine) -> Response:
     """The answer that is being written in a conversation, as /chat/stream gives it to who asked:
     what there is at once, then the rest as it comes."""
-    place = place_of(engine_of(query), conversation)
+    place = place_of(engine, conversation)
     return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
 
 
 @endpoints.route("POST", "/<path:conversation>/stop", {"stopped": int})
-def stop(conversation: str, query: RepoQuery) -> Values:
+def stop(conversation: str, engine: Engine) -> Values:
     """End the answer that is being written; what came of it is kept."""
-    return {"stopped": workspace().answers.stop(*place_of(engine_of(query), conversation))}
+    return {"stopped": workspace().answers.stop(*place_of(engine, conversation))}
 
 
 @endpoints.route("POST", "/<path:conversation>/branch", OpenedConversation)
-def choose_branch(conversation: str, query: RepoQuery, body: BranchBody) -> Values:
+def choose_branch(conversation: str, engine: Engine, user: str, body: BranchBody) -> Values:
     """Go on from another version of a question, and give the conversation as it is then."""
-    engine, user = engine_of(query), member_of_request().user
     engine.conversations.choose_branch(conversation, body.turn, user)
     return _opened(engine, conversation, user)
 
 
 @endpoints.route("POST", "/<path:conversation>", {"id": str, "title": str})
-def rename(conversation: str, query: RepoQuery, body: TitleBody) -> Values:
+def rename(conversation: str, engine: Engine, user: str, body: TitleBody) -> Values:
     """Give a conversation another title."""
     title = " ".join(body.title.split())
     if not title.isprintable():
         raise UsageError("The title holds characters that cannot be shown.", "Use plain text.")
-    kept, user = engine_of(query).conversations, member_of_request().user
-    kept.rename(conversation, title, user)
-    return {"id": conversation, "title": kept.get(conversation, user).title}
+    engine.conversations.rename(conversation, title, user)
+    return {"id": conversation, "title": engine.conversations.get(conversation, user).title}
 
 
 @endpoints.route("DELETE", "/<path:conversation>", {"deleted": str})
-def delete(conversation: str, query: RepoQuery) -> Values:
+def delete(conversation: str, engine: Engine) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
-    engine = engine_of(query)
     place = place_of(engine, conversation)
     workspace().answers.stop(*place)
     engine.conversations.delete(conversation, place.user)

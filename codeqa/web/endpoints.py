@@ -1,9 +1,10 @@
 """How a module declares the addresses it serves: the path, what it takes and what it gives, once.
 
-A view says what it takes by its parameters: `query` is read from behind the `?`, `body` from the
-JSON that was sent, each checked by the pydantic model that it is annotated with. What it returns
-is sent as JSON unless it is a response already. Of the same declarations the description at
-/openapi.json is made; the docstring of a view is its text there.
+A view says what it takes by its parameters: parts of the path; `body`, the JSON that was sent,
+checked by the pydantic model that it is annotated with; `engine`, that of the repository which
+`?repo=` names; `user`, who asks; all others are what stands behind the `?`, checked by their types.
+What it returns is sent as JSON unless it is a response already. Of the same declarations the
+description at /openapi.json is made; the docstring of a view is its text there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from werkzeug.routing import Rule
 from codeqa import __version__
 from codeqa.errors import UsageError
 from codeqa.web.errors import API, FieldError, RequestRefusedError
-from codeqa.web.schemas import ApiFailure, Failure, Schema, Values
+from codeqa.web.schemas import ApiFailure, Failure, Repo, Schema, Values
+from codeqa.web.security import member_of_request, require_owner
+from codeqa.web.workspace import workspace
 
 Answer = type[Any] | Mapping[str, Any] | str
 """What a response holds: JSON, by a model, a dataclass or just names with types; else the media
@@ -46,12 +49,26 @@ class Endpoint:
     """One for each media type."""
     status: int
     """Of an answer."""
-    takes: Mapping[str, type[BaseModel]]
-    """Of `query` and `body` those that there are."""
+    owners: str
+    """What only the server's owner may do here; '' for what everybody may."""
+    query: type[Schema]
+    body: type[BaseModel] | None
+    needs: tuple[str, ...]
+    """Of `engine` and `user` those that it takes."""
 
-    def __call__(self, **parts_of_path: str) -> Any:
-        sent = {part: _checked(part, kind) for part, kind in self.takes.items()}
-        values = self.view(**parts_of_path, **sent)
+    def __call__(self, **given: Any) -> Any:
+        if self.owners:
+            require_owner(self.owners)
+        given |= dict(_checked(self.query, request.args.to_dict()))
+        if self.body:
+            given["body"] = _checked(self.body, _json_body())
+        if "engine" in self.needs:
+            given["engine"] = workspace().engine(given.pop("repo"))
+        if "user" in self.needs:
+            given["user"] = member_of_request().user
+        values = self.view(**given)
+        if isinstance(values, BaseModel):
+            return values.model_dump(), self.status
         if is_dataclass(values) or isinstance(values, dict):
             return jsonify(values), self.status
         return values
@@ -66,16 +83,30 @@ class Endpoints:
         self._routes: list[tuple[str, str, str, Endpoint]] = []
 
     def route(
-        self, method: str, path: str, *answers: Answer, status: int = 200, tag: str = ""
+        self,
+        method: str,
+        path: str,
+        *answers: Answer,
+        status: int = 200,
+        tag: str = "",
+        owners: str = "",
     ) -> Callable[[View], View]:
         """Serve `path`, and describe it in the group `tag` instead of the module's."""
 
         def add(view: View) -> View:
-            hints = get_type_hints(view, include_extras=True)
-            takes = {part: kind for part, kind in hints.items() if part in ("query", "body")}
             operation = f"{self._name}_{view.__name__}_{method.lower()}"
+            taken = get_type_hints(view, include_extras=True)
+            taken.pop("return")
+            body = taken.pop("body", None)
+            needs = tuple(name for name in ("engine", "user") if taken.pop(name, None))
+            fields: Values = {"repo": (Repo, "")} if "engine" in needs else {}
+            for name, kind in taken.items():
+                default = inspect.signature(view).parameters[name].default
+                if f"{name}>" not in path:
+                    fields[name] = (kind, ... if default is inspect.Parameter.empty else default)
+            query = create_model(operation, __base__=Schema, **fields)
             kinds = tuple(_answer(operation, one) for one in answers)
-            endpoint = Endpoint(view, tag or self._tag, kinds, status, takes)
+            endpoint = Endpoint(view, tag or self._tag, kinds, status, owners, query, body, needs)
             self._routes.append((self._prefix + path, method, operation, endpoint))
             return view
 
@@ -102,12 +133,8 @@ def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> Values:
     }
 
 
-def _checked(part: str, kind: type[BaseModel]) -> BaseModel:
-    """The `body` of the request, or the `query` behind the `?` of its address, as a `kind`.
-
-    Raises FieldError that names the first field that is wrong.
-    """
-    values = _json_body() if part == "body" else request.args.to_dict()
+def _checked(kind: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
+    """What was sent as a `kind`. Raises FieldError that names the first field that is wrong."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -156,7 +183,7 @@ def openapi_document(app: Flask) -> Values:
             path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
             (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
             paths[path][method.lower()] = _operation(rule, endpoint)
-            taken |= {kind for part, kind in endpoint.takes.items() if part == "body"}
+            taken |= {endpoint.body} if endpoint.body else set()
             given |= {one for one in endpoint.answers if isinstance(one, type)}
     token = {"type": "http", "scheme": "bearer", "description": "A token of CODEQA_TOKEN."}
     session = {"type": "apiKey", "in": "cookie", "name": "codeqa",
@@ -190,10 +217,10 @@ def _operation(rule: Rule, endpoint: Endpoint) -> Values:
         "tags": [endpoint.tag],
         "summary": " ".join(summary.split()).removesuffix("."),
         "description": " ".join(rest.split()),
-        "parameters": list(_parameters(rule, endpoint.takes.get("query"))),
+        "parameters": list(_parameters(rule, endpoint.query)),
     }
-    if body := endpoint.takes.get("body"):
-        operation["requestBody"] = {"required": True, "content": _content(body)}
+    if endpoint.body:
+        operation["requestBody"] = {"required": True, "content": _content(endpoint.body)}
     failure = ApiFailure if rule.rule.startswith(API) else Failure
     operation["responses"] = {
         str(endpoint.status): _response("Done", *endpoint.answers),
@@ -202,13 +229,13 @@ def _operation(rule: Rule, endpoint: Endpoint) -> Values:
     return operation
 
 
-def _parameters(rule: Rule, query: type[BaseModel] | None) -> Iterator[Values]:
+def _parameters(rule: Rule, query: type[BaseModel]) -> Iterator[Values]:
     for name in sorted(rule.arguments):
         # What a `/` in it must be written as, and every other sign, is the client's to escape.
         schema = {"type": "string", "minLength": 1}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
-    described = query.model_json_schema() if query else {"properties": {}}
-    for name, schema in described["properties"].items():
+    described = query.model_json_schema()
+    for name, schema in described.get("properties", {}).items():
         required = name in described.get("required", ())
         yield {"name": name, "in": "query", "required": required, "schema": schema}
 

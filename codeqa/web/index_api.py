@@ -1,4 +1,5 @@
-"""What the index of a repository holds: its status, files and their lines."""
+"""The index of a repository: its status, what it leaves out, and as of which commit; and whether
+the server runs."""
 
 from __future__ import annotations
 
@@ -6,26 +7,26 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
+from flask import current_app, request
 
 from codeqa.engine import Engine
-from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.render.code import highlight_lines
-from codeqa.render.markdown import sanitise
-from codeqa.repositories.files import FileText
+from codeqa.errors import CodeQAError
+from codeqa.hosts import is_loopback
+from codeqa.indexing import Indexer
+from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.search import missing_command, reranker_status
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus
-from codeqa.web.endpoints import Endpoints, values_of
+from codeqa.web.endpoints import Endpoints
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.schemas import Filled, RepoQuery, Schema, Values
-from codeqa.web.security import member_of_request, require_owner
-from codeqa.web.workspace import engine_of, workspace
+from codeqa.web.running import proof
+from codeqa.web.schemas import Filled, Id, Repo, Schema, Values
+from codeqa.web.security import TERMINAL_TOKEN, member_of_request
+from codeqa.web.workspace import workspace
 
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
-LINES_AT_ONCE = 2_000
 EXAMPLE_HITS = 8
 """Hits looked at for examples of questions; the first that fits is used."""
 USUAL_QUESTIONS = (
@@ -36,17 +37,6 @@ USUAL_QUESTIONS = (
 )
 
 endpoints = Endpoints("api", "Index")
-
-
-class FileQuery(RepoQuery):
-    path: Filled
-    """Relative to the repository's root, with `/`."""
-
-
-class LinesQuery(FileQuery):
-    start: Annotated[int, Field(ge=1, le=999_999_999)] = 1
-    end: Annotated[int, Field(ge=0, le=999_999_999)] = 0
-    """0 stands for `start`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +60,9 @@ class Status(IndexStatus):
     """Who asks may pause, cancel and check."""
 
 
-class SteerBody(RepoQuery):
+class SteerBody(Schema):
     action: Literal["pause", "cancel", "check"]
+    repo: Repo = ""
 
 
 class SkippedGroup(Schema):
@@ -80,52 +71,46 @@ class SkippedGroup(Schema):
     paths: list[str]
 
 
-class SkippedFiles(Schema):
-    total: int
-    groups: list[SkippedGroup]
+class Revisions(Schema):
+    repository: str
+    """Id of the repository as people work on it."""
+    commit: str
+    """The commit that this is a snapshot of; empty for the repository itself."""
+    names: list[str]
+    """Branches and tags, those with the newest commits first."""
 
 
-class FileLines(Schema):
-    path: str
-    language: str
-    changed: bool
-    """The file differs from what was indexed."""
-    lines: list[str]
-    """Safe HTML, one piece per line."""
+class RevisionBody(Schema):
+    revision: Filled
+    """A commit as git takes it: a hash or its beginning, a branch, a tag, `HEAD~3`."""
 
 
-class SomeLines(FileLines):
-    start: int
-    end: int
-    total: int
-    """Lines of the whole file."""
-    text: str
-    """The lines as they are."""
+class Challenge(Schema):
+    challenge: Id
 
 
 @endpoints.route("GET", "/api/status", Status)
-def status(query: RepoQuery) -> Values:
+def status(engine: Engine) -> Values:
     """What the index holds and what is being done to it."""
-    return status_values(engine_of(query))
+    return status_values(engine)
 
 
-@endpoints.route("POST", "/api/index", Status, status=202)
+@endpoints.route("POST", "/api/index", Status, status=202, owners="steer indexing")
 def steer(body: SteerBody) -> Values:
     """Pause or cancel the indexing of this server, or look for changes now, which ends a pause.
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
     """
-    require_owner("steer indexing")
-    engine = engine_of(body)
+    engine = workspace().engine(body.repo)
     getattr(engine.index, body.action)()
     return status_values(engine)
 
 
-@endpoints.route("GET", "/api/skipped", SkippedFiles)
-def skipped(query: RepoQuery) -> Values:
+@endpoints.route("GET", "/api/skipped", {"total": int, "groups": list[SkippedGroup]})
+def skipped(engine: Engine) -> Values:
     """Files that are not indexed, by reason, the most frequent first."""
     paths: dict[str, list[str]] = defaultdict(list)
-    for file in engine_of(query).index.skipped():
+    for file in engine.index.skipped():
         paths[file.reason].append(file.path)
     ordered = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
     groups = [
@@ -135,45 +120,9 @@ def skipped(query: RepoQuery) -> Values:
     return {"total": sum(map(len, paths.values())), "groups": groups}
 
 
-@endpoints.route("GET", "/api/file", FileLines, tag="Files")
-def file(query: FileQuery) -> Values:
-    """An indexed file, one piece of safe HTML per line."""
-    text = engine_of(query).files.read(query.path)
-    return values_of(FileLines, text, lines=_highlighted(text))
-
-
-@endpoints.route("GET", "/api/lines", SomeLines, tag="Files")
-def lines(query: LinesQuery) -> Values:
-    """Some lines of an indexed file, coloured as in the whole.
-
-    The answer says which they are: `end` may lie behind the file's, or too far behind `start`.
-    """
-    first, last = query.start, query.end or query.start
-    if last < first:
-        raise UsageError(f"Line {last:,} lies before line {first:,}.", "Name the first line first.")
-    text = engine_of(query).files.read(query.path)
-    html = _highlighted(text)
-    if first > len(html):
-        raise NotFoundError(
-            f"The file has {len(html):,} lines, so there is no line {first:,}.",
-            "It may have changed since it was indexed.",
-        )
-    last = min(last, len(html), first + LINES_AT_ONCE - 1)
-    return values_of(
-        SomeLines,
-        text,
-        start=first,
-        end=last,
-        total=len(html),
-        lines=html[first - 1 : last],
-        text="\n".join(text.text.split("\n")[first - 1 : last]),
-    )
-
-
 @endpoints.route("GET", "/api/examples", {"questions": list[str]})
-def examples(query: RepoQuery) -> Values:
+def examples(engine: Engine) -> Values:
     """Questions that this repository can answer, for an empty conversation."""
-    engine = engine_of(query)
     found: list[str] = []
     with contextlib.suppress(CodeQAError):  # without an index the usual ones
         found += _own_questions(engine)
@@ -196,6 +145,35 @@ def ready() -> Values:
     return {"status": status.state}
 
 
+@endpoints.route("POST", "/api/terminal/hello", {"proof": str}, tag="Server")
+def hello(body: Challenge) -> Values:
+    """Proves that this is the server that it is taken for, before a terminal sends its token."""
+    if not is_loopback(request.remote_addr or ""):
+        raise RequestRefusedError(403, "Ask it on this machine.")
+    return {"proof": proof(current_app.config[TERMINAL_TOKEN], body.challenge)}
+
+
+@endpoints.route("GET", "/api/revisions", Revisions)
+def revisions(engine: Engine) -> Values:
+    """Which commit this is, and the branches and tags that there are."""
+    location = engine.location
+    base = workspace().engine(location.snapshot_of).location if location.snapshot_of else location
+    return {"repository": base.id, "commit": location.commit, "names": revision_names(base.root)}
+
+
+@endpoints.route("POST", "/api/revisions", Status, owners="open another commit")
+def open_revision(engine: Engine, body: RevisionBody) -> Values:
+    """Index the repository as it was at a commit, beside it; by its `id` that is asked and read.
+
+    It holds what the owner need not have indexed, so nobody else may.
+    """
+    space = workspace()
+    base = space.engine(engine.location.snapshot_of or engine.location.id)
+    snapshot = take_snapshot(space.settings, base.location, body.revision.strip())
+    Indexer(space.settings, snapshot).run(refine=False)
+    return status_values(space.engine(snapshot.id))
+
+
 def status_values(engine: Engine) -> Values:
     """The status as the page shows it."""
     status = engine.index.status()
@@ -211,12 +189,6 @@ def status_values(engine: Engine) -> Values:
         "skipped_total": sum(status.skipped.values()),
         "steerable": member_of_request().owner,
     }
-
-
-def _highlighted(file: FileText) -> list[str]:
-    """Safe HTML for each line."""
-    found = highlight_lines(file.text, file.language)
-    return sanitise("\n".join(found)).split("\n") if found else []
 
 
 def _own_questions(engine: Engine) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import urlsplit
 
+from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm import (
@@ -24,9 +25,9 @@ from codeqa.llm.choice import checked_key, settled
 from codeqa.selection import budget_of
 from codeqa.types import EFFORTS
 from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.schemas import Id, RepoQuery, Schema, Text, Values, fields_of
-from codeqa.web.security import member_of_request, require_owner
-from codeqa.web.workspace import engine_of, workspace
+from codeqa.web.schemas import Id, Schema, Text, Values, fields_of
+from codeqa.web.security import member_of_request
+from codeqa.web.workspace import workspace
 
 OWNERS = "see to the language model"
 NOT_SHOWN = ("base_url", "chat_model", "small_model", "start", "window")
@@ -94,9 +95,8 @@ def overview() -> Values:
 
 
 @endpoints.route("GET", "/budgets", BudgetValues)
-def budgets(query: RepoQuery) -> Values:
+def budgets(engine: Engine) -> Values:
     """How much code goes to the model in use; a server of one's own is asked what it takes."""
-    engine = engine_of(query)
     try:
         model = engine.models.answer_model()
     except CodeQAError:  # whoever answers says what is wrong with it
@@ -106,10 +106,9 @@ def budgets(query: RepoQuery) -> Values:
     return {**sizes, "window": window}
 
 
-@endpoints.route("GET", "/local", {"servers": list[LocalServer]})
+@endpoints.route("GET", "/local", {"servers": list[LocalServer]}, owners=OWNERS)
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
-    require_owner(OWNERS)
     found = [
         {"provider": one.name, "title": one.title, "address": one.base_url, "models": names}
         for one, names in _models().running_locally().items()
@@ -117,17 +116,15 @@ def local_servers() -> Values:
     return {"servers": found}
 
 
-@endpoints.route("POST", "/list", {"models": list[str]})
+@endpoints.route("POST", "/list", {"models": list[str]}, owners=OWNERS)
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
-    require_owner(OWNERS)
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.route("POST", "/test", {"milliseconds": int, "model": str, "host": str})
+@endpoints.route("POST", "/test", {"milliseconds": int, "model": str, "host": str}, owners=OWNERS)
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
-    require_owner(OWNERS)
     choice, key = _choice(body)
     models = _models()
     tested = models.test(choice, key)
@@ -135,10 +132,9 @@ def test(body: ChoiceBody) -> Values:
     return {"milliseconds": tested.milliseconds, "model": tested.model, "host": host}
 
 
-@endpoints.route("POST", "", ModelsValues)
+@endpoints.route("POST", "", ModelsValues, owners=OWNERS)
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
-    require_owner(OWNERS)
     models = _models()
     if body.provider:
         models.choose(*_choice(body))
@@ -148,10 +144,9 @@ def choose(body: ChoiceBody) -> Values:
     return _overview(models)
 
 
-@endpoints.route("POST", "/forget", ModelsValues)
+@endpoints.route("POST", "/forget", ModelsValues, owners=OWNERS)
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
-    require_owner(OWNERS)
     models = _models()
     models.forget_key(_choice(body)[0])
     return _overview(models)

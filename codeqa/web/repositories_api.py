@@ -23,7 +23,7 @@ from codeqa.repositories import (
     take_clone,
 )
 from codeqa.repository.clones import Report, looks_remote, read_remote
-from codeqa.store import Location, list_locations
+from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.schemas import Clean, Filled, Schema, Text, Values
@@ -65,11 +65,6 @@ class NameBody(Schema):
     """Empty for the name of the folder."""
 
 
-class FolderQuery(Schema):
-    path: Text = ""
-    """Full path; empty for the home folder of who runs the server."""
-
-
 class Folder(Schema):
     name: str
     path: str
@@ -91,7 +86,7 @@ def repositories() -> Values:
     """The repositories with an index, the one updated last first, and those being cloned."""
     space = workspace()
     rows = {one.id: _row(one.id, report_on(one)) for one in list_locations(space.settings)}
-    rows |= {repo: _row(repo, report) for repo, report in space.errands.reports().items()}
+    rows |= {repo: _row(repo, report) for repo, report in space.jobs.reports().items()}
     current = space.engine().location.id if space.has_current() else ""
     ordered = sorted(rows.values(), key=lambda one: (one.state != "cloning", -one.updated_at))
     owner = member_of_request().owner
@@ -116,56 +111,57 @@ def add(body: PathBody) -> Repository:
         def work(tell: Report) -> None:
             space.open(take_clone(space.settings, remote, tell).root)
 
-        begun = space.errands.begin(location.id, about, "cloning", work)
-        return _row(location.id, begun)
+        started = space.jobs.start(location.id, about, "cloning", work)
+        return _row(location.id, started)
     if Path(given) not in [location.root for location in list_locations(space.settings)]:
         require_owner(OWNERS)
     location = space.open(Path(given)).location
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>", Repository)
+@endpoints.route("POST", "/api/repos/<repo>", Repository, owners=OWNERS)
 def rename(repo: str, body: NameBody) -> Repository:
     """Show the repository by another name."""
-    location = _owned(repo)
+    location = find_repository(workspace().settings, repo)
     workspace().rename(location.id, body.name)
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>/refresh", Repository, status=202)
+@endpoints.route("POST", "/api/repos/<repo>/refresh", Repository, status=202, owners=OWNERS)
 def refresh(repo: str) -> Repository:
     """Fetch the newest commit where it is a clone, and index what changed, behind."""
-    location, space = _owned(repo), workspace()
+    space = workspace()
+    location = find_repository(space.settings, repo)
 
     def work(tell: Report) -> None:
         sync_clone(location, tell)
         space.open(location.root, update=False).index.check()
 
-    begun = space.errands.begin(location.id, report_on(location), "refreshing", work)
-    return _row(location.id, begun)
+    started = space.jobs.start(location.id, report_on(location), "refreshing", work)
+    return _row(location.id, started)
 
 
-@endpoints.route("POST", "/api/repos/<repo>/cancel", {"removed": str})
+@endpoints.route("POST", "/api/repos/<repo>/cancel", {"removed": str}, owners=OWNERS)
 def cancel(repo: str) -> Values:
     """End its clone or refresh, or dismiss that one failed. Of a clone nothing is left."""
-    require_owner(OWNERS)
-    workspace().errands.cancel(repo)
+    workspace().jobs.cancel(repo)
     return {"removed": repo}
 
 
-@endpoints.route("DELETE", "/api/repos/<repo>", {"removed": str})
+@endpoints.route("DELETE", "/api/repos/<repo>", {"removed": str}, owners=OWNERS)
 def remove(repo: str) -> Values:
     """Delete its index, and its files if they are a clone that was made by its address. Its
     conversations stay."""
-    workspace().remove(_owned(repo).id)
+    space = workspace()
+    space.remove(find_repository(space.settings, repo).id)
     return {"removed": repo}
 
 
-@endpoints.route("GET", "/api/folders", Folders)
-def folders(query: FolderQuery) -> Values:
-    """The folders in a folder of the server's machine, for its owner to choose one."""
-    require_owner(OWNERS)
-    top = with_home(Path(query.path.strip() or "~"))
+@endpoints.route("GET", "/api/folders", Folders, owners=OWNERS)
+def folders(path: Text = "") -> Values:
+    """The folders in the folder at `path` of the server's machine, for its owner to choose one;
+    without it in the home folder of who runs the server."""
+    top = with_home(Path(path.strip() or "~"))
     own = workspace().settings.data_dir.resolve()
     try:
         real = top.resolve(strict=True)
@@ -198,9 +194,3 @@ def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
 
 def _row(repo: str, report: RepositoryReport) -> Repository:
     return Repository(**asdict(report), id=repo, open=workspace().is_open(repo))
-
-
-def _owned(repo: str) -> Location:
-    """The indexed repository with that id, for the owner to change. Raises NotFoundError."""
-    require_owner(OWNERS)
-    return find_repository(workspace().settings, repo)

@@ -35,6 +35,7 @@ Text = Annotated[str, Field(max_length=NAME_CHARACTERS), Clean]
 Filled = Annotated[str, Field(max_length=NAME_CHARACTERS, pattern=r"\S"), Clean]
 Id = Annotated[str, Field(max_length=ID_CHARACTERS), Clean]
 FilledId = Annotated[str, Field(max_length=ID_CHARACTERS, pattern=r"\S"), Clean]
+Repo = Annotated[Text, Field(description="Id of the repository; empty for the current one.")]
 Span = Annotated[
     str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$"), Clean
 ]
@@ -90,11 +91,6 @@ class ApiFailure(Schema):
     """A failure under /v1, as OpenAI's API tells of it."""
 
     error: ApiFailureDetails
-
-
-class RepoQuery(Schema):
-    repo: Text = ""
-    """Id of the repository; empty for the current one."""
 
 
 class Grounding(Schema):

@@ -21,13 +21,10 @@ from codeqa.web.schemas import (
     Clean,
     FailureDetails,
     Grounding,
-    RepoQuery,
     Schema,
     Values,
     fields_of,
 )
-from codeqa.web.security import member_of_request
-from codeqa.web.workspace import engine_of
 
 REASON_CHARACTERS = 2_000
 NOT_SHOWN = ("typed", "retrieval_info", "reply", "hits", "cut", "messages", "chunks", "dropped")
@@ -92,16 +89,15 @@ class ThumbBody(Schema):
 
 
 @endpoints.route("GET", "/api/context/<turn>", ContextValues)
-def context(turn: str, query: RepoQuery) -> Values:
+def context(turn: str, engine: Engine, user: str) -> Values:
     """What an answer was made from: the context, its chunks, and the messages as sent."""
-    return context_values(engine_of(query), turn, member_of_request().user)
+    return context_values(engine, turn, user)
 
 
 @endpoints.route("POST", "/api/turns/<turn>/feedback", {"turn": str, "value": int, "reason": str})
-def feedback(turn: str, query: RepoQuery, body: ThumbBody) -> Values:
+def feedback(turn: str, engine: Engine, user: str, body: ThumbBody) -> Values:
     """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
-    user = member_of_request().user
-    kept = engine_of(query).conversations.rate(turn, body.value, body.reason or "", user)
+    kept = engine.conversations.rate(turn, body.value, body.reason or "", user)
     return {"turn": turn, "value": body.value, "reason": kept}
 
 

@@ -21,8 +21,7 @@ from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.store.multi_repo import ID_SEPARATOR
 from codeqa.web.answer_streams import AnswerStreams, Place
-from codeqa.web.errands import Errands
-from codeqa.web.schemas import RepoQuery
+from codeqa.web.jobs import Jobs
 from codeqa.web.security import member_of_request
 
 MULTI_REPOS_OPEN = 4
@@ -41,7 +40,7 @@ class Workspace:
     ) -> None:
         self.settings = settings
         self.closing = threading.Event()
-        self.errands = Errands()
+        self.jobs = Jobs()
         self.answers = AnswerStreams(settings.threads)
         self._start = repository.absolute() if repository else None
         self._lock = threading.RLock()
@@ -109,7 +108,7 @@ class Workspace:
 
         Raises NotFoundError for an unknown id, IndexBusyError while another process writes it.
         """
-        self.errands.cancel(repo)
+        self.jobs.cancel(repo)
         with self._lock:
             gone = [
                 key
@@ -162,7 +161,7 @@ class Workspace:
     def close(self) -> None:
         """End the streams, keep what came of them, and end what runs in the background."""
         self.closing.set()
-        self.errands.close()
+        self.jobs.close()
         self.answers.stop()
         for engine in list(self._engines.values()):
             engine.close()
@@ -192,11 +191,6 @@ class Workspace:
 def workspace() -> Workspace:
     """The workspace of the application that serves this request."""
     return cast(Workspace, current_app.extensions["codeqa"])
-
-
-def engine_of(query: RepoQuery) -> Engine:
-    """The engine of the repository that a request names, else the current one."""
-    return workspace().engine(query.repo)
 
 
 def place_of(engine: Engine, conversation: str) -> Place:

@@ -1,4 +1,4 @@
-"""Clones and refreshes that go on behind the page, one for each repository at a time."""
+"""Background jobs: clones and refreshes, one for each repository at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_WAIT = 10.0
 """Seconds until what was cancelled is left to itself; it looks several times a second."""
 
 
-class Errands:
+class Jobs:
     """All of a server, by the id of the repository."""
 
     def __init__(self) -> None:
@@ -27,15 +27,15 @@ class Errands:
         self._lock = threading.Lock()
 
     def reports(self) -> dict[str, RepositoryReport]:
-        """What is being done, and what failed until it is begun anew or dismissed."""
+        """What is being done, and what failed until it is started anew or dismissed."""
         return dict(self._reports)
 
-    def begin(
+    def start(
         self, repo: str, before: RepositoryReport, doing: str, work: Callable[[Report], None]
     ) -> RepositoryReport:
-        """Do `work` behind, which is told to the page as the state `doing`, and `before` again when
-        it fails. Gives what is told; raises IndexBusyError while another goes on for that
-        repository."""
+        """Do `work` in the background, which the page is told as the state `doing`, and `before`
+        again when it fails. Gives what is told; raises IndexBusyError while another job goes on
+        for that repository."""
         thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
         with self._lock:
             if repo in self._threads:
@@ -44,10 +44,10 @@ class Errands:
                 )
             self._cancelled.discard(repo)
             self._threads[repo] = thread
-            begun = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")
-            self._reports[repo] = begun
+            started = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")
+            self._reports[repo] = started
         thread.start()
-        return begun
+        return started
 
     def _run(self, repo: str, before: RepositoryReport, work: Callable[[Report], None]) -> None:
         def tell(step: Progress) -> None:
