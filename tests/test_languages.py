@@ -37,7 +37,7 @@ def test_a_file_becomes_other_rows_only_in_another_version_of_the_rows(tmp_path:
 
 
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda path: path.name)
-def test_every_unit_of_a_fixture_is_exactly_its_lines(fixture: Path) -> None:
+def test_units_of_a_fixture_are_exactly_their_lines_and_cover_its_code(fixture: Path) -> None:
     data = fixture.read_bytes()
     language = detect(fixture.name, data)
     assert language is not None
@@ -50,17 +50,8 @@ def test_every_unit_of_a_fixture_is_exactly_its_lines(fixture: Path) -> None:
         if not edge.module:  # an alias goes by its original name
             rest = lines[edge.line - 1][edge.column - 1 :]
             assert rest.lstrip("[`\"'").startswith(edge.name)
-
-
-@pytest.mark.parametrize("fixture", fixtures(), ids=lambda path: path.name)
-def test_every_line_of_code_lies_in_some_unit(fixture: Path) -> None:
-    """But for closing brackets and the like between units."""
-    data = fixture.read_bytes()
-    language = detect(fixture.name, data)
-    assert language is not None
-    units = extract(fixture.name, data, language.key, "source").units
-    covered = {line for unit in units for line in range(unit.start_line, unit.end_line + 1)}
-    lines = data.decode("utf-8").split("\n")
+    # But for closing brackets and the like between units.
+    covered = {line for unit in parsed.units for line in range(unit.start_line, unit.end_line + 1)}
     left = [line for n, line in enumerate(lines, 1) if line.strip() and n not in covered]
     assert len([line for line in left if len(line.split()) > 2]) <= 0.1 * len(lines), left
 
@@ -73,12 +64,10 @@ def test_a_query_fits_its_grammar_and_knows_calls_and_definitions(key: str) -> N
     assert kinds <= METHOD_KINDS | CLASS_KINDS | {"document", "config"}
 
 
-@pytest.mark.parametrize("key", WITH_GRAMMAR)
-def test_a_language_with_a_grammar_has_a_fixture(key: str) -> None:
-    found = [path for path in fixtures() if (one := detect(path.name, path.read_bytes()))
-             and one.key == key]  # fmt: skip
-    assert found
-    assert all(golden_path(path).exists() for path in found)
+def test_every_language_with_a_grammar_has_a_fixture_and_a_golden_file() -> None:
+    found = [detect(path.name, path.read_bytes()) for path in fixtures()]
+    assert {one.key for one in found if one} == set(WITH_GRAMMAR)
+    assert all(golden_path(path).exists() for path in fixtures())
 
 
 def test_every_language_of_the_design_has_a_grammar() -> None:

@@ -7,7 +7,7 @@ bounded by memory alone, and nothing is kept between files but the compiled gram
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from codeqa.languages import detect
 from codeqa.parsing import grammar as grammars
@@ -75,72 +75,49 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     else:
         tree, opened = grammars.parse(grammar, given), []
     source = Source(path, text, spec, role)
-    found = _collect(grammar, grammars.matches(grammar, tree), source)
-    for start, end in blanked:  # `EXPORT_API` on a line of its own belongs to what follows
-        source.add_leading(ATTRIBUTE, start, end)
-    call = grammars.REFERENCE_RANKS["call"]
-    for macro in opened:
-        found.references[macro.name] = (call, macro.name_end, None, "call")
-    definitions = found.definitions.definitions()
-    if spec.prototypes:
-        definitions = without_prototypes(definitions)
-    top = nest(definitions, source)
-    units, unit_at = build_units(source, definitions, found.doc)
-    imports = list(found.imports.imports())
-    names = {definition.name for definition in definitions}
-    resolver = Resolver(spec, Bindings(imports, spec), top, owned_members(definitions), names)
-    edges = references(
-        source, found.references, found.variables, definitions, imports, resolver, unit_at
-    )
-    return ParsedFile(path, spec.name, units, tuple(edges), has_errors=tree.root_node.has_error)
-
-
-@dataclass(slots=True)
-class _Matched:
-    """What the matches of one file yield, by kind."""
-
-    definitions: DefinitionCollector
-    imports: ImportCollector
-    references: dict[int, FoundName] = field(default_factory=dict)
-    variables: dict[int, TypedName] = field(default_factory=dict)
-    doc: str = ""
-
-
-def _collect(
-    grammar: grammars.Grammar, matches: list[tuple[int, grammars.Captures]], source: Source
-) -> _Matched:
-    found = _Matched(DefinitionCollector(source), ImportCollector(source))
-    patterns, places = grammar.patterns, found.references
-    for index, captures in matches:
-        family, capture, kind, rank = patterns[index]
+    definitions_found, imports_found = DefinitionCollector(source), ImportCollector(source)
+    found: dict[int, FoundName] = {}
+    variables: dict[int, TypedName] = {}
+    module_doc = ""
+    for index, captures in grammars.matches(grammar, tree):
+        family, capture, kind, rank = grammar.patterns[index]
         if family == "reference":
             node = captures[capture][0]
-            start = node.start_byte
-            receiver = None
+            start, receiver = node.start_byte, None
             if "receiver" in captures:
                 receiver = captures["receiver"][0]
             else:
                 rank += 1
-            if start not in places or rank < places[start][0]:
-                places[start] = (rank, node.end_byte, receiver, kind)
+            if start not in found or rank < found[start][0]:
+                found[start] = (rank, node.end_byte, receiver, kind)
         elif family in (COMMENT, ATTRIBUTE):
             node = captures[family][0]
             source.add_leading(family, node.start_byte, node.end_byte)
-        elif family == "definition":
-            found.definitions.add(index, kind, capture, captures)
-        elif family == "scope":
-            found.definitions.add(index, kind or "scope", capture, captures)
+        elif family in ("definition", "scope"):
+            definitions_found.add(index, kind or "scope", capture, captures)
         elif family == "outer":
-            found.definitions.widen(captures)
+            definitions_found.widen(captures)
         elif family == "import":
-            found.imports.add(captures)
+            imports_found.add(captures)
         elif family == "variable":
             held, member = captures.get("variable.type"), captures.get("variable.member")
             variable = member or captures.get("variable")
             if variable and held:
-                typed = (variable[0], held[0], member is not None)
-                found.variables[variable[0].start_byte] = typed
+                variables[variable[0].start_byte] = (variable[0], held[0], member is not None)
         elif family == "doc":
             nodes = captures["doc"]
-            found.doc = docstring_text(source.slice(nodes[0].start_byte, nodes[-1].end_byte))
-    return found
+            module_doc = docstring_text(source.slice(nodes[0].start_byte, nodes[-1].end_byte))
+    for start, end in blanked:  # `EXPORT_API` on a line of its own belongs to what follows
+        source.add_leading(ATTRIBUTE, start, end)
+    for macro in opened:
+        found[macro.name] = (grammars.REFERENCE_RANKS["call"], macro.name_end, None, "call")
+    definitions = definitions_found.definitions()
+    if spec.prototypes:
+        definitions = without_prototypes(definitions)
+    top = nest(definitions, source)
+    units, unit_at = build_units(source, definitions, module_doc)
+    imports = list(imports_found.imports())
+    names = {definition.name for definition in definitions}
+    resolver = Resolver(spec, Bindings(imports, spec), top, owned_members(definitions), names)
+    edges = references(source, found, variables, definitions, imports, resolver, unit_at)
+    return ParsedFile(path, spec.name, units, tuple(edges), has_errors=tree.root_node.has_error)

@@ -16,7 +16,6 @@ Confidence of a target, from what the file shows; a name that merely looks alike
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
@@ -221,16 +220,12 @@ def references(
     for imported in imports:
         found.pop(imported.offset, None)
     by_offset = {imported.offset: imported for imported in imports}
-    text, starts, ascii_text = source.slice, source.line_starts, source.text
-    is_ascii = source.ascii
     builtins = resolver.language.builtins
     meaning = {*resolver.bindings.names, *resolver.names}  # what this file alone can decide
     result: list[Reference] = []
     stack: list[Definition] = []
     following = iter(sorted(definitions, key=lambda d: (d.lead, -d.end)))
     upcoming = next(following, None)
-    scope: Definition | None = None
-    line = begin = line_end = 0
     target: Definition | None
     for start in sorted({*found, *variables, *by_offset}):
         while upcoming is not None and upcoming.lead <= start:
@@ -250,13 +245,12 @@ def references(
         quoted = False
         if start in found:
             _, end, receiver_node, kind = found[start]
-            name = ascii_text[start:end] if is_ascii else text(start, end)
-            quoted = name[:1] in _QUOTES
-            if quoted:
+            name = source.slice(start, end)
+            if quoted := name[:1] in _QUOTES:
                 name = clean_name(name)
             if receiver_node is not None:
                 first, last = receiver_node.start_byte, receiver_node.end_byte
-                receiver = text(first, last) if last - first <= MAX_RECEIVER else "…"
+                receiver = source.slice(first, last) if last - first <= MAX_RECEIVER else "…"
                 if "\n" in receiver:
                     receiver = "…"
                 elif receiver != "…":
@@ -279,12 +273,8 @@ def references(
             name = module if imported.name in ("", WILDCARD) else imported.name
         else:
             continue
-        if start >= line_end:
-            line = bisect_right(starts, start, line)
-            begin = starts[line - 1]
-            line_end = starts[line] if line < len(starts) else len(source.data) + 1
-        column = start - begin + 1 if is_ascii else len(text(begin, start)) + 1
-        column += quoted
+        line = source.line_of(start)
+        column = len(source.slice(source.line_starts[line - 1], start)) + 1 + quoted
         unit = scope.unit if scope is not None else None
         unit_id = unit.id if unit is not None else unit_at.get(line) or resolver.owner_id(scope)
         target_id = target.id if target is not None else ""
