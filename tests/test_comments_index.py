@@ -10,16 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import ROOT
 
-from codeqa.embeddings import registry
-from codeqa.embeddings.registry import query_embedding
-from codeqa.engine import open_engine
+from codeqa.embeddings.base import Embedding
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import add_comments, plan_comments
@@ -93,11 +90,6 @@ def found_by(location: Location, word: str) -> list[str]:
     return [unit.name for unit, _ in Tables.open(location).find(TextSearch("methods", word, 5))]
 
 
-@contextmanager
-def environment(server: ScriptedServer, settings: Settings) -> Iterator[dict[str, str]]:
-    yield {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
-
-
 # What it costs
 
 
@@ -143,47 +135,31 @@ def test_a_method_is_found_by_a_word_that_only_its_description_has(
     assert "text" in result.channels
 
 
-@pytest.fixture
-def animals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """`animals(alias)` registers an embedding that knows what `felid` means."""
-    from lancedb.embeddings import TextEmbeddingFunction, get_registry
+class Animals:
+    """An embedding's function that knows what `felid` means."""
 
-    known = get_registry()
-    before = dict(known._functions)
-    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
+    def compute_source_embeddings(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[0.1 + text.count("ocelot") + text.count("felid"), 1.0] for text in texts]
 
-    class Animals(TextEmbeddingFunction):
-        name: str = "animals"
-
-        def ndims(self) -> int:
-            return 2
-
-        def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
-            cats = [text.count("ocelot") + text.count("felid") for text in texts]
-            return [[0.1 + count, 1.0] for count in cats]
-
-    def add(alias: str) -> None:
-        known._functions.pop(alias, None)
-        known.register(alias)(Animals)
-
-    yield add
-    known._functions.clear()
-    known._functions.update(before)
+    def compute_query_embeddings(self, text: str) -> list[list[float]]:
+        return self.compute_source_embeddings([text])
 
 
 def test_a_method_is_found_by_the_meaning_of_its_description(
-    animals: Callable[[str], None], repository: Path, settings: Settings
+    settings: Settings, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    animals("zoo")
-    settings = settings.model_copy(update={"embedding": "zoo/animals"})
-    with closing(open_engine(settings, repository)) as engine:
-        engine.index.run()
-        comment(settings, engine.location)
-        engine.index.run()
-        tables = Tables.open(engine.location)
-        assert tables.counts().units == tables.counts().refined
-        search = Search(lambda: tables, settings, lambda name: query_embedding(settings, name))
-        first = search.search("any felid?").units[0]
+    animals = Embedding("zoo/animals", "1", 2, 8_000, Animals(), "the zoo")
+    monkeypatch.setattr("codeqa.indexing.indexer.chosen_embedding", lambda _: animals)
+    indexer = Indexer(settings, location)
+    indexer.run()
+    comment(settings, location)
+    indexer.run()
+    tables = Tables.open(location)
+    assert tables.counts().units == tables.counts().refined
+    search = Search(
+        lambda: tables, settings, lambda name: animals if name == animals.name else None
+    )
+    first = search.search("any felid?").units[0]
     assert first.unit.name == "third"
     assert first.channels["vector_refined"] == 1
     assert "text" not in first.channels
@@ -192,32 +168,20 @@ def test_a_method_is_found_by_the_meaning_of_its_description(
 # That they stay
 
 
-def test_indexing_again_keeps_the_descriptions_of_unchanged_files(
-    settings: Settings, location: Location
-) -> None:
-    comment(settings, location)
-    before = rows(location)["methods"]
-    (location.root / "b.py").write_text(FILES["b.py"] + "\n\nAFTER = 1\n")
-    Indexer(settings, location).run()
-    after = rows(location)["methods"]
-    assert [r for r in after if r["path"] != "b.py"] == [r for r in before if r["path"] != "b.py"]
-    assert comments(location)["third"] == "Counts the ocelot stripes."
-    assert found_by(location, "ocelot") == ["third"]
-
-
-def test_a_method_keeps_its_description_when_another_of_its_file_changes(
+def test_a_method_keeps_its_description_until_its_own_source_changes(
     settings: Settings, location: Location
 ) -> None:
     comment(settings, location)
     before = {row["name"]: row for row in rows(location)["methods"]}
     changed = FILES["a.py"].replace("second_b = second_a", "second_b = second_a + 1")
     (location.root / "a.py").write_text(changed)
+    (location.root / "b.py").write_text(FILES["b.py"] + "\n\nAFTER = 1\n")
     Indexer(settings, location).run()
     after = {row["name"]: row for row in rows(location)["methods"]}
-    same = ("llm_comment", "code", "search_text", "vector")
-    assert {name: after["first"][name] for name in same} == {
-        name: before["first"][name] for name in same
-    }
+    assert after["fourth"] == before["fourth"]
+    for name in ("first", "third"):
+        for column in ("llm_comment", "code", "search_text", "vector"):
+            assert after[name][column] == before[name][column]
     assert after["second"]["llm_comment"] == ""
     assert "walrus" not in after["second"]["code"] + after["second"]["search_text"]
     assert found_by(location, "zebra") == ["first"]
@@ -349,7 +313,8 @@ def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
         return silent(600) if slow["on"] and number >= 5 else script(path, body)
 
     command = ("-m", "codeqa", "index", str(repo), "--comments", "--model", "custom/m", "--yes")
-    with openai_server(hanging) as server, environment(server, settings) as variables:
+    with openai_server(hanging) as server:
+        variables = {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
         process = subprocess.Popen(
             [sys.executable, *command],
             cwd=ROOT,

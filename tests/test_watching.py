@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import watchfiles
 
+from codeqa.embeddings.base import Embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing.watching import changes
 from codeqa.search import hybrid
@@ -25,7 +26,6 @@ from codeqa.settings import Settings
 from codeqa.store import Tables
 from tests.index_rows import clean_rows, rows
 from tests.indexed import write
-from tests.openai_server import Reply, openai_server
 from tests.repositories import git
 
 FILES = {"a.py": "def find_user(key):\n    return key\n", "b.py": "def drop_user():\n    pass\n"}
@@ -41,15 +41,6 @@ def until(what: Callable[[], bool]) -> bool:
     while not what() and time.monotonic() < end:
         time.sleep(0.02)
     return what()
-
-
-def vectors_of(texts: list[str]) -> Reply:
-    data = [
-        {"object": "embedding", "index": index, "embedding": [1.0] * 8}
-        for index in range(len(texts))
-    ]
-    usage = {"prompt_tokens": 1, "total_tokens": 1}
-    return 200, {}, {"object": "list", "data": data, "model": "m", "usage": usage}
 
 
 @pytest.fixture
@@ -122,81 +113,78 @@ def test_whatever_changes_a_tree_leaves_what_a_clean_index_holds(
         step()
         assert until(partial(has_names, served, expected)), (expected, names(served))
     served.index.stop()
+    status = served.index.status()
+    assert (status.state, status.watched) == ("ready", False)
     assert rows(served.location) == clean_rows(root, tmp_path)
 
 
-def test_a_file_that_changed_just_before_the_question_is_read_again(
-    settings: Settings, tmp_path: Path
-) -> None:
-    root = write(tmp_path / "repo", FILES)
-    at_question = settings.model_copy(update={"watch": True})
-    with closing(open_engine(at_question, root)) as engine:
-        engine.index.run()
-        for number in range(3):  # the file is another one each time
-            code = f"def find_user(key):\n    return users[{number}]\n"
-            (root / "a.py").write_text("\n" * number + code)
-            found = engine.search.search("where is find_user?")
-            assert found.units[0].unit.source_code == code.strip()
-            assert found.units[0].unit.start_line == number + 1
-            assert not found.changed
-        (root / "a.py").unlink()
-        again = engine.search.search("where is find_user?").units
-        assert "a.py" not in [hit.unit.path for hit in again]
-
-
-def test_an_answer_is_not_older_than_the_index_that_catches_up_meanwhile(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def opened(settings: Settings, tmp_path: Path) -> Iterator[Engine]:
+    """An engine whose index is made once and then brought up to date by questions alone."""
     root = write(tmp_path / "repo", FILES)
     with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
         engine.index.run()
-        asked = [engine.search.search("where is find_user?").units[0].unit.start_line]
-
-        def found(tables: Tables, *more: Any) -> Any:
-            answer = find_candidates(tables, *more)
-            if len(asked) == 1:  # the follower's run ends just now
-                asked.append(0)
-                engine.index.run()
-                tables.look_again()
-            return answer
-
-        monkeypatch.setattr(hybrid, "find_candidates", found)
-        write(root, {"a.py": "\n" + FILES["a.py"]})
-        assert engine.search.search("where is find_user?").units[0].unit.start_line == 2
-        assert asked == [1, 0]
+        yield engine
 
 
-def test_vectors_that_take_long_make_way_for_a_change(settings: Settings, tmp_path: Path) -> None:
+def test_a_file_that_changed_just_before_the_question_is_read_again(opened: Engine) -> None:
+    path = opened.location.root / "a.py"
+    for number in range(2):  # the file is another one each time
+        code = f"def find_user(key):\n    return users[{number}]\n"
+        path.write_text("\n" * number + code)
+        found = opened.search.search("where is find_user?")
+        assert found.units[0].unit.source_code == code.strip()
+        assert found.units[0].unit.start_line == number + 1
+        assert not found.changed
+    path.unlink()
+    again = opened.search.search("where is find_user?").units
+    assert "a.py" not in [hit.unit.path for hit in again]
+
+
+def test_an_answer_is_not_older_than_the_index_that_catches_up_meanwhile(
+    opened: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [opened.search.search("where is find_user?").units[0].unit.start_line]
+
+    def found(tables: Tables, *more: Any) -> Any:
+        answer = find_candidates(tables, *more)
+        if len(asked) == 1:  # the follower's run ends just now
+            asked.append(0)
+            opened.index.run()
+            tables.look_again()
+        return answer
+
+    monkeypatch.setattr(hybrid, "find_candidates", found)
+    write(opened.location.root, {"a.py": "\n" + FILES["a.py"]})
+    assert opened.search.search("where is find_user?").units[0].unit.start_line == 2
+    assert asked == [1, 0]
+
+
+def test_vectors_that_take_long_make_way_for_a_change(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     functions = "".join(f"def part_{n}():\n    return {n}\n\n\n" for n in range(200))
     root = write(tmp_path / "repo", {"a.py": functions})
+    made: list[int] = []
 
-    def slowly(_: str, body: dict[str, Any]) -> Reply:
-        time.sleep(0.1)
-        return vectors_of(body["input"])
+    class Slow:
+        def compute_source_embeddings(self, texts: list[str]) -> list[list[float]]:
+            time.sleep(0.1)
+            made.append(len(texts))
+            return [[1.0] * 8] * len(texts)
 
-    with openai_server(slowly) as server:
-        chosen = settings.model_copy(
-            update={
-                "watch": True, "embedding": "openai/text-embedding-3-large", "embedding_batch": 1,
-                "embedding_dimension": 8, "openai_base_url": server.base_url,
-                "openai_api_key": "sk-test",
-            }
-        )  # fmt: skip
-        with closing(open_engine(chosen, root)) as engine:
-            engine.index.start_background()
-            assert server.wait_for_requests(3, SECONDS)
-            write(root, {"b.py": FILES["b.py"]})
-            assert until(lambda: "drop_user" in names(engine))
-            asked = len(server.requests)
-            assert asked < 200  # else it waited for all of them
-            assert engine.tables().counts().refined  # what was made is kept
-            assert server.wait_for_requests(asked + 3, SECONDS)  # and the rest is made
-
-
-def test_a_served_index_ends_at_once_and_stays_whole(served: Engine) -> None:
-    served.index.stop()
-    status = served.index.status()
-    assert (status.state, status.watched) == ("ready", False)
+    slow = Embedding("slow/one", "1", 8, 8_000, Slow(), "Slow")
+    monkeypatch.setattr("codeqa.indexing.indexer.chosen_embedding", lambda _: slow)
+    chosen = settings.model_copy(update={"watch": True, "embedding_batch": 1})
+    with closing(open_engine(chosen, root)) as engine:
+        engine.index.start_background()
+        assert until(lambda: len(made) > 3)
+        write(root, {"b.py": FILES["b.py"]})
+        assert until(lambda: "drop_user" in names(engine))
+        before = len(made)
+        assert before < 200  # else it waited for all of them
+        assert engine.tables().counts().refined  # what was made is kept
+        assert until(lambda: len(made) > before + 3)  # and the rest is made
 
 
 def test_where_the_system_tells_no_changes_they_are_looked_for(
@@ -220,17 +208,12 @@ def test_where_the_system_tells_no_changes_they_are_looked_for(
     stop.set()
 
 
-def test_a_search_whose_index_cannot_catch_up_says_what_changed(
-    settings: Settings, tmp_path: Path
-) -> None:
-    root = write(tmp_path / "repo", FILES)
-    with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
-        engine.index.run()
-        write(root, {"a.py": "def find_user(key):\n    return None\n"})
-        lock = engine.location.folder / "lock"
-        lock.unlink(missing_ok=True)
-        (lock / "full").mkdir(parents=True)  # an empty folder would be taken away
-        assert engine.search.search("where is find_user?").changed == {"a.py": "changed"}
+def test_a_search_whose_index_cannot_catch_up_says_what_changed(opened: Engine) -> None:
+    write(opened.location.root, {"a.py": "def find_user(key):\n    return None\n"})
+    lock = opened.location.folder / "lock"
+    lock.unlink(missing_ok=True)
+    (lock / "full").mkdir(parents=True)  # an empty folder would be taken away
+    assert opened.search.search("where is find_user?").changed == {"a.py": "changed"}
 
 
 def test_changes_of_git_and_of_codeqa_itself_are_none(tmp_path: Path) -> None:

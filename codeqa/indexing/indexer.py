@@ -213,7 +213,6 @@ class Indexer:
         """Run now and after every change on disk, until `stop` is called or a run cancelled; `ran`
         is told what came of each run, also when it failed. Raises OSError when the repository is
         gone."""
-
         trouble: list[Exception] = []
 
         def notice() -> None:
@@ -222,29 +221,25 @@ class Indexer:
                     self._wanted.set()
             except Exception as error:
                 trouble.append(error)
-            self._stop.set()
             self._wanted.set()
 
         self._wanted.clear()
         threading.Thread(target=notice, name="codeqa-watch", daemon=True).start()
-        try:
-            while True:
-                self._wanted.wait(LOOK_ANYWAY)
-                self._wanted.clear()
-                if self._stop.is_set():
-                    break
-                try:
-                    ran(self.run(progress, behind=True))
-                except CancelledError:
-                    break
-                except Exception as error:
-                    ran(error)
-                # Where something writes all the time, half of it is for others.
-                self._stop.wait(min(self._pass_seconds, LONGEST_REST))
-        finally:
-            self._stop.set()
-        if trouble:
-            raise trouble[0]
+        while True:
+            self._wanted.wait(LOOK_ANYWAY)
+            if trouble:
+                raise trouble[0]
+            if self._stop.is_set():
+                return
+            self._wanted.clear()
+            try:
+                ran(self.run(progress, behind=True))
+            except CancelledError:
+                self._stop.set()
+            except Exception as error:
+                ran(error)
+            # Where something writes all the time, half of it is for others.
+            self._stop.wait(min(self._pass_seconds, LONGEST_REST))
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
         """Bring the index up to date, for files that `changed`, before it is asked; whether it is.
