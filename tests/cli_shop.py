@@ -81,30 +81,28 @@ def shop(indexed_shop: Path) -> Path:
     return indexed_shop
 
 
-@pytest.fixture
-def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
-    """`codeqa("search", "…")` in this process, with an empty data folder of its own."""
+def runner(capsys: pytest.CaptureFixture[str], program: Callable[[list[str]], int]) -> Command:
+    """Runs the command line of `program` in this process."""
 
-    def call(*arguments: str | Path) -> Result:
+    def call(*arguments: object) -> Result:
         capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
+        status = program([str(argument) for argument in arguments])
         shown = capsys.readouterr()
         return Result(status, shown.out, shown.err)
 
     return call
+
+
+@pytest.fixture
+def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
+    """`codeqa("search", "…")`, with an empty data folder of its own."""
+    return runner(capsys, main)
 
 
 @pytest.fixture
 def judged(capsys: pytest.CaptureFixture[str]) -> Command:
-    """`python -m evals.search …` in this process."""
-
-    def call(*arguments: str | Path) -> Result:
-        capsys.readouterr()
-        status = judge_search([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return Result(status, shown.out, shown.err)
-
-    return call
+    """`python -m evals.search …`."""
+    return runner(capsys, judge_search)
 
 
 @pytest.fixture

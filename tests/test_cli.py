@@ -185,6 +185,8 @@ def test_no_command_shows_the_help_and_is_bad_usage(codeqa: Command) -> None:
     result = codeqa()
     assert result.status == 2
     assert "Commands:" in result.err
+    assert codeqa("-h").out == codeqa("--help").out == result.err
+    assert codeqa("repos", "list", "-h").status == 0
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure() -> None:

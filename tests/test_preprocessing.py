@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from cli_shop import Command, Result, runner
 from conftest import ROOT
 
 import preprocessing
@@ -80,47 +79,33 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@dataclass(frozen=True)
-class Done:
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
-FrontDoor = Callable[..., Done]
-
-
 @pytest.fixture
-def front_door(capsys: pytest.CaptureFixture[str]) -> FrontDoor:
-    def run(*arguments: object) -> Done:
-        status = preprocessing.main([str(argument) for argument in arguments])
-        return Done(status, *capsys.readouterr())
-
-    return run
+def front_door(capsys: pytest.CaptureFixture[str]) -> Command:
+    return runner(capsys, preprocessing.main)
 
 
 def test_a_hyphen_prints_units_and_references_as_json_lines(
-    repo: Path, front_door: FrontDoor
+    repo: Path, front_door: Command
 ) -> None:
     done = front_door(repo, "--out", "-")
-    assert done.exit_code == 0, done.stderr
-    files = {entry["path"]: entry for entry in map(json.loads, done.stdout.splitlines())}
+    assert done.status == 0, done.err
+    files = {entry["path"]: entry for entry in map(json.loads, done.out.splitlines())}
     assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
     names = {unit["qualified_name"]: unit for unit in files["shapes.py"]["units"]}
     area = names["Square.area"]
     assert (area["kind"], area["start_line"], area["end_line"]) == ("method", 9, 11)
     assert area["doc_comment"] == "Its area."
     assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
-    assert "references" in done.stderr and "binary" in done.stderr
+    assert "references" in done.err and "binary" in done.err
 
 
 def test_files_go_to_a_folder_called_like_the_repository_and_are_summed_up(
-    repo: Path, tmp_path: Path, front_door: FrontDoor, monkeypatch: pytest.MonkeyPatch
+    repo: Path, tmp_path: Path, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = front_door(repo)
-    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
-    assert "processed/a repo" in done.stderr
+    assert (done.status, done.out) == (0, ""), done.err
+    assert "processed/a repo" in done.err
     folder = tmp_path / "processed" / "a repo"
     found = sorted(path.name for path in folder.iterdir())
     assert found == [".gitignore", "classes.csv", "files.jsonl", "methods.csv"]
@@ -128,12 +113,12 @@ def test_files_go_to_a_folder_called_like_the_repository_and_are_summed_up(
 
 
 def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
-    repo: Path, tmp_path: Path, front_door: FrontDoor
+    repo: Path, tmp_path: Path, front_door: Command
 ) -> None:
     folder = tmp_path / "there"
     folder.mkdir()
     done = front_door(repo, "--out", folder, "--quiet")
-    assert done == Done(0, "", "")
+    assert done == Result(0, "", "")
     assert not (folder / ".gitignore").exists()  # only a folder of our own is hidden from git
     methods, classes = rows(folder / "methods.csv"), rows(folder / "classes.csv")
     assert list(methods[0])[:7] == [
@@ -171,14 +156,14 @@ def test_a_wrong_call_is_told_in_one_line(
     status: int,
     message: str,
     repo: Path,
-    front_door: FrontDoor,
+    front_door: Command,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(repo)
     done = front_door(*arguments, "--quiet")
-    assert done.exit_code == status
-    assert message in done.stderr and "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert done.status == status
+    assert message in done.err and "Traceback" not in done.err
+    assert done.out == ""
 
 
 def test_an_interrupt_ends_workers_and_leaves_no_half_file(

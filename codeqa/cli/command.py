@@ -107,8 +107,8 @@ def command(
     """A command, of `group` if there is one, with `--debug` and `examples` in its help."""
 
     def decorate(function: Command) -> click.Command:
-        made = click.command(name, epilog=shown(examples))(debug_option(function))
-        made.context_settings = HELP
+        option = debug_option(function)
+        made = click.command(name, epilog=shown(examples), context_settings=HELP)(option)
         if group is not None:
             group.add_command(made)
         return made

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from codeqa.chat import AskOptions
 from codeqa.cli.repos import chosen_repositories
+from codeqa.code.tools import TOOLS
+from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
-from codeqa.llm import Models
 from codeqa.repositories import open_location
 from codeqa.repositories.snapshots import take_snapshot
-from codeqa.search import open_search
 from codeqa.search.values import search_for_programs
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, open_once
+from codeqa.settings import load_settings
 from codeqa.types import Events
-
-if TYPE_CHECKING:
-    from codeqa.engine import Engine
 
 USER = "terminal"
 """Whose questions those of `codeqa ask` are; the page does not list them."""
@@ -30,8 +27,6 @@ def ask(
     repos: Sequence[str], revision: str, options: Mapping[str, Any], model: str, go_on: bool
 ) -> Events:
     """The events of an answer. Raises CodeQAError."""
-    from codeqa.chat import AskOptions
-
     with engine_of(repos, revision, options["question"]) as (engine, question):
         if model:
             engine.models.prefer_named(model)
@@ -48,46 +43,21 @@ def call(
     address: str, values: Mapping[str, Any], repos: Sequence[str], revision: str
 ) -> dict[str, Any]:
     """What an address of the HTTP interface gives for `values`. Raises CodeQAError."""
-    if address == "/api/search":
-        return _search(values, repos, revision)
-    from codeqa.code.tools import TOOLS
-
-    with engine_of(repos, revision) as (engine, _):
+    asked = values["question"] if address == "/api/search" else ""
+    with engine_of(repos, revision, asked) as (engine, question):
+        if asked:
+            values = {**values, "question": question}
+            return asdict(search_for_programs(engine.search, engine.tables(), **values))
         tool = TOOLS[address.rpartition("/")[2]]
         return tool.call(engine.toolbox, values).model_dump(mode="json")
-
-
-def _search(values: Mapping[str, Any], repos: Sequence[str], revision: str) -> dict[str, Any]:
-    settings, chosen, question = _chosen(repos, revision, values["question"])
-    values = {**values, "question": question}
-    if len(chosen) > 1:
-        from codeqa.engine import open_multi_repo
-
-        with closing(open_multi_repo(settings, chosen)) as engine:
-            return asdict(search_for_programs(engine.search, engine.tables(), **values))
-    tables = open_once(open_location(settings, chosen[0].root))  # takes less than an engine
-    with closing(Models(settings)) as models:
-        found = open_search(settings, tables, models=models)
-        return asdict(search_for_programs(found, tables(), **values))
 
 
 @contextmanager
 def engine_of(
     repos: Sequence[str], revision: str, question: str = ""
 ) -> Iterator[tuple[Engine, str]]:
-    """What answers from these repositories, and the question as it is asked of them."""
-    from codeqa.engine import open_multi_repo
-
-    settings, chosen, question = _chosen(repos, revision, question)
-    with closing(open_multi_repo(settings, chosen)) as engine:
-        yield engine, question
-
-
-def _chosen(
-    repos: Sequence[str], revision: str, question: str
-) -> tuple[Settings, list[Location], str]:
-    """Settings and places of the repositories that are named, as they are or were at `revision`,
-    and the question as it is asked of them."""
+    """What answers from these repositories, as they are or were at `revision`, and the question as
+    it is asked of them. Raises CodeQAError."""
     chosen, question = chosen_repositories(load_settings(), repos, question)
     settings = load_settings(chosen[0].root)
     if revision:
@@ -95,4 +65,5 @@ def _chosen(
             raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
         chosen = [take_snapshot(settings, open_location(settings, chosen[0].root), revision)]
         Indexer(settings, chosen[0]).run(refine=False)
-    return settings, chosen, question
+    with closing(open_multi_repo(settings, chosen)) as engine:
+        yield engine, question

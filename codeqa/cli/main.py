@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from codeqa import __version__
-from codeqa.cli.command import command, debug_option, run_command, shown
+from codeqa.cli.command import HELP, command, debug_option, run_command, shown
 from codeqa.environment import COMPLETION, completion_wanted
 
 MODULES = {
@@ -72,6 +72,7 @@ class LateGroup(click.Group):
 @click.group(
     "codeqa",
     cls=LateGroup,
+    context_settings=HELP,
     epilog=shown(
         [
             "codeqa index ~/src/flask",
