@@ -53,30 +53,12 @@ def serve_command(
 ) -> None:
     """Serve the page in which questions are asked.
 
-    Without any repository the page lets you choose one.
+    Without any repository the page lets you choose one. Text and symbols of a first index are made
+    behind the page, then the vectors of a chosen embedding.
     """
     settings = load_settings()
-    repository = (
-        chosen_repository(settings, repo) if repo is not None else repository_at_hand(settings)
-    )
+    repository = chosen_repository(settings, repo) if repo else repository_at_hand(settings)
     settings = load_settings(repository, host=host, port=port)
-    run_page(settings, repository, model=model, open_browser=open_browser)
-
-
-def run_page(
-    settings: Settings,
-    repository: Path | None = None,
-    *,
-    model: str = "",
-    open_browser: bool = False,
-) -> None:
-    """Serve the page until Ctrl-C; a repository without an index is indexed first.
-
-    Text and symbols are indexed before the page opens, a chosen embedding follows behind
-    it. `model` (`provider/name`) is asked until another one is picked on the page. Raises
-    CodeQAError when the port is taken, the repository cannot be read or there is no such
-    model.
-    """
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
     )
@@ -86,13 +68,13 @@ def run_page(
     check_settings(settings)
     choice = parse_choice(model) if model else None
     with open_port(settings) as listener:
+        port = listener.getsockname()[1]
         app = create_app(settings, repository)
         space: Workspace = app.extensions["codeqa"]
         space.prefer(choice)
         try:
             if repository is not None:
                 prepare(space, repository)
-            port = listener.getsockname()[1]
             address = page_address(settings.host, port)
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
             if settings.tokens:
@@ -111,9 +93,7 @@ def terminal_door(
 ) -> AbstractContextManager[None]:
     """Let the terminal of this user find the server, where it would read the same settings and
     the server answers on an address of this machine's own."""
-    host = settings.host
-    if host in EVERY_ADDRESS:
-        host = "::1" if host == "::" else "127.0.0.1"
+    host = _reached(settings.host)
     file = env_file(repository)
     if (file and file.exists()) or not is_loopback(host):
         return nullcontext()
@@ -175,8 +155,12 @@ def open_port(settings: Settings) -> socket.socket:
 
 def page_address(host: str, port: int) -> str:
     """The address to type: one of this machine when the server listens on all of them."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
-    return f"http://{f'[{name}]' if ':' in name and '[' not in name else name}:{port}/"
+    name = _reached(host)
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+
+
+def _reached(host: str) -> str:
+    return {"::": "::1", **dict.fromkeys(EVERY_ADDRESS - {"::"}, "127.0.0.1")}.get(host, host)
 
 
 def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
