@@ -84,15 +84,16 @@ def ask_command(
     waiting.show("Opening the index…")
     # Which model a server asks is not for the terminal to say.
     chosen = model if options["use_model"] else ""
-    events = None if local or rev or chosen else served.ask(repos, options, go_on)
-    if events is None:
-        from codeqa.cli.local import ask
-
-        events = ask(repos, rev, options, chosen, go_on)
-    with closing(waiting), closing(events):
-        told = _watched(events, waiting, options["use_model"])
+    with closing(waiting):
         try:
-            return (_print_whole if as_json else _print_answer)(question, told)
+            events = None if local or rev or chosen else served.ask(repos, options, go_on)
+            if events is None:
+                from codeqa.cli.local import ask
+
+                events = ask(repos, rev, options, chosen, go_on)
+            with closing(events):
+                told = _watched(events, waiting, options["use_model"])
+                return (_print_whole if as_json else _print_answer)(question, told)
         except KeyboardInterrupt:
             waiting.close()
             click.echo()

@@ -95,7 +95,7 @@ _SECRET = re.compile(f"{_APART}(?:{_any(_FORMS)})|{_any(_INSIDE)}".encode())
 _LATIN = re2.Options()
 _LATIN.encoding = re2.Options.Encoding.LATIN1
 _MARK = re2.compile("|".join([*_FORMS, *_INSIDE]).encode(), _LATIN)
-"""Found in every file that is parsed, in 1 % of that time; `_SECRET` alone would take longer."""
+"""Found in every file that is parsed, in 0.3 % of that time; `_SECRET` alone would take longer."""
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
 
