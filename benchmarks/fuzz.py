@@ -207,7 +207,7 @@ def answers(chance: random.Random) -> None:
     from codeqa.chat.citation_writer import CitationWriter
     from codeqa.chat.citations import Citation, CitedCode, verify_all
     from codeqa.chat.grounding import judge_all
-    from codeqa.llm.answer import ThoughtFilter
+    from codeqa.llm.answer import Answer
     from codeqa.types import Chunk
 
     text = texts(chance).encode("utf-8", "replace").decode()
@@ -224,9 +224,8 @@ def answers(chance: random.Random) -> None:
         raise FoundError("how an answer is cut changes its citations")
     verify_all(once, [Citation("python.py", 1, 9)], code)
     judge_all(once, [chunk])
-    thoughts = ThoughtFilter()
-    for piece in (text, ""):
-        list(thoughts.feed(piece))
+    read = Answer()
+    list(read.take({"choices": [{"delta": {"content": text}}]}))
     list(_CALL.finditer(text))
     read_arguments(text)
 

@@ -429,9 +429,9 @@ def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Opened)
         search = opened(server).search
         found = search.search(QUESTION, hyde="two")
         assert asked_for(server) == ["hyde-1"]
-    assert outcomes(found)["hyde-1"].startswith("failed: 127.0.0.1 refused the request")
+    assert outcomes(found)["hyde-1"].startswith("failed: 127.0.0.1 failed with status 400")
     assert outcomes(found)["hyde-2"] == "skipped: the first draft failed"
-    assert found.warnings[0].startswith("A draft failed: 127.0.0.1 refused the request")
+    assert found.warnings[0].startswith("A draft failed: 127.0.0.1 failed with status 400")
     assert literal(found, search)
 
 

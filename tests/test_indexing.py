@@ -6,7 +6,6 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,13 @@ from codeqa.indexing.build import make_plan
 from codeqa.indexing.lock import hold, holder_of
 from codeqa.indexing.status import read_run
 from codeqa.repository.walk import FileEntry, Walk
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, locate, reader
 from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
 from tests.index_rows import age, clean_rows, rows, versions
-from tests.indexed import copied, write
+from tests.indexed import copied, indexed, write
 
 FILES: dict[str, str | bytes] = {
     "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
@@ -37,12 +36,10 @@ FILES: dict[str, str | bytes] = {
     "image.png": b"\x89PNG\r\n\x1a\n\0\0\0",
 }
 
-WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
-
 
 @pytest.fixture
-def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
-    root = write_files(tmp_path / "repo", FILES)
+def repository(tmp_path: Path) -> Path:
+    root = write(tmp_path / "repo", FILES)
     age(root)
     return root
 
@@ -56,12 +53,8 @@ def indexer(settings: Settings, repository: Path) -> Indexer:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
     """The repository, indexed once."""
     folder = tmp_path_factory.mktemp("made")
-    write(folder / "repo", FILES)
-    age(folder / "repo")
-    settings = load_settings(data=folder / "data", workers=1)
-    location = locate(settings, folder / "repo")
-    Indexer(settings, location).run()
-    return location
+    age(write(folder / "repo", FILES))
+    return indexed(folder, {}).location
 
 
 @pytest.fixture
@@ -73,11 +66,12 @@ def built(settings: Settings, made: Location, tmp_path: Path) -> Indexer:
 def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     indexer: Indexer, repository: Path
 ) -> None:
+    assert indexer.status().state == "missing"
+    before, began = sorted(repository.rglob("*")), time.time()
     summary = indexer.run()
+    assert sorted(repository.rglob("*")) == before, "nothing is written into the repository"
     tables = Tables.open(indexer.location)
-    assert summary.files == 6
-    assert summary.changed == 6
-    assert (summary.removed, summary.unchanged) == (0, 0)
+    assert (summary.files, summary.changed, summary.removed, summary.unchanged) == (6, 6, 0, 0)
     assert summary.skipped == {"binary": 1}
     assert indexer.skipped() == [Skipped("image.png", "binary")]
     assert summary.methods >= 5 and summary.classes >= 1 and summary.documents >= 2
@@ -85,15 +79,18 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert summary.bytes_on_disk > 1000
     assert summary.seconds > 0
     assert [unit.path for unit in tables.named(["load"])] == ["helpers.py"]
-    assert {reference.path for reference in tables.references_named("load")} == {
-        "app.py",
-        "helpers.py",
-    }
+    assert {one.path for one in tables.references_named("load")} == {"app.py", "helpers.py"}
     assert tables.find(TextSearch("methods", "load", 10))
     record = tables.file("app.py")
     assert record is not None
     assert record.language == "python" and record.role == "source"
     assert record.size == (repository / "app.py").stat().st_size
+    status, fast = indexer.status(), fast_embedding()
+    assert (status.state, status.files, status.skipped) == ("ready", 6, {"binary": 1})
+    assert status.units == summary.methods + summary.classes + summary.documents
+    assert (status.embedded, status.embedding) == ((status.units, fast.name) if fast else (0, ""))
+    assert began <= status.updated_at <= time.time()
+    assert status.progress is None and status.error == ""
 
 
 def test_a_second_run_with_nothing_changed_touches_no_row(built: Indexer) -> None:
@@ -172,22 +169,19 @@ def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
 
 @pytest.mark.parametrize("ignore_file", [".gitignore", ".codeqaignore"])
 def test_a_changed_ignore_rule_removes_and_brings_back_files(
-    ignore_file: str, indexer: Indexer, repository: Path, tmp_path: Path
+    ignore_file: str, built: Indexer
 ) -> None:
+    repository, before = built.location.root, rows(built.location)
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
-    indexer.run()
     (repository / ignore_file).write_text("web/\n")
-    indexer.run()
-    tables = Tables.open(indexer.location)
-    assert tables.in_file("web/page.js") == []
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    built.run()
+    assert Tables.open(built.location).in_file("web/page.js") == []
     (repository / ignore_file).unlink()
-    indexer.run()
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
-    assert Tables.open(indexer.location).in_file("web/page.js")
+    built.run()
+    assert rows(built.location) == before
 
 
-def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer, tmp_path: Path) -> None:
+def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
     repository = built.location.root
     (repository / "helpers.py").write_bytes(b"\0\1binary\0" * 100)
     (repository / "app.py").write_text("x = 1\n" * 400_000)
@@ -198,7 +192,6 @@ def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer, tmp_path: Pa
     tables = Tables.open(built.location)
     assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
     assert tables.references_in("app.py") == []
-    assert rows(built.location) == clean_rows(repository, tmp_path)
 
 
 def test_other_rules_of_extraction_rebuild_beside_and_switch(
@@ -230,22 +223,6 @@ def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: 
     assert indexer.status().state == "ready"
     assert Tables.open(indexer.location).find(TextSearch("methods", "anything", 5)) == []
     assert indexer.run().files == 0
-
-
-def test_status_tells_missing_ready_and_counts(indexer: Indexer) -> None:
-    assert indexer.status().state == "missing"
-    began = time.time()
-    summary = indexer.run()
-    status = indexer.status()
-    assert status.state == "ready"
-    assert status.files == summary.files
-    assert status.units == summary.methods + summary.classes + summary.documents
-    fast = fast_embedding()
-    filled = (status.units, fast.name) if fast else (0, "")
-    assert (status.embedded, status.embedding) == filled
-    assert status.skipped == {"binary": 1}
-    assert began <= status.updated_at <= time.time()
-    assert status.progress is None and status.error == ""
 
 
 def test_status_shows_a_run_of_another_process_while_it_lasts(indexer: Indexer) -> None:
@@ -283,10 +260,10 @@ def test_a_second_run_waits_and_says_so(built: Indexer) -> None:
 
 
 def test_a_background_run_can_be_stopped_and_is_completed_later(
-    settings: Settings, tmp_path: Path, write_files: WriteFiles
+    settings: Settings, tmp_path: Path
 ) -> None:
     files = {f"m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(120)}
-    root = write_files(tmp_path / "many", files)
+    root = write(tmp_path / "many", files)
     few = settings.model_copy(update={"batch_files": 10})
     indexer = Indexer(few, locate(few, root))
     indexer.start_background()
@@ -298,7 +275,6 @@ def test_a_background_run_can_be_stopped_and_is_completed_later(
     indexer.run()
     assert indexer.status().state == "ready"
     assert Tables.open(indexer.location).counts().files == 120
-    assert rows(indexer.location) == clean_rows(root, tmp_path)
 
 
 def test_an_interrupted_run_is_said_and_completed(
@@ -340,12 +316,6 @@ def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
     monkeypatch.setattr(reader, "read_meta", read_meta)
     assert Tables.open(built.location).counts().files == 6
     assert not rebuilds
-
-
-def test_nothing_is_written_into_the_repository(indexer: Indexer, repository: Path) -> None:
-    before = sorted(repository.rglob("*"))
-    indexer.run()
-    assert sorted(repository.rglob("*")) == before
 
 
 @pytest.mark.parametrize("tables", ["", "own-tables"])

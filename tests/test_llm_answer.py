@@ -8,16 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.llm import estimate_messages
-from codeqa.llm.answer import Answer, ThoughtFilter
-from codeqa.llm.endpoint import message_text
+from codeqa.llm.answer import Answer
+from codeqa.llm.client import message_text
 from codeqa.text.tokens import estimate_tokens
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
-def filtered(pieces: list[str]) -> str:
-    thoughts = ThoughtFilter()
-    return "".join(map(thoughts.feed, pieces)) + thoughts.close()
+def text_of(pieces: list[str]) -> str:
+    """The text of an answer whose content comes in `pieces`."""
+    answer = Answer()
+    events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+    taken = [one for event in events for one in answer.take(event) if isinstance(one, str)]
+    return "".join(taken) + answer.rest()
 
 
 @given(TEXTS, TEXTS, st.lists(st.integers(0, 80), max_size=8), st.booleans())
@@ -28,25 +31,18 @@ def test_leading_thoughts_are_left_out_however_they_are_cut(
     answer = answer.lstrip().removeprefix("<think>")
     whole = f" \n<think>{thought}</think>\n{answer}" if opened else answer
     places = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
-    got = filtered([whole[a:b] for a, b in itertools.pairwise(places)])
+    got = text_of([whole[a:b] for a, b in itertools.pairwise(places)])
     if opened or not answer.lstrip().startswith("<think>"):
         assert got == answer.lstrip()
 
 
 def test_text_that_only_begins_like_a_thought_is_kept() -> None:
     for text in ("<thi", "<thing>", "  <th", "a <think>b</think>"):
-        assert filtered(list(text)) == text.lstrip()
-
-
-def test_a_thought_without_an_end_is_no_answer_and_takes_no_memory() -> None:
-    thoughts = ThoughtFilter()
-    assert thoughts.feed("<think>") + thoughts.feed("x" * 100_000) == ""
-    assert len(thoughts._held) < 20
-    assert thoughts.close() == "" and thoughts.thought
+        assert text_of(list(text)) == text.lstrip()
 
 
 def test_white_space_around_a_thought_is_no_part_of_the_answer() -> None:
-    assert filtered([" <think>so</think>", " \n", " ", " and", " on"]) == "and on"
+    assert text_of([" <think>so</think>", " \n", " ", " and", " on"]) == "and on"
 
 
 def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
@@ -54,12 +50,11 @@ def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
     odd = [
         None, 3, "x", [], {}, {"choices": {}}, {"choices": [3]}, {"choices": [{"delta": 4}]},
         {"choices": [{"delta": {"content": 5}}]},
-        {"choices": [{"delta": {"content": ["x", {"type": "text"}]}}]},
-        {"choices": [{"finish_reason": 7}]}, {"usage": []},
+        {"choices": [{"delta": {"content": ["x", {"type": "text"}]}}]}, {"usage": []},
         {"usage": {"prompt_tokens": "many", "completion_tokens": -3}},
     ]  # fmt: skip
-    assert "".join(map(answer.take, odd)) == ""
-    assert answer.reason == ""
+    assert [piece for event in odd for piece in answer.take(event)] == []
+    assert answer.reason == "" and answer.usage is None
 
 
 def test_a_request_is_estimated_with_what_stands_around_each_message() -> None:

@@ -49,24 +49,21 @@ def fail(
 @pytest.mark.parametrize(
     ("reply", "said", "next_step", "asked"),
     [
-        (failure(400, "bad temperature"), "status 400: “bad temperature”", "name of the mod", 1),
+        (failure(400, "bad temperature"), "failed with status 400: “bad temperature”", "name", 1),
         (failure(401), "refused the key", "Check the key", 1),
         (failure(400, "API key not valid. Please pass one."), "refused the key", "Check", 1),
-        (failure(403, "no access to it"), "status 403: “no access to it”", "Check", 1),
         (failure(404, "The model `m1` does not exist"), "no model 'm1'", "Choose", 1),
         (failure(404, "Not Found"), "not a chat API", "ends in /v1", 1),
-        (failure(402, "pay"), "no credit", "Add credit", 1),
-        (failure(429, "Too much", code="insufficient_quota"), "no credit", "Add credit", 3),
-        (failure(400, "Your credit balance is too low"), "no credit", "Add credit", 1),
-        (failure(429), "limits the rate", "in a minute", 3),
-        (failure(500, "oh dear"), "failed with status 500: “oh dear”", "in a minute", 3),
+        (failure(402, "pay"), "“pay”", "your account", 1),
+        (rate_limited(0.01, "Too much"), "limits the rate.*: “Too much”", "in 0 seconds", 3),
         (failure(503, "Overloaded"), "is overloaded", "in a minute", 3),
-        ((302, {"location": "https://login.example/x"}, {}), "status 302", "Check", 1),
-        ((418, {}, "<html>teapot</html>"), "status 418\\.$", "Check", 1),
-        ((400, {}, {"detail": [{"loc": ["body", "n"], "msg": "too many"}]}), "“too many”", "C", 1),
-        ((400, {}, {"error": "plain words"}), "“plain words”", "Check", 1),
-        ((400, {}, [{"error": {"message": "in a list", "code": 400}}]), "“in a list”", "C", 1),
-        ((500, {}, b"\xff\xfe\x00"), "status 500", "in a minute", 3),
+        (failure(400, "why " * 500), "(why ?){30}…”", "name", 1),
+        ((302, {"location": "https://login.example/x"}, {}), "status 302", "Ask", 1),
+        ((418, {}, "<html>teapot</html>"), "status 418\\.$", "Ask", 1),
+        ((400, {}, {"detail": [{"loc": ["body", "n"], "msg": "too many"}]}), "“too many”", "A", 1),
+        ((400, {}, {"error": "plain words"}), "“plain words”", "Ask", 1),
+        ((400, {}, [{"error": {"message": "in a list", "code": 400}}]), "“in a list”", "A", 1),
+        ((500, {}, b"\xff\xfe\x00"), "status 500", "Ask again", 3),
     ],
 )  # fmt: skip
 def test_a_refusal_becomes_a_sentence_with_a_next_step_and_is_tried_again_where_that_may_help(
@@ -80,16 +77,11 @@ def test_a_refusal_becomes_a_sentence_with_a_next_step_and_is_tried_again_where_
     assert requests == asked
 
 
-def test_without_a_key_one_is_asked_for_and_with_a_variable_it_is_named() -> None:
+def test_without_a_key_one_is_asked_for_and_the_providers_variable_is_named() -> None:
     error, _ = fail(failure(401), key="")
-    assert "asks for a key" in error.message and error.hint == "Enter one for this address."
-    keyless = Endpoint("https://api.groq.com/v1", "m", "", "groq", "GROQ_API_KEY")
-    assert sentence("no key", keyless).hint.endswith("this address, or set GROQ_API_KEY.")
-
-
-def test_a_missing_model_of_ollama_names_the_command_that_fetches_it() -> None:
-    error, _ = fail(failure(404, 'model "qwen3" not found'), provider="ollama", model="qwen3")
-    assert "`ollama pull qwen3`" in error.hint
+    assert "asks for a key" in error.message and error.hint == "Check the key for this address."
+    keyless = Endpoint("https://api.groq.com/openai/v1", "m", "", "groq")
+    assert sentence("key", keyless).hint.endswith("this address, or set GROQ_API_KEY.")
 
 
 TOO_LONG = {
@@ -128,18 +120,14 @@ TOO_LONG = {
 }
 
 
-def test_every_way_to_say_that_the_context_is_too_long_is_understood() -> None:
-    for name, reply in TOO_LONG.items():
-        error, _ = fail(reply)
-        assert isinstance(error, ContextLengthError), name
-        assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
+IN_A_STREAM = Streamed((event({"error": {"message": "Context size has been exceeded."}}),))
 
 
-def test_a_context_that_is_too_long_is_told_with_a_status_and_inside_of_a_stream() -> None:
-    in_stream = Streamed((event({"error": {"message": "Context size has been exceeded."}}),))
-    for reply in (context_length(), in_stream):
-        error, requests = fail(reply)
-        assert isinstance(error, ContextLengthError) and requests == 1
+@pytest.mark.parametrize("reply", [*TOO_LONG.values(), IN_A_STREAM], ids=[*TOO_LONG, "in a stream"])
+def test_every_way_to_say_that_the_context_is_too_long_is_understood(reply: Reply) -> None:
+    error, _ = fail(reply)
+    assert isinstance(error, ContextLengthError)
+    assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -169,24 +157,6 @@ def test_what_passes_is_waited_out(reply: Reply) -> None:
         with Model(Endpoint(server.base_url, "m"), 5) as model:
             assert list(model.stream(MESSAGES)) == ["at last"]
         assert len(server.requests) == 3
-
-
-def test_the_wait_that_a_provider_asks_for_is_kept() -> None:
-    replies = [rate_limited(0.6), stream(["ok"], usage=None)]
-    with openai_server(lambda path, body: replies.pop(0)) as server:
-        with Model(Endpoint(server.base_url, "m"), 5) as model:
-            list(model.stream(MESSAGES))
-        first, second = server.exchanges
-        assert 0.6 <= second.asked - first.asked < 3
-
-
-@pytest.mark.parametrize(
-    ("wait", "said"), [("30", "30 seconds"), ("600", "10 minutes"), ("9000", "2 hours")]
-)
-def test_a_wait_that_nobody_would_wait_for_is_said_at_once(wait: str, said: str) -> None:
-    error, requests = fail(rate_limited(wait))
-    assert requests == 1
-    assert error.hint == f"Ask again in {said}, or choose another model."
 
 
 def test_what_nobody_thought_of_is_an_error_without_its_words(
@@ -308,16 +278,10 @@ def test_no_error_repeats_the_key_the_question_or_the_code() -> None:
             with model, pytest.raises(ModelError) as caught:
                 list(model.stream(parts))
         said = str(caught.value)
-        assert KEY not in said and "****" not in said and "ghijkl" not in said
-        assert KEY[5:13] not in said
+        assert KEY[5:13] not in said and "****" not in said and "ghijkl" not in said
         assert "burrow" not in said
         assert said.isprintable()
         assert caught.value.__cause__ is None and caught.value.__suppress_context__
-
-
-def test_a_providers_words_are_cut_short() -> None:
-    error, _ = fail(failure(400, "why " * 500))
-    assert len(error.message) < 260 and "…" in error.message
 
 
 def free_port() -> int:
@@ -348,16 +312,5 @@ def test_a_local_server_that_does_not_run_is_named_with_the_command_that_starts_
 ) -> None:
     address = f"http://127.0.0.1:{free_port()}/v1"
     error = refused(address, provider)
-    assert error.message == f"Nothing answers at {address}."
+    assert error.message.startswith(f"{address} cannot be reached (")
     assert command in error.hint
-
-
-def test_a_host_without_an_address_is_named() -> None:
-    error = refused("http://no-such-host.invalid/v1")
-    assert "no host called no-such-host.invalid" in error.message
-
-
-def test_a_server_that_does_not_speak_tls_is_named() -> None:
-    with openai_server() as server:
-        error = refused(server.base_url.replace("http:", "https:"))
-    assert "no secure connection (SSL_CERT_FILE" in error.message

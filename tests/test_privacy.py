@@ -264,7 +264,6 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_by_the_next_wish(
     privacy = Privacy(settings, state, cache, Models(settings))
     cache.set(context_key("local", "one"), "code", 60)
     server.freeze()
-    monkeypatch.setattr("codeqa.state.cache.SWEEP_SECONDS", 0.3)
     erased = privacy.delete("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
     assert privacy.stored("local").cached is None

@@ -212,7 +212,6 @@ def test_forms_of_a_word(word: str, form: str) -> None:
 def test_text_holds_a_word_in_any_of_its_forms(word: str, text: str, held: bool) -> None:
     assert (form_pattern(word).search(text) is not None) is held
     assert any(form in text for form in written_forms(word)) is held
-    assert written_forms(word)[0] == word
 
 
 @settings(max_examples=300, deadline=None)

@@ -10,7 +10,8 @@ from codeqa.embeddings.registry import fast_embedding, shipped_table
 from codeqa.embeddings.table.weights import load_weights
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
-from codeqa.search.ranking import word_coverage, word_patterns
+from codeqa.search.ranking import word_coverage
+from codeqa.search.word_forms import written_forms
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from training.licences import ALLOWED
@@ -121,5 +122,6 @@ def test_plain_words_find_code_that_holds_none_of_them(
     with_table, without = search
     found = [hit.unit for hit in with_table.search(question).units if hit.unit.is_method]
     assert found[0].name == name
-    assert word_coverage(found[0], word_patterns(parse_query(question).words)) == 0
+    words = parse_query(question).words
+    assert word_coverage(found[0], [(word, written_forms(word)) for word in words]) == 0
     assert name not in [hit.unit.name for hit in without.search(question).units]

@@ -167,32 +167,17 @@ def test_a_turn_replaces_none_of_another_conversation(state: State, place: dict[
     assert turn is not None and turn.parent == ""
 
 
-def test_beyond_the_limit_whole_conversations_go_the_longest_untouched_first(
+def test_beyond_the_limit_the_oldest_turns_go_and_conversations_without_any(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns_module, "TURNS_KEPT", 5)
-    for number, name in enumerate(("old", "long", "old", "", "long"), start=1):
+    monkeypatch.setattr(turns_module, "TURNS_KEPT", 4)
+    for number, name in enumerate(("old", "long", "", "long", "long"), start=1):
         state.turns.save(ask(f"t{number}", name, created=float(number)))
-    state.turns.save(ask("t6", "new", created=6.0, user="ann", repository="site"))
     assert [one.id for one in state.conversations.latest("shop")] == ["long"]
-    assert state.turns.active("old", repository="shop") == []
-    assert ids(state.turns.active("long", repository="shop")) == ["t2", "t5"]
-    assert state.turns.get("t4") is not None
-    state.turns.save(ask("t7", "new", created=7.0))
-    state.turns.save(ask("t8", "new", created=8.0))
-    assert state.turns.get("t4") is None
-    assert ids(state.turns.active("long", repository="shop")) == ["t2", "t5"]
-
-
-def test_a_conversation_longer_than_the_limit_loses_its_oldest_turns(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns_module, "TURNS_KEPT", 3)
-    state.turns.save(ask("t0", "other", created=99.0))
-    for number in range(1, 6):
-        state.turns.save(ask(f"t{number}", created=float(number)))
-    assert ids(state.turns.active("c", repository="shop")) == ["t3", "t4", "t5"]
-    assert [one.id for one in state.conversations.latest("shop")] == ["c"]
+    state.turns.save(ask("t6", "new", created=1.5, user="ann", repository="site"))
+    assert ids(state.turns.active("long", repository="shop")) == ["t4", "t5"]
+    assert state.turns.get("t3") is not None
+    assert ids(state.turns.active("new", "ann", "site")) == ["t6"], "the one just saved stays"
 
 
 @pytest.mark.parametrize(

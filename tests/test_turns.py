@@ -471,7 +471,7 @@ def test_an_answer_that_is_no_text_is_kept_and_shown_all_the_same(
     [
         (failure(401), "key"),
         (failure(404, "no such model", code="model_not_found"), "gpt-4o"),
-        (rate_limited(3600), "60 minutes"),
+        (rate_limited(3600), "3600 seconds"),
         (failure(400, "no such thing"), "400"),
     ],
 )

@@ -95,15 +95,6 @@ def test_a_server_that_cannot_have_read_it_all_is_found_out(
     assert cut_off(read, characters) is cut
 
 
-def test_an_answer_without_end_is_not_read_to_its_end() -> None:
-    with openai_server(lambda path, body: failure(404)) as server:
-        server.pages["/v1/models"] = {
-            "data": [{"id": "m", "max_model_len": 9_000}],
-            "x": "y" * 5_000_000,
-        }
-        assert context_window(Endpoint(server.base_url, "m", provider="vllm")) == 0
-
-
 def nothing_cited(chunks: Sequence[Chunk]) -> CitedCode:
     """For an answer without citations nothing is looked up."""
     missing: Any = None

@@ -96,14 +96,16 @@ class Privacy:
 
     def stored(self, user: str, conversation: str = "", repository: str = "") -> StoredData:
         """What is stored of `user`, who asks in `conversation`. Raises StorageError."""
-        data = self.state.user_data
         keys = self.settings.data_dir / "models.json"
         files = [Path(f"{self.state.path}{ending}") for ending in BESIDE]
+        here = (
+            self.state.conversations.get(conversation, user, repository) if conversation else None
+        )
         cached = [cache.keys(prefix_of(user)) for cache in self._caches()]
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens),
-            **asdict(data.counts(user)),
+            **asdict(self.state.user_data.counts(user)),
             profile=self.state.profile.facts(user),
             cached=None if None in cached else sum(len(found or ()) for found in cached),
             folder=str(self.settings.data_dir),
@@ -112,7 +114,7 @@ class Privacy:
             receivers=tuple(self._receivers()),
             plugins=bool(self.settings.plugins),
             keys_file=str(keys) if keys.exists() else "",
-            here=data.turns_in(user, conversation, repository) if conversation else 0,
+            here=here.turns if here else 0,
         )
 
     def delete(

@@ -1,5 +1,6 @@
 """Language models: any server that speaks OpenAI's chat-completions API, none by default."""
 
+from codeqa.llm.answer import Thought, TokenUsage, ToolCall
 from codeqa.llm.bounded import (
     DONE,
     EMPTY,
@@ -10,20 +11,9 @@ from codeqa.llm.bounded import (
     within,
 )
 from codeqa.llm.choice import ModelChoice, parse_choice
-from codeqa.llm.client import Model
-from codeqa.llm.endpoint import (
-    Cancelled,
-    Complete,
-    Endpoint,
-    Message,
-    Thought,
-    TokenUsage,
-    ToolCall,
-    estimate_messages,
-    never,
-)
+from codeqa.llm.client import Cancelled, Complete, Message, Model, estimate_messages, never
 from codeqa.llm.models import SOURCES, Models
-from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
+from codeqa.llm.providers import CUSTOM, PROVIDERS, Endpoint, ModelProvider, provider_named
 from codeqa.llm.window import context_window, cut_off
 
 __all__ = [

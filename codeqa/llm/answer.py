@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
-
-from codeqa.llm.endpoint import TokenUsage, ToolCall
 
 OPENED, CLOSED = "<think>", "</think>"
 
 
-class ThoughtFilter:
-    """Takes a leading `<think>…</think>` apart from the answer, however it is cut into pieces, and
-    leaves out white space before the answer."""
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """What an answer took, as the provider counts it; 0 where it does not say.
 
-    def __init__(self) -> None:
-        self.thought = False
-        """Whether there was any."""
-        self.inside = False
-        """Whether it has begun and not ended."""
-        self.reasoning = ""
-        """What the last piece added to it."""
-        self._begun = False
-        """Whether the answer has; then nothing is looked at any more."""
-        self._held = ""
+    `cut` is true when the answer ended at the token limit instead of where the model meant to.
+    """
 
-    def feed(self, piece: str) -> str:
-        """The part of what has come that belongs to the answer."""
-        self.reasoning = ""
-        if self._begun:
-            return piece
-        held = self._held + piece if self.inside else (self._held + piece).lstrip()
-        if not self.thought and held.startswith(OPENED):
-            self.thought = self.inside = True
-            held = held.removeprefix(OPENED)
-        if self.inside:
-            self.reasoning, closed, after = held.partition(CLOSED)
-            self.inside, held = not closed, after.lstrip()
-            if not closed:  # its last characters may begin the mark
-                at = max(0, len(self.reasoning) - len(CLOSED) + 1)
-                self.reasoning, held = self.reasoning[:at], self.reasoning[at:]
-        undecided = not self.thought and OPENED.startswith(held)
-        self._begun = bool(held) and not self.inside and not undecided
-        self._held = "" if self._begun else held
-        return held if self._begun else ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cut: bool = False
 
-    def close(self) -> str:
-        """What was held back and turned out to be text."""
-        return "" if self.thought else self._held
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a model wants to be called, as it wrote it: `arguments` should be a JSON object."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of what a model says to itself before it answers, where its server sends that."""
+
+    text: str
 
 
 class Answer:
@@ -58,106 +45,88 @@ class Answer:
         self.reason = ""
         """The model's finish reason."""
         self.length = 0
-        """Characters of the answer, what is held back included."""
+        """Characters that came."""
         self.understood = False
         """Whether any event was one of a chat API."""
-        self.reasoning = ""
-        """What the last event added to the model's reasoning."""
-        self._calls: dict[object, dict[str, str]] = {}
-        """By index, as servers number them; what belongs together comes in parts."""
-        self._reasoned = False
-        self._tokens: tuple[int, int] | None = None
-        self._thoughts = ThoughtFilter()
+        self.calls: list[ToolCall] = []
+        self.usage: TokenUsage | None = None
+        self._state = "start"  # then "thought" where it begins with one, "gap" behind it, "text"
+        self._held = ""
 
-    @property
-    def reasoned(self) -> bool:
-        """Whether the model reasoned aloud."""
-        return self._reasoned or self._thoughts.thought
-
-    def calls(self) -> list[ToolCall]:
-        """The tools that the model wants called, in its order; without those that have no name."""
-        return [
-            ToolCall(call["id"] or f"call_{number}", call["name"], call["arguments"])
-            for number, call in enumerate(self._calls.values())
-            if call["name"]
-        ]
-
-    def usage(self) -> TokenUsage | None:
-        """What the answer took; None when there is nothing to tell."""
-        cut = self.reason == "length"
-        if self._tokens is None and not cut:
-            return None
-        return TokenUsage(*(self._tokens or (0, 0)), cut=cut)
-
-    def take(self, event: Any) -> str:
-        """The text that an event adds; '' for none, and for one of another shape."""
-        self.reasoning = ""
+    def take(self, event: Any) -> Iterator[str | Thought]:
+        """The text and the thoughts that an event adds; nothing for one of another shape."""
         match event:
-            case {"usage": Mapping() as usage}:
-                spent = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-                prompt, completion = (n if isinstance(n, int) and n > 0 else 0 for n in spent)
-                self._tokens = (prompt, completion)
-        text = ""
+            case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
+                self.usage = TokenUsage(prompt, completion)
         match event:
-            case {"choices": [*choices]}:
+            case {"choices": [{**choice}, *_]}:
                 self.understood = True
-                if choices and isinstance(choices[0], Mapping):
-                    text = self._take_choice(choices[0])
-        if not self._thoughts.inside:
-            self.length += len(text)
-        if text:
-            text = self._thoughts.feed(text)
-            self.reasoning += self._thoughts.reasoning
-        return text
+                self.reason = str(choice.get("finish_reason") or self.reason)
+                # A server that does not stream sends the whole message.
+                delta = choice.get("delta") or choice.get("message")
+                if isinstance(delta, Mapping):
+                    yield from self._delta(delta)
+            case {"choices": []}:
+                self.understood = True
+        if self.reason == "length":
+            self.usage = replace(self.usage or TokenUsage(), cut=True)
 
-    def close(self) -> str:
-        """Text that was held back until the end."""
-        return self._thoughts.close()
+    def rest(self) -> str:
+        """Text that was held back, for it began like a thought."""
+        return self._held if self._state == "start" else ""
 
-    def _take_choice(self, choice: Mapping[str, Any]) -> str:
-        reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
-            self.reason = reason
-        # A server that does not stream sends the whole message.
-        delta = choice.get("delta") or choice.get("message")
-        if not isinstance(delta, Mapping):
-            return ""
-        content = delta.get("content")
+    def _delta(self, delta: Mapping[str, Any]) -> Iterator[str | Thought]:
+        for call in delta.get("tool_calls") or ():
+            self._call(call)
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        self._reasoned |= bool(reasoning)
-        self.reasoning = reasoning if isinstance(reasoning, str) else ""
-        for part in delta.get("tool_calls") or ():
-            self._take_call(part)
-        if isinstance(content, list):  # Mistral's reasoning models send parts
-            parts = [part for part in content if isinstance(part, Mapping)]
-            thinking = [part.get("thinking") for part in parts if part.get("type") == "thinking"]
-            self._reasoned |= bool(thinking)
-            self.reasoning += "".join(map(_text_of, thinking))
-            content = "".join(str(p.get("text", "")) for p in parts if p.get("type") == "text")
-        texts = (content, delta.get("refusal"))
-        return next((text for text in texts if isinstance(text, str) and text), "")
+        content = delta.get("content") or delta.get("refusal") or ""
+        if reasoning and isinstance(reasoning, str):
+            yield Thought(reasoning)
+        for part in content if isinstance(content, list) else [{"text": content}]:
+            match part:
+                case {"thinking": [*thoughts]}:  # Mistral's reasoning models send such parts
+                    yield from (Thought(one["text"]) for one in thoughts if "text" in one)
+                case {"text": str(text)} if text:
+                    self.length += len(text)
+                    yield from self._text(text)
 
-    def _take_call(self, part: Any) -> None:
-        function = part.get("function") if isinstance(part, Mapping) else None
-        if not isinstance(function, Mapping):
-            return
-        id_ = part.get("id") if isinstance(part.get("id"), str) else ""
-        # Some servers number each whole call 0, or not at all: another id is another call.
-        key: object = part.get("index", len(self._calls))
-        known = self._calls.get(key)
-        if known and id_ and known["id"] not in ("", id_):
-            key = id_
-        call = self._calls.setdefault(key, {"id": "", "name": "", "arguments": ""})
-        arguments = function.get("arguments")
-        if isinstance(arguments, Mapping):  # Ollama's own way
+    def _text(self, piece: str) -> Iterator[str | Thought]:
+        """A leading `<think>…</think>` taken apart from the text, however it is cut into pieces,
+        and white space before the text left out."""
+        held, self._held = self._held + piece, ""
+        if self._state == "start":
+            held = held.lstrip()
+            if OPENED.startswith(held):
+                self._held = held
+                return
+            self._state = "thought" if held.startswith(OPENED) else "text"
+            held = held.removeprefix(OPENED) if self._state == "thought" else held
+        if self._state == "thought":
+            thought, closed, held = held.partition(CLOSED)
+            if not closed:  # its last characters may begin the mark
+                at = max(0, len(thought) - len(CLOSED) + 1)
+                thought, self._held = thought[:at], thought[at:]
+            if thought:
+                yield Thought(thought)
+            self._state = "gap" if closed else "thought"
+        if self._state == "gap":
+            held = held.lstrip()
+            self._state = "text" if held else "gap"
+        if held:
+            yield held
+
+    def _call(self, part: Any) -> None:
+        """A call begins with its name; parts without one go on with the last."""
+        match part:
+            case {"function": {"name": str(name), **more}} if name:
+                number = len(self.calls)
+                self.calls.append(ToolCall(str(part.get("id") or f"call_{number}"), name, ""))
+            case {"function": {**more}} if self.calls:
+                pass
+            case _:
+                return
+        arguments = more.get("arguments") or ""
+        if not isinstance(arguments, str):  # Ollama's own way
             arguments = json.dumps(arguments)
-        call["id"] = call["id"] or id_
-        call["name"] += function["name"] if isinstance(function.get("name"), str) else ""
-        call["arguments"] += arguments if isinstance(arguments, str) else ""
-        self.length += len(arguments) if isinstance(arguments, str) else 0
-
-
-def _text_of(thinking: Any) -> str:
-    """The text of one part of Mistral's reasoning, which is a string or parts again."""
-    parts = thinking if isinstance(thinking, list) else [{"text": thinking}]
-    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
+        self.length += len(arguments)
+        self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + arguments)

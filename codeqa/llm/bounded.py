@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from codeqa.errors import CodeQAError
-from codeqa.llm.client import Model
-from codeqa.llm.endpoint import Cancelled, Message
+from codeqa.llm.client import Cancelled, Message, Model
 from codeqa.text.tokens import well_formed, words
 from codeqa.types import StageTime
 

@@ -1,20 +1,29 @@
-"""Which model: `provider/name`, its API's address in one spelling, and the key for it.
+"""Which model: `provider/name`, the address and the key for it, and what of that is kept.
 
-A key is never sent to another place than it was given for.
+A key is never sent to another place than it was given for. What was picked on the page, and keys,
+are kept in one file that only its owner can read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
 
-from codeqa.errors import SettingsError, UsageError
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
+
+from codeqa.errors import StorageError, UsageError
 from codeqa.hosts import location, normal_address
-from codeqa.llm.providers import ModelProvider, provider_named
+from codeqa.llm.providers import ModelProvider, is_model_name, provider_named
 from codeqa.settings import Settings
 
-LONGEST_NAME = 200
-"""Characters of a model's name; the longest that providers list have about 80."""
 LONGEST_KEY = 4_096
+FILE_NAME = "models.json"
+LOCK_SECONDS = 6.0
+"""Writing takes milliseconds; whoever holds the lock for longer is stuck."""
+PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +47,6 @@ def parse_choice(text: str, address: str = "") -> ModelChoice:
     return settled(ModelChoice(name, model, address))
 
 
-def is_model_name(name: str) -> bool:
-    """Whether a model can have this name: a line of text without anything invisible."""
-    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == " ".join(name.split())
-
-
 def settled(choice: ModelChoice) -> ModelChoice:
     """`choice` in its one spelling: default model filled in, address normal or ''.
 
@@ -57,36 +61,28 @@ def settled(choice: ModelChoice) -> ModelChoice:
     address = ""
     if choice.address.strip():
         address = normal_address(choice.address, "/v1" if provider.local else "")
-    if address == provider.base_url:
-        address = ""
-    return ModelChoice(provider.name, model, address)
+    return ModelChoice(provider.name, model, "" if address == provider.base_url else address)
 
 
-def exported_key(settings: Settings, provider: ModelProvider, address: str) -> tuple[str, str]:
-    """The key in the environment that is meant for `address`, '' for none, and its variable: also
-    the one that could hold a key, '' where none could."""
+def exported_key(settings: Settings, provider: ModelProvider, address: str) -> str:
+    """The key in the environment that is meant for `address`, '' for none."""
     key = settings.model_key.get_secret_value()
     if key and _place(settings.model_url) == location(address):
-        return key, "CODEQA_MODEL_KEY"
-    own = {_place(provider.base_url)}
-    if provider.name == "openai":
-        own.add(_place(settings.openai_base_url))
-    if location(address) not in own:
-        return "", ""
-    return settings.provider_key(provider.key_variable), provider.key_variable
+        return key
+    own = [provider.base_url, settings.openai_base_url if provider.name == "openai" else ""]
+    here = location(address) in map(_place, own)
+    return settings.provider_key(provider.key_variable) if here else ""
 
 
-def checked_key(key: str, variable: str = "") -> str:
-    """`key` without space around it; `variable` is where it came from.
+def checked_key(key: str) -> str:
+    """`key` without space around it.
 
-    Raises UsageError or SettingsError that does not repeat it: a header that cannot be sent
-    would, in the client's own error.
+    Raises UsageError that does not repeat it: a header that cannot be sent would, in the client's
+    own error.
     """
     key = key.strip()
     if len(key) <= LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key:
         return key
-    if variable:
-        raise SettingsError(f"{variable} holds characters that no key has.", "Correct or unset it.")
     raise UsageError("The key holds characters that no key has.", "Copy it again.")
 
 
@@ -96,3 +92,67 @@ def _place(url: str) -> str:
         return location(normal_address(url)) if url else ""
     except UsageError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(ModelChoice):
+    """What was picked on the page; an empty provider is "no model"."""
+
+    over: str = ""
+    """The setting that the pick took the place of: when that changes, it holds again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedModels:
+    """The content of the file; `problem` says why there is none."""
+
+    format: Literal[1] = 1
+    pick: Pick | None = None
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Location of an address (scheme, host, port) → key."""
+    problem: str = ""
+
+    def with_key(self, place: str, key: str) -> SavedModels:
+        """The same with `key` for the location `place`; '' forgets the one that is there."""
+        keys = {name: value for name, value in self.keys.items() if name != place}
+        return replace(self, keys={**keys, place: key} if key else keys)
+
+
+_CONTENT = TypeAdapter(SavedModels)
+
+
+def read_saved(folder: Path) -> SavedModels:
+    """What is kept in `folder`; a file that cannot be read counts as empty and is said."""
+    path = folder / FILE_NAME
+    try:
+        if path.stat().st_mode & 0o077:
+            path.chmod(PRIVATE)  # as a restored backup may leave it
+        return _CONTENT.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return SavedModels()
+    except (OSError, ValueError):
+        return SavedModels(
+            problem=f"{path} is damaged or cannot be read, so the model and the keys that were "
+            "kept in it are not used."
+        )
+
+
+def change_saved(folder: Path, edit: Callable[[SavedModels], SavedModels]) -> None:
+    """Write what `edit` makes of the content, whole or not at all. Raises StorageError."""
+    path = folder / FILE_NAME
+    new = path.with_suffix(".new")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE):
+            saved = read_saved(folder)
+            new.unlink(missing_ok=True)
+            new.touch(PRIVATE)  # nobody else can read it from its first byte
+            new.write_bytes(_CONTENT.dump_json(edit(saved), exclude={"problem"}, indent=1))
+            if saved.problem:  # a damaged file may still hold keys that its owner wants back
+                path.replace(path.with_suffix(".damaged"))
+            new.replace(path)
+    except (OSError, Timeout) as error:
+        raise StorageError(
+            f"The choice of the model cannot be kept: {error.strerror or error}.",
+            f"See that {folder} is writable and has room.",
+        ) from None

@@ -1,31 +1,314 @@
-"""A model to be asked from any thread.
+"""A model that any thread asks, by the OpenAI SDK.
 
-Its requests run on an event loop in a thread of its own: only there a request that is silent,
-still connecting or waiting for another try can be ended at once and from outside.
+The SDK's client, its reader of streams and its retries run on an event loop in a thread of its
+own: only there a request that is silent, still connecting or waiting for another try can be ended
+at once and from outside. Ours is what is sent along (nothing but what a request needs, to nobody
+else) and the forms of a request that some servers refuse.
+
+The SDK is imported with the first request, which takes half a second.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
-import weakref
-from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, wait
-from contextlib import suppress
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import Future, wait
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from codeqa.errors import ModelError
-from codeqa.llm.connection import Connection
-from codeqa.llm.endpoint import Cancelled, Endpoint, Message, Thought, TokenUsage, ToolCall, never
-from codeqa.text.tokens import well_formed
+from codeqa.errors import ContextLengthError, ModelError, ToolsRefusedError
+from codeqa.hosts import keep_needed_headers, leads_here
+from codeqa.llm.answer import Answer, Thought, TokenUsage, ToolCall
+from codeqa.llm.failures import explain, failure
+from codeqa.llm.providers import Endpoint, is_model_name
+from codeqa.text.tokens import estimate_tokens, well_formed
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
 
+Message = Mapping[str, Any]
+"""A chat message: `role`, and `content` as a text or a list of `{"type": "text", "text": …}`."""
+Complete = Callable[[Sequence[Message], int], str]
+"""Messages and the most tokens to generate → the text of the answer."""
+Cancelled = Callable[[], bool]
+"""Whether the caller no longer wants the answer; cheap, and asked often."""
+Piece = str | Thought | ToolCall | TokenUsage
+
+MESSAGE_TOKENS = 4
+"""Tokens around each message: role and separators, as OpenAI documents them for its models."""
 ASK_SECONDS = 0.05
 """How often `cancelled` is asked while nothing comes."""
 TIMEOUT_SECONDS = 120.0
 """Silence after which a model counts as lost, unless the settings say otherwise."""
+CONNECT_SECONDS = 5.0
+FETCH_SECONDS = 10.0
+LONGEST_ANSWER = 1_000_000
+"""Characters; the longest that models allow have half as many. Some never stop of themselves."""
+_UNWANTED = {
+    "stream_options": re.compile("stream_options"),
+    "max_tokens": re.compile("max_completion_tokens"),
+    "parts": re.compile(r"\A(?=.*string).*(?:content|sequence)", re.DOTALL),
+}
+"""What some servers do not take → how they say so."""
+_NO_TOOLS = re.compile(r"\btools?\b|tool_choice|function[ _-]?call")
+
+T = TypeVar("T")
+
+
+def never() -> bool:
+    """The answer of a caller that does not cancel."""
+    return False
+
+
+def message_text(message: Message) -> str:
+    """The text of a message, whose parts are joined by a blank line."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(str(part.get("text", "")) for part in content)
+
+
+def estimate_messages(messages: Iterable[Message]) -> int:
+    """Estimated tokens of a whole request, at 3 characters a token (`codeqa.text.tokens`).
+
+    No tokenizer is at hand offline, and none would be right for all providers: published counts
+    of the same programs give 3.3–3.6 characters a token for GPT, 2.7–3.0 for Gemini, 2.2–2.5 for
+    the latest Claude; prose is nearer 4. What the provider itself counted is in `TokenUsage`.
+    """
+    return sum(MESSAGE_TOKENS + estimate_tokens(message_text(message)) for message in messages)
+
+
+class Model:
+    """The model of an endpoint; safe to share between threads.
+
+    It keeps connections open for the next request until it is closed.
+    """
+
+    def __init__(self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS) -> None:
+        self.endpoint = endpoint
+        self._timeout = timeout
+        self._unwanted: set[str] = set()
+        self._client: AsyncOpenAI | None = None
+
+    @property
+    def name(self) -> str:
+        """`provider/name`."""
+        return self.endpoint.name
+
+    @property
+    def host(self) -> str:
+        """Host name that texts are sent to."""
+        return self.endpoint.host
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        cancelled: Cancelled = never,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> Generator[Piece, None, None]:
+        """Yield the answer's thoughts and text in pieces as they come, never empty, and at last its
+        TokenUsage where the provider says it. With `tools`, in the form of OpenAI's API, behind its
+        text also the calls that it wants; ToolsRefusedError where it takes none.
+
+        Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
+        the iterator ends. Raises ModelError, ContextLengthError when less might do. Nothing is
+        tried again after the first text.
+        """
+        pieces = self._answer(list(messages), max_tokens, tools)
+        try:
+            while not cancelled():
+                future = in_background(_next(pieces))
+                while not wait((future,), ASK_SECONDS).done:
+                    if cancelled():
+                        future.cancel()
+                        return
+                if (piece := future.result()) is None:
+                    return
+                yield piece
+        finally:
+            in_background(_end(pieces))
+
+    def complete(
+        self, messages: Sequence[Message], max_tokens: int, cancelled: Cancelled = never
+    ) -> str:
+        """The whole answer; what there is of it once `cancelled()` is true.
+
+        It is streamed as well: so a slow model shows that it lives. Raises ModelError.
+        """
+        pieces = self.stream(messages, max_tokens=max_tokens, cancelled=cancelled)
+        return well_formed("".join(piece for piece in pieces if isinstance(piece, str)))
+
+    def list_models(self) -> list[str]:
+        """Names of the models, as the server gives them. Raises ModelError."""
+        match self.fetch("/models"):
+            case {"data": [*rows]} | [*rows]:
+                names = [str(row.get("id", "")) for row in rows if isinstance(row, Mapping)]
+                return list(dict.fromkeys(filter(is_model_name, names)))
+            case {"object": "list"}:  # Ollama without any model
+                return []
+        raise failure("api", self.endpoint)
+
+    def fetch(self, path: str, body: Mapping[str, str] | None = None) -> Any:
+        """The JSON at `path`, which may be a whole URL, below the endpoint's address; with `body`
+        by POST. Not waited for longer than FETCH_SECONDS. Raises ModelError."""
+        return in_background(self._fetch(path, body)).result()
+
+    def prepare(self) -> Future[Any]:
+        """Load the client meanwhile: the first request need not wait for it."""
+        return in_background(self._open())
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            in_background(self._client.close())
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def _open(self) -> AsyncOpenAI:
+        if self._client is None:
+            from openai import AsyncOpenAI
+
+            self._client = AsyncOpenAI(
+                api_key="set by the HTTP client",
+                base_url=self.endpoint.base_url,
+                http_client=_http_client(self.endpoint, self._timeout),
+            )
+        return self._client
+
+    async def _fetch(self, path: str, body: Mapping[str, str] | None) -> Any:
+        options: Any = {"max_retries": 0}
+        try:
+            async with asyncio.timeout(min(self._timeout, FETCH_SECONDS)):
+                client = await self._open()
+                if body is None:
+                    return await client.get(path, cast_to=object, options=options)
+                return await client.post(path, cast_to=object, body=body, options=options)
+        except Exception as error:
+            raise explain(error, self.endpoint) from None
+
+    async def _answer(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AsyncGenerator[Piece, None]:
+        answer, begun = Answer(), False
+        try:
+            async with await self._ask(messages, max_tokens, tools) as stream:
+                kind = stream.response.headers.get("content-type", "")
+                async for event in _whole(stream) if "json" in kind else stream:
+                    for piece in answer.take(event):
+                        begun = begun or isinstance(piece, str)
+                        yield piece
+                    if answer.length > LONGEST_ANSWER:
+                        why = f": it is longer than {LONGEST_ANSWER:,} characters"
+                        raise failure("broke off", self.endpoint, why)
+        except Exception as error:
+            if isinstance(error, ModelError) or not answer.reason:  # else all that mattered came
+                sent = "\n".join(map(message_text, messages))
+                raise explain(error, self.endpoint, sent, begun) from None
+        if not answer.understood:
+            raise failure("api", self.endpoint)
+        if rest := answer.rest():
+            yield rest
+        elif not begun and not (tools and answer.calls):
+            why = f" without content ({answer.reason or 'it only reasoned'})"
+            raise failure("broke off", self.endpoint, why)
+        for call in answer.calls if tools else ():
+            yield call
+        if answer.usage:
+            yield answer.usage
+
+    async def _ask(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> AsyncStream[Any]:
+        """The response to a request in a form that the server accepts."""
+        client = await self._open()
+
+        import openai
+
+        while True:
+            try:
+                return await client.post(
+                    "/chat/completions",
+                    cast_to=object,
+                    body=self._body(messages, max_tokens, tools),
+                    stream=True,
+                    stream_cls=openai.AsyncStream[Any],
+                )
+            except openai.APIStatusError as error:
+                too_long = isinstance(explain(error, self.endpoint), ContextLengthError)
+                if too_long or error.status_code not in (400, 404, 422):
+                    raise
+                said = str(error.body).lower()
+                if tools and _NO_TOOLS.search(said):
+                    raise ToolsRefusedError("The model takes no tools.") from None
+                named = {name for name, words in _UNWANTED.items() if words.search(said)}
+                if not (new := sorted(named - self._unwanted)):
+                    raise
+                self._unwanted.add(new[0])
+
+    def _body(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        if "parts" in self._unwanted:
+            messages = [{**message, "content": message_text(message)} for message in messages]
+        encodable = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
+        body = {"model": self.endpoint.model, "stream": True, "messages": encodable}
+        if tools:
+            body["tools"] = list(tools)
+        if max_tokens is not None:
+            limit = "max_completion_tokens" if "max_tokens" in self._unwanted else "max_tokens"
+            body[limit] = max_tokens
+        if "stream_options" not in self._unwanted:
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+
+def _http_client(target: Endpoint, timeout: float) -> Any:
+    """What sends to the endpoint what a request needs, and nothing to anybody else."""
+    import openai
+
+    async def bare(request: Any) -> None:
+        listing = target.provider == "anthropic" and request.method == "GET"
+        keep_needed_headers(request.headers, "" if listing else target.key)
+        if listing:  # in its own API only, which takes the key in its own header
+            own = {"x-api-key": target.key, "anthropic-version": "2023-06-01"}
+            request.headers.update(own)
+
+    return openai.DefaultAsyncHttpxClient(
+        event_hooks={"request": [bare]},
+        timeout=openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+        follow_redirects=False,  # another host would get texts that were meant for this one
+        # A proxy for the network has no way to a server on this machine.
+        trust_env=not leads_here(target.base_url),
+        verify=target.base_url.startswith("https:"),
+    )
+
 
 _starting = threading.Lock()
 
@@ -45,126 +328,15 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class Model:
-    """The model of an endpoint; safe to share between threads.
-
-    It keeps connections open for the next request, until it is closed or nobody holds it any
-    more.
-    """
-
-    def __init__(self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS) -> None:
-        self.endpoint = endpoint
-        self._connection = Connection(endpoint, timeout)
-        self._lock = threading.Lock()
-        self._running: set[Future[Any]] = set()
-        self._closed = False
-        self._finish = weakref.finalize(self, _close, self._connection)
-        self._finish.atexit = False
-
-    @property
-    def name(self) -> str:
-        """`provider/name`."""
-        return self.endpoint.name
-
-    @property
-    def host(self) -> str:
-        """Host name that texts are sent to."""
-        return self.endpoint.host
-
-    def stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int | None = None,
-        cancelled: Cancelled = never,
-        tools: Sequence[Mapping[str, Any]] = (),
-    ) -> Generator[str | Thought | ToolCall | TokenUsage, None, None]:
-        """Yield the answer's thoughts and text in pieces as they come, never empty, and at last its
-        TokenUsage where the provider says it. With `tools`, in the form of OpenAI's API, behind its
-        text also the calls that it wants; ToolsRefusedError where it takes none.
-
-        Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
-        the iterator ends. Raises ModelError, ContextLengthError when less might do.
-        """
-        pieces = self._connection.answer(list(messages), max_tokens, tools)
-        try:
-            while not cancelled():
-                piece = self._wait(_next(pieces), cancelled)
-                if piece is None:
-                    return
-                yield piece
-        finally:
-            in_background(_end(pieces))
-
-    def complete(
-        self, messages: Sequence[Message], max_tokens: int, cancelled: Cancelled = never
-    ) -> str:
-        """The whole answer; what there is of it once `cancelled()` is true.
-
-        It is streamed as well: so a slow model shows that it lives. Raises ModelError.
-        """
-        pieces = self.stream(messages, max_tokens=max_tokens, cancelled=cancelled)
-        return well_formed("".join(piece for piece in pieces if isinstance(piece, str)))
-
-    def list_models(self) -> list[str]:
-        """Names of the models of this endpoint's server. Raises ModelError."""
-        return self._wait(self._connection.list_models()) or []
-
-    def prepare(self) -> Future[Any]:
-        """Load the client meanwhile: the first request need not wait for it."""
-        return self._start(self._connection.open())
-
-    def close(self) -> None:
-        """End what runs and close all connections. Closing twice is harmless."""
-        with self._lock:
-            self._closed = True
-            running = list(self._running)
-        for future in running:
-            future.cancel()
-        self._finish()
-
-    def _start(self, task: Coroutine[Any, Any, T]) -> Future[T]:
-        with self._lock:
-            if self._closed:
-                task.close()
-                raise _closed()
-            future = in_background(task)
-            self._running.add(future)
-        future.add_done_callback(self._running.discard)
-        return future
-
-    def _wait(self, task: Coroutine[Any, Any, T], cancelled: Cancelled = never) -> T | None:
-        """What `task` returns; None when it was `cancelled`. Raises what it raises."""
-        future = self._start(task)
-        while not wait((future,), ASK_SECONDS).done:
-            if cancelled():
-                future.cancel()
-                return None
-        try:
-            return future.result()
-        except CancelledError:
-            raise _closed() from None
-
-    def __enter__(self) -> Model:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
 async def _next(pieces: AsyncGenerator[T, None]) -> T | None:
     return await anext(pieces, None)
 
 
 async def _end(pieces: AsyncGenerator[Any, None]) -> None:
-    with suppress(RuntimeError):  # it is ending already: its request was cancelled
-        await pieces.aclose()
+    # An error says that it is ending already, for its request was cancelled; nobody reads it.
+    await pieces.aclose()
 
 
-def _close(connection: Connection) -> None:
-    in_background(connection.close())
-
-
-def _closed() -> ModelError:
-    """The error of requests to a model that was let go of, as when another one is chosen."""
-    return ModelError("The connection to the model was closed.", "Ask again.")
+async def _whole(stream: AsyncStream[Any]) -> AsyncIterator[Any]:
+    """The reply of a server that does not stream, as the only event."""
+    yield json.loads(await stream.response.aread())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,21 +14,21 @@ from codeqa.errors import ModelError, SettingsError, UsageError
 from codeqa.hosts import location, normal_address
 from codeqa.llm.choice import (
     ModelChoice,
+    Pick,
+    SavedModels,
+    change_saved,
     checked_key,
     exported_key,
     parse_choice,
+    read_saved,
     settled,
 )
 from codeqa.llm.client import Model
-from codeqa.llm.endpoint import Endpoint
-from codeqa.llm.providers import CUSTOM, PROVIDERS, ModelProvider, provider_named
-from codeqa.llm.saved import ModelsFile, Pick, SavedModels
+from codeqa.llm.providers import CUSTOM, PROVIDERS, Endpoint, ModelProvider, provider_named
 from codeqa.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MODELS_KEPT = 4
-"""Models with open connections; one answers, one writes hypotheses, the rest were used before."""
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000
 """Enough for a model that reasons before it says its one word."""
@@ -61,8 +60,6 @@ class Models:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._file = ModelsFile(settings.data_dir)
-        self._lock = threading.Lock()
         self._models: dict[Endpoint, Model] = {}
         self._preferred: ModelChoice | None = None
         self._said = False
@@ -90,12 +87,6 @@ class Models:
         self.endpoint(choice)
         self._preferred = choice
 
-    def _reached(self, choice: ModelChoice) -> ModelChoice:
-        configured = self._settings.model.strip().partition("/")[0]
-        if not choice.address and configured in ("", choice.provider):
-            choice = replace(choice, address=self._settings.model_url)
-        return settled(choice)
-
     def problem(self) -> str:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""
         return self._saved().problem
@@ -105,20 +96,19 @@ class Models:
 
         Raises UsageError, and SettingsError when the key that it needs is nowhere.
         """
-        place = ""
+        place, checked = "", checked_key(key)
         if choice is not None:
             choice = settled(choice)
             if choice.provider == CUSTOM.name:
                 choice = replace(choice, address=self.address(choice))
             place = location(self.endpoint(choice, key).base_url)
-        checked = checked_key(key)
+        pick = Pick(**asdict(choice or ModelChoice("", "")), over=self._setting())
 
         def edit(saved: SavedModels) -> SavedModels:
-            picked = asdict(choice or ModelChoice("", ""))
-            saved = replace(saved, pick=Pick(**picked, over=self._setting()))
+            saved = replace(saved, pick=pick)
             return saved.with_key(place, checked) if checked else saved
 
-        self._file.change(edit)
+        change_saved(self._settings.data_dir, edit)
         self._preferred = None
 
     # Where it is reached, and with which key
@@ -126,7 +116,7 @@ class Models:
     def forget_key(self, choice: ModelChoice) -> None:
         """Delete the key that is kept for the choice's address."""
         place = location(self.address(choice))
-        self._file.change(lambda saved: saved.with_key(place, ""))
+        change_saved(self._settings.data_dir, lambda saved: saved.with_key(place, ""))
 
     def key_state(self, choice: ModelChoice) -> KeyState:
         """Whether a key is kept, exported, missing, or none is needed."""
@@ -142,21 +132,19 @@ class Models:
         unasked, since its user was shown another host.
         """
         choice = settled(choice)
-        provider = provider_named(choice.provider)
-        if not choice.address and provider.name == "openai" and self._settings.openai_base_url:
-            return normal_address(self._settings.openai_base_url)
-        if not choice.address and provider.name == CUSTOM.name:
-            if self._settings.model_url:
-                return normal_address(self._settings.model_url)
-            pick = self._saved().pick
-            if pick is not None and pick.provider == CUSTOM.name and pick.address:
-                return normal_address(pick.address)  # another model at the address picked before
-        if not (choice.address or provider.base_url):
+        given = choice.address or provider_named(choice.provider).base_url
+        if not choice.address and choice.provider == "openai":
+            given = self._settings.openai_base_url or given
+        elif not choice.address and choice.provider == CUSTOM.name:
+            given = self._settings.model_url
+            if not given and (pick := self._saved().pick) and pick.provider == CUSTOM.name:
+                given = pick.address  # another model at the address picked before
+        if not given:
             raise UsageError(
                 f"The provider {CUSTOM.name!r} needs an address.",
                 "Give the base address of the API, as in http://127.0.0.1:8000/v1.",
             )
-        return choice.address or provider.base_url
+        return normal_address(given)
 
     def endpoint(self, choice: ModelChoice, key: str = "") -> Endpoint:
         """Address and key of a choice: `key`, else the one kept for that location, else the
@@ -167,25 +155,16 @@ class Models:
         choice = settled(choice)
         provider = provider_named(choice.provider)
         address = self.address(choice)
-        state, found, variable = self._key(provider, address)
-        found = checked_key(key) or checked_key(found, variable)
-        if not found and state == "missing":
-            raise SettingsError(
-                f"There is no key for {provider.title}.",
-                f"Enter one on the page or with `codeqa models use`, or set "
-                f"{provider.key_variable}.",
-            )
-        return Endpoint(address, choice.model, found, provider.name, variable)
-
-    def _key(self, provider: ModelProvider, address: str) -> tuple[KeyState, str, str]:
-        """State, key, and the variable that it came or could come from."""
-        exported, variable = exported_key(self._settings, provider, address)
-        if kept := self._saved().keys.get(location(address)):
-            return "stored", kept, variable
-        if exported:
-            return "exported", exported, variable
-        needed = provider.key_variable and location(address) == location(provider.base_url)
-        return "missing" if needed else "unneeded", "", variable
+        found = checked_key(key)
+        if not found:
+            state, found = self._key(provider, address)
+            if state == "missing":
+                raise SettingsError(
+                    f"There is no key for {provider.title}.",
+                    f"Enter one on the page or with `codeqa models use`, or set "
+                    f"{provider.key_variable}.",
+                )
+        return Endpoint(address, choice.model, checked_key(found), provider.name)
 
     # The models themselves
 
@@ -202,13 +181,8 @@ class Models:
         model = self._models.get(target)
         if model is None:
             model = Model(self._named(target), self._settings.model_timeout)
+            model = self._models.setdefault(target, model)
             model.prepare()
-        with self._lock:
-            self._models.pop(target, None)
-            self._models[target] = model  # the latest stands last
-            while len(self._models) > MODELS_KEPT:
-                # Not closed: an answer may still be streaming; its reader holds it until then.
-                del self._models[next(iter(self._models))]
         return model
 
     def small_model(self) -> Model | None:
@@ -230,8 +204,7 @@ class Models:
 
     def list_models(self, choice: ModelChoice, key: str = "") -> list[str]:
         """Names of the models at the choice's address, those that chat first."""
-        with Model(self.endpoint(choice, key), self._settings.model_timeout) as model:
-            return chat_models_first(model.list_models())
+        return _listed(self.endpoint(choice, key), self._settings.model_timeout)
 
     def test(self, choice: ModelChoice, key: str = "") -> ModelTest:
         """Ask the model for a word. Raises ModelError that says what is wrong."""
@@ -254,23 +227,28 @@ class Models:
         self, providers: Sequence[ModelProvider] = PROVIDERS
     ) -> dict[ModelProvider, list[str]]:
         """Providers that answer on this machine now, with the models that each one has."""
+
+        def probe(provider: ModelProvider) -> list[str] | None:
+            try:
+                return _listed(Endpoint(provider.base_url, ""), PROBE_SECONDS)
+            except ModelError:
+                return None
+
         local = [provider for provider in providers if provider.local]
         with ThreadPoolExecutor(len(local)) as threads:
-            found = zip(local, threads.map(_probe, local), strict=True)
+            found = zip(local, threads.map(probe, local), strict=True)
             return {provider: names for provider, names in found if names is not None}
 
     def close(self) -> None:
-        """End every request and close every connection."""
-        with self._lock:
-            models, self._models = list(self._models.values()), {}
-        for model in models:
+        """Close every connection."""
+        models, self._models = self._models, {}
+        for model in models.values():
             model.close()
 
     def _in_force(self) -> tuple[ModelChoice | None, Source]:
         if self._preferred is not None:
             return self._preferred, "setting"
-        saved = self._saved()
-        if (pick := saved.pick) and pick.over == self._setting():
+        if (pick := self._saved().pick) and pick.over == self._setting():
             try:
                 return settled(pick) if pick.provider else None, "page"
             except UsageError:  # a provider that this version does not know
@@ -283,24 +261,39 @@ class Models:
             raise SettingsError(problem, error.hint) from None
         return choice, "setting" if choice else ""
 
+    def _reached(self, choice: ModelChoice) -> ModelChoice:
+        configured = self._settings.model.strip().partition("/")[0]
+        if not choice.address and configured in ("", choice.provider):
+            choice = replace(choice, address=self._settings.model_url)
+        return settled(choice)
+
     def _setting(self) -> str:
         """What a pick takes the place of; a change in either part ends it."""
         return f"{self._settings.model} {self._settings.model_url}".strip()
 
     def _saved(self) -> SavedModels:
-        saved = self._file.read()
+        saved = read_saved(self._settings.data_dir)
         if saved.problem and not self._said:
             self._said = True
             log.warning("%s", saved.problem)
         return saved
 
+    def _key(self, provider: ModelProvider, address: str) -> tuple[KeyState, str]:
+        """Where the key for `address` comes from, and the key."""
+        place = location(address)
+        if kept := self._saved().keys.get(place):
+            return "stored", kept
+        if exported := exported_key(self._settings, provider, address):
+            return "exported", exported
+        needed = provider.key_variable and place == location(provider.base_url)
+        return "missing" if needed else "unneeded", ""
+
     def _named(self, target: Endpoint) -> Endpoint:
         """`target`, of a server's first chat model when it names none. Raises ModelError."""
         if target.model:
             return target
-        with Model(target, self._settings.model_timeout) as model:
-            names = [name for name in model.list_models() if not _NO_CHAT.search(name)]
-        if not names:
+        names = _listed(target, self._settings.model_timeout)
+        if not names or _NO_CHAT.search(names[0]):
             raise ModelError(
                 f"{target.host} has no model that chats.",
                 "Load one there, as with `ollama pull qwen3`, or name it.",
@@ -313,10 +306,6 @@ def chat_models_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: bool(_NO_CHAT.search(name)))
 
 
-def _probe(provider: ModelProvider) -> list[str] | None:
-    target = Endpoint(provider.base_url, "", provider=provider.name)
-    try:
-        with Model(target, PROBE_SECONDS) as model:
-            return chat_models_first(model.list_models())
-    except ModelError:
-        return None
+def _listed(target: Endpoint, timeout: float) -> list[str]:
+    with Model(target, timeout) as model:
+        return chat_models_first(model.list_models())

@@ -7,9 +7,13 @@ pointed at its current model are preferred, since a dated one stops working.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from codeqa.errors import UsageError
+
+LONGEST_NAME = 200
+"""Characters of a model's name; the longest that providers list have about 80."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +78,28 @@ def provider_named(name: str) -> ModelProvider:
             f"Write provider/name, as in openai/gpt-4o; known are {', '.join(_BY_NAME)}.",
         )
     return found
+
+
+def is_model_name(name: str) -> bool:
+    """Whether a model can have this name: a line of text without anything invisible."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == " ".join(name.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is reached, and as whom."""
+
+    base_url: str
+    model: str
+    key: str = field(default="", repr=False)
+    provider: str = ""
+
+    @property
+    def host(self) -> str:
+        """Host name that texts are sent to, for the user to read."""
+        return urlsplit(self.base_url).hostname or self.base_url
+
+    @property
+    def name(self) -> str:
+        """`provider/name`, or the model's name alone."""
+        return f"{self.provider}/{self.model}" if self.provider else self.model

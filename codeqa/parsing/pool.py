@@ -11,12 +11,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
-from typing import IO, Any
 
 from codeqa.errors import RepositoryError
 from codeqa.parsing.worker import PARSER_FAILED, READY, FileResult, receive, send
@@ -25,10 +24,8 @@ from codeqa.repository.walk import FileEntry
 SECONDS_PER_FILE = 30.0
 """A megabyte of source parses in 0.2 s; what takes this long hangs."""
 
-FILES_AHEAD = 8
-BYTES_AHEAD = 200_000
-"""A worker is sent no more ahead: so many paths of any length fit a pipe's buffer, so that
-sending never waits, and no worker has much to do when the others have ended."""
+FILES_AT_ONCE = 8
+"""Files that a worker is sent together, so that it waits for us once for all of them."""
 
 FILES_PER_WORKER = 16
 """Fewer files do not pay for starting another worker (some 0.2 s)."""
@@ -61,7 +58,7 @@ def parse_many(
     waiting = list(entries)
     count = min(max(1, workers), -(-len(waiting) // FILES_PER_WORKER))
     start = (os.fspath(root), max_file_bytes, seconds_per_file, packer)
-    pool = WorkerPool(start, waiting, known or {}, count)
+    pool = _WorkerPool(start, waiting, known or {}, count)
     try:
         for _ in waiting:
             result = pool.results.get()
@@ -72,7 +69,7 @@ def parse_many(
         pool.close()
 
 
-class WorkerPool:
+class _WorkerPool:
     """The worker processes, each with a thread that serves it and starts another when it dies."""
 
     def __init__(
@@ -107,48 +104,41 @@ class WorkerPool:
                     self.results.get(timeout=0.01)
 
     def _serve(self) -> None:
-        unanswered: deque[FileEntry] = deque()
+        files: list[FileEntry] = []
         try:
-            while not self._closing and self._converse(unanswered):
+            while not self._closing and self._converse(files):
                 pass  # the process died: the next one goes on
         except Exception as error:
             self.results.put(error)
 
-    def _converse(self, unanswered: deque[FileEntry]) -> bool:
+    def _converse(self, files: list[FileEntry]) -> bool:
         """Have one process parse until no file waits, or until it dies: then True.
 
-        `unanswered` are the files that it, or the one before it, was sent, the one in work first.
+        `files` are those that it, or the one before it, was sent, the one in work first.
         """
         process = _start_process()
         self._processes.append(process)
         requests, answers = process.stdin, process.stdout
         assert requests is not None and answers is not None
         try:
-            _send(requests, self._start_message)
+            send(requests, self._start_message)
             if receive(answers) != READY:  # so would the next
                 raise RepositoryError(
                     "The parsing processes end as soon as they are started.",
                     "`codeqa doctor` says what is missing.",
                 )
-            for entry in unanswered:
-                self._ask(requests, entry)
             while not self._closing:
-                while (
-                    len(unanswered) < FILES_AHEAD
-                    and sum(entry.size for entry in unanswered) < BYTES_AHEAD
-                    and (following := next(self._waiting, None))
-                ):
-                    unanswered.append(following)
-                    self._ask(requests, following)
-                if not unanswered:
+                files += [] if files else islice(self._waiting, FILES_AT_ONCE)
+                if not files:
                     break
-                answer, entry = receive(answers), unanswered.popleft()
-                if answer is None:
-                    self.results.put(
-                        FileResult(entry.path, entry.size, entry.mtime_ns, reason=PARSER_FAILED)
-                    )
-                    return True
-                self.results.put(FileResult(*answer))
+                send(requests, tuple((file.path, self._known.get(file.path, "")) for file in files))
+                while files and not self._closing:
+                    answer, file = receive(answers), files.pop(0)
+                    if answer is None:
+                        failed = FileResult(file.path, file.size, file.mtime_ns)
+                        self.results.put(failed._replace(reason=PARSER_FAILED))
+                        return True
+                    self.results.put(FileResult(*answer))
             return False
         finally:
             process.kill()
@@ -156,14 +146,6 @@ class WorkerPool:
                 requests.close()
             answers.close()
             process.wait()
-
-    def _ask(self, requests: IO[bytes], entry: FileEntry) -> None:
-        _send(requests, (entry.path, self._known.get(entry.path, "")))
-
-
-def _send(requests: IO[bytes], message: tuple[Any, ...]) -> None:
-    with suppress(OSError):  # a process that died is noticed by its silence
-        send(requests, message)
 
 
 def _start_process() -> subprocess.Popen[bytes]:

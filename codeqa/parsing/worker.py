@@ -105,10 +105,11 @@ def unpack_parsed(packed: tuple[Any, ...]) -> ParsedFile:
 
 
 def send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
-    """Write one message. Raises OSError when the other side is gone."""
+    """Write one message; one that is gone is noticed by its silence."""
     data = marshal.dumps(message)
-    stream.write(len(data).to_bytes(8, "little") + data)
-    stream.flush()
+    with suppress(OSError):
+        stream.write(len(data).to_bytes(8, "little") + data)
+        stream.flush()
 
 
 def receive(stream: IO[bytes]) -> Any:
@@ -143,9 +144,9 @@ def run_worker() -> None:
         packer = named_function(packer_name)
         faulthandler.cancel_dump_traceback_later()
         send(results, READY)
-        while (message := receive(messages)) is not None:
-            path, known_hash = message
-            limit(seconds)
-            result = parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
-            faulthandler.cancel_dump_traceback_later()
-            send(results, tuple(result))
+        while (files := receive(messages)) is not None:
+            for path, known_hash in files:
+                limit(seconds)
+                result = parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
+                faulthandler.cancel_dump_traceback_later()
+                send(results, tuple(result))

@@ -11,7 +11,7 @@ from codeqa.code.descriptions import cite_unit
 from codeqa.code.relations import Walk
 from codeqa.quoted.edges import asks_how, calls_section, uses_section, walk_section
 from codeqa.quoted.listing import answer_of_own_kind
-from codeqa.search import Query, SearchResult, written_forms
+from codeqa.search import Query, SearchResult, variants, written_forms
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.citation_format import CITATION
 from codeqa.text.markdown import cite, escape, joined
@@ -148,7 +148,7 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
         name = written.get(word, word)
         if name == word and not half:
             continue
-        tokens = " ".join((*search_tokens(word), *written_forms(word)))
+        tokens = " ".join((*search_tokens(word), *variants(word)))
         found = tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES])
         units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
         text = f"**Nothing in this code or its documents says “{escape(name)}”.**"

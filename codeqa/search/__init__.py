@@ -10,7 +10,7 @@ from codeqa.search.rerank.choice import (
     reranker_status,
 )
 from codeqa.search.rerank.reranker import Reranked, parse_rerank
-from codeqa.search.word_forms import form_pattern, written_forms
+from codeqa.search.word_forms import form_pattern, variants, written_forms
 
 __all__ = [
     "Query",
@@ -29,5 +29,6 @@ __all__ = [
     "query_encoders",
     "reranker_status",
     "says_something",
+    "variants",
     "written_forms",
 ]

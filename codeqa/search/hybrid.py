@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TypedDict, Unpack
+from functools import cache
+from typing import Any
 
-from codeqa.context import pack, unit_chunk
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.llm import Cancelled, Model, Models, never
-from codeqa.search.channels import QueryEncoder, filter_of
+from codeqa.search.channels import QueryEncoder
 from codeqa.search.freshness import changed_files, coverage, shortfall
 from codeqa.search.hyde import (
-    alternate,
     merge,
     needless,
     parse_hyde,
     search_by_hypotheses,
-    search_hypothesis,
 )
 from codeqa.search.listwise import ORDER, ListwiseReranker
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
-from codeqa.search.ranking import FileHit, RankingSignals, explain_hit, rank, rank_files
+from codeqa.search.ranking import (
+    FileHit,
+    RankingSignals,
+    best_of_each,
+    explain_hit,
+    rank,
+    rank_files,
+)
 from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.choice import choose_reranker
 from codeqa.search.rerank.reranker import BY_MODEL, Reranker
@@ -34,8 +38,6 @@ from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
 
-PER_TABLE = 5
-"""Hits kept per table."""
 FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
 
@@ -81,19 +83,6 @@ class SearchResult:
         return replace(self, units=units, files=self.files[: max(top, FILES)])
 
 
-class SearchOptions(TypedDict, total=False):
-    """What `Search.steps` takes beside the question."""
-
-    top: int
-    kind: str
-    language: str
-    path: str
-    rerank: bool
-    hyde: str
-    order: bool
-    use_model: bool
-
-
 class Search:
     """Answers questions from one index.
 
@@ -125,7 +114,7 @@ class Search:
         self._asked = set[str]() if asked is None else asked
         self._listwise = ListwiseReranker(settings.hyde_seconds, settings.config_dir)
 
-    def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
+    def search(self, question: str, **options: Any) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
 
         Nothing is sent to a language model unless `hyde`, `order` or the reranker of the setting
@@ -206,17 +195,15 @@ class Search:
                 query,
                 found,
                 hits,
+                tables=tables,
+                encoders=encoders,
                 model=model,
                 mode=mode,
                 settings=self._settings,
                 cancelled=cancelled,
-                search=partial(
-                    search_hypothesis, tables, where=filter_of(query), encoders=encoders
-                ),
-                context=self._context,
             )
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
-            hits, files = merge(rank(found, query), hits, files, self._kept(hits, top))
+            hits, files = merge(rank(found, query), hits, files, top)
         reranker = ""
         if rerank and not by_model and not cancelled():
             begun = time.perf_counter()
@@ -280,19 +267,6 @@ class Search:
         none = "No draft of the answer was made, for no language model is chosen."
         return model, [none] if model is None and asked_for else []
 
-    def _context(self, by_first: Sequence[Hit], own: Sequence[Hit]) -> str:
-        """A block for a second hypothesis: the best of each table that the first one found and
-        that the question did, in turn; methods, then classes."""
-        tables = zip(best_of_each(by_first), best_of_each(own), strict=True)
-        chunks = [unit_chunk(hit.unit) for one, other in tables for hit in alternate(one, other)]
-        return pack(chunks, self._settings.context_characters).text
-
-    def _kept(self, hits: Sequence[Hit], top: int) -> int:
-        """How many hits of the first hit's table are sure to be shown."""
-        methods = bool(hits) and hits[0].unit.is_method
-        kept = self._settings.top_methods if methods else self._settings.top_classes
-        return max(1, min(top, kept or top))
-
     def _encoders(self, tables: Tables) -> tuple[dict[str, QueryEncoder], str]:
         """Vector column → its encoder, for those at hand; and what stood in the way."""
         found: dict[str, QueryEncoder] = {}
@@ -305,13 +279,6 @@ class Search:
             if encoder is not None:
                 found[column] = encoder
         return found, trouble
-
-
-def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-    """The first PER_TABLE of `hits` that are methods, and of those that are classes or text."""
-    methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
-    classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
-    return tuple(methods), tuple(classes)
 
 
 def open_search(

@@ -17,10 +17,11 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
+from codeqa.context import pack, unit_chunk
 from codeqa.errors import EmbeddingError, IndexFormatError, UsageError
 from codeqa.llm import (
     DONE,
@@ -35,11 +36,11 @@ from codeqa.llm import (
 )
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.channels import Candidates, QueryEncoder, search_words
+from codeqa.search.channels import Candidates, QueryEncoder, filter_of, search_words
 from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
 from codeqa.search.question_words import QUESTION_WORDS
-from codeqa.search.ranking import FileHit, rank, rank_files
+from codeqa.search.ranking import FileHit, best_of_each, rank, rank_files
 from codeqa.settings import Settings
 from codeqa.store import Filter, Tables
 from codeqa.text.tokens import search_tokens, words
@@ -80,6 +81,7 @@ switch this throw throws trait true try type typeof undefined unsigned var void 
 _KEYWORDS = frozenset(_WORDS_OF_LANGUAGES.split())
 """Words that all code is made of: they name nothing, and each costs time in the full text."""
 
+Stages = Generator[StageTime, None, StageTime]
 _T = TypeVar("_T", Hit, FileHit)
 _log = logging.getLogger(__name__)
 
@@ -98,34 +100,34 @@ def search_by_hypotheses(
     found: Candidates,
     hits: Sequence[Hit],
     *,
+    tables: Tables,
+    encoders: Mapping[str, QueryEncoder],
     model: Model,
     mode: HydeMode,
     settings: Settings,
     cancelled: Cancelled,
-    search: Callable[[StageTime], Candidates],
-    context: Callable[[Sequence[Hit], Sequence[Hit]], str],
 ) -> Generator[StageTime, None, tuple[Candidates, list[StageTime]]]:
     """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages.
 
-    Yields each stage as it begins and as it ends. `search` gives what a hypothesis finds,
-    `context` the block that the second is written with, of what
-    the first finds and of what the question does. Raises what these two raise;
-    whatever the model does is told by the stages.
+    Yields each stage as it begins and as it ends. Raises what the tables raise; whatever the model
+    does is told by the stages.
     """
-    write = partial(
-        generate_bounded,
-        model=model,
-        seconds=settings.hyde_seconds,
-        cancelled=cancelled,
-        usable=hypothesis_tokens,
-    )
-    folder = settings.config_dir
     if reason := needless(query, found):
         stages = [skipped_stage(FIRST, reason)] + [skipped_stage(SECOND, reason)] * (mode == "two")
         yield from stages
         return found, stages
+
+    def write(name: str, tokens: int, ask: Callable[[], list[Message]]) -> Stages:
+        return generate_bounded(
+            name, model, ask, tokens, settings.hyde_seconds, cancelled, usable=hypothesis_tokens
+        )
+
+    def search(hypothesis: StageTime) -> Candidates:
+        return search_hypothesis(tables, hypothesis, filter_of(query), encoders)
+
+    folder = settings.config_dir
     ask = partial(first_messages, query.text, folder)
-    first = yield from write(FIRST, messages=ask, most_tokens=FIRST_TOKENS)
+    first = yield from write(FIRST, FIRST_TOKENS, ask)
     by_first = search(first) if first.text else Candidates()
     found = _join(found, by_first)
     if mode != "two":
@@ -139,9 +141,12 @@ def search_by_hypotheses(
         return found, [first, second]
     # What the first hypothesis led to, beside what the question did: cut off, the question's own
     # list alone would often leave out the very code that was predicted.
-    block = context(rank(by_first, query), hits)
+    best = zip(best_of_each(rank(by_first, query)), best_of_each(hits), strict=True)
+    pairs = chain.from_iterable(zip_longest(*of_table) for of_table in best)
+    units = {hit.unit.id: hit.unit for pair in pairs for hit in pair if hit is not None}
+    block = pack([*map(unit_chunk, units.values())], settings.context_characters).text
     ask = partial(second_messages, query.text, first.text, block, folder)
-    second = yield from write(SECOND, messages=ask, most_tokens=SECOND_TOKENS)
+    second = yield from write(SECOND, SECOND_TOKENS, ask)
     if second.text:
         _log.debug("-query_v2- %s", second.text)
         found = _join(found, search(second))
@@ -154,12 +159,6 @@ def needless(query: Query, found: Candidates) -> str:
         # It is found in milliseconds, and no guess at its code finds it better.
         return "the question is a name that is defined here"
     return "" if query.text else "the question has no words"
-
-
-def alternate(one: Sequence[Hit], other: Sequence[Hit]) -> list[Hit]:
-    """The hits of both lists in turn, each unit once."""
-    pairs = (hit for pair in zip_longest(one, other) for hit in pair if hit is not None)
-    return list({hit.unit.id: hit for hit in pairs}.values())
 
 
 def first_messages(question: str, config_dir: Path | None = None) -> list[Message]:
@@ -210,20 +209,17 @@ def search_hypothesis(
     By words alone when an embedding fails for it, or when the index was rebuilt for another one
     while it was written: the question has its answer without. Raises what the tables raise.
     """
-    tokens, prefix = " ".join(hypothesis_tokens(hypothesis.text)), f"{hypothesis.name} "
-    find = partial(
-        search_words,
-        tables,
-        tokens,
-        hypothesis.text,
-        where,
-        limit=HYPOTHESIS_CANDIDATES,
-        prefix=prefix,
-    )
+    words = " ".join(hypothesis_tokens(hypothesis.text))
+
+    def find(by: Mapping[str, QueryEncoder]) -> Candidates:
+        most, prefix = HYPOTHESIS_CANDIDATES, f"{hypothesis.name} "
+        hits = search_words(tables, words, hypothesis.text, where, by, limit=most, prefix=prefix)
+        return Candidates.of(hits)
+
     try:
-        return Candidates.of(find(encoders))
+        return find(encoders)
     except (EmbeddingError, IndexFormatError):
-        return Candidates.of(find({}))
+        return find({})
 
 
 def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
@@ -240,12 +236,12 @@ def only_by_hypothesis(hit: Hit) -> bool:
 
 
 def merge(
-    hits: Sequence[Hit], own: Sequence[Hit], own_files: Sequence[FileHit], within: int
+    hits: Sequence[Hit], own: Sequence[Hit], own_files: Sequence[FileHit], top: int
 ) -> tuple[list[Hit], list[FileHit]]:
     """The lists of units and files of a search with hypotheses.
 
     `hits` are ranked with their channels; `own` and `own_files` are what the question alone
-    ranks: the first of each stays among the first FIRST_STAYS, and at most `within`.
+    ranks: the first of each stays among the first FIRST_STAYS, and at most `top`.
     """
     merged = [
         replace(hit, why=(*hit.why, FOUND_BY_HYDE)) if only_by_hypothesis(hit) else hit
@@ -253,29 +249,24 @@ def merge(
     ]
     if own:
         place = [hit.unit.id for hit in merged].index(own[0].unit.id)
-        guessed = [only_by_hypothesis(hit) for hit in merged]
-        merged = keep_first(merged, place, guessed, min(FIRST_STAYS, within))
+        _keep_first(merged, place, [*map(only_by_hypothesis, merged)], min(FIRST_STAYS, top))
     files = rank_files(merged)
     if own_files:
         by_question = {hit.unit.path for hit in merged if not only_by_hypothesis(hit)}
         place = [file.path for file in files].index(own_files[0].path)
-        files = keep_first(files, place, [file.path not in by_question for file in files])
+        guessed = [file.path not in by_question for file in files]
+        _keep_first(files, place, guessed, FIRST_STAYS)
     return merged, files
 
 
-def keep_first(
-    ranked: Sequence[_T], place: int, guessed: Sequence[bool], within: int = FIRST_STAYS
-) -> list[_T]:
-    """`ranked` with the item at `place` among the first `within` and before all `guessed`.
+def _keep_first(ranked: list[_T], place: int, guessed: Sequence[bool], within: int) -> None:
+    """Move the item at `place` among the first `within` and before all `guessed`.
 
     Its score rises to that of the item whose place it takes; the others keep their order.
     """
-    items = list(ranked)
-    target = min(place, [*guessed, True].index(True), max(0, within - 1))
-    item = items.pop(place)
-    score = max(item.score, ranked[target].score)
-    items.insert(target, replace(item, score=score))
-    return items
+    target = min(place, [*guessed, True].index(True), within - 1)
+    score = max(ranked[place].score, ranked[target].score)
+    ranked.insert(target, replace(ranked.pop(place), score=score))
 
 
 def _join(found: Candidates, more: Candidates) -> Candidates:

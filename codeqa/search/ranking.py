@@ -7,7 +7,7 @@ each channel counts in the fused score in `fusion`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
@@ -49,6 +49,9 @@ FILE_LIFT = 0.2
 speak for the file."""
 LIFTING_UNITS = 3
 
+PER_TABLE = 5
+"""Hits kept per table."""
+
 DIRECT_CHANNELS = frozenset({"symbol", "path", "overview", "mention"})
 """Channels whose score is a strength of its own rather than one to be fused."""
 
@@ -69,7 +72,7 @@ class RankingSignals:
 
     def __init__(self, found: Candidates, query: Query) -> None:
         self.query = query
-        self.patterns = word_patterns(query.words)
+        self.patterns = [(word, written_forms(word)) for word in query.words]
         self.channels = {name: found.channels.get(name, {}) for name in DIRECT_CHANNELS}
         """DIRECT_CHANNELS → unit id → strength."""
         looked_up = query.symbol_like and not self.channels["symbol"]
@@ -192,6 +195,13 @@ def rank_files(hits: Iterable[Hit]) -> list[FileHit]:
     return files
 
 
+def best_of_each(hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    """The first PER_TABLE of `hits` that are methods, and of those that are classes or text."""
+    methods = [hit for hit in hits if hit.unit.is_method][:PER_TABLE]
+    classes = [hit for hit in hits if not hit.unit.is_method][:PER_TABLE]
+    return tuple(methods), tuple(classes)
+
+
 def holds_any(unit: Unit, texts: tuple[str, ...]) -> bool:
     """Whether one of `texts` stands in `unit` as it is written."""
     return bool(texts) and any(text in unit.source_code for text in texts)
@@ -209,17 +219,6 @@ def matching_words(unit: Unit, patterns: Iterable[tuple[str, tuple[str, ...]]]) 
     return found
 
 
-def word_coverage(unit: Unit, patterns: tuple[tuple[str, tuple[str, ...]], ...]) -> float:
+def word_coverage(unit: Unit, patterns: Sequence[tuple[str, tuple[str, ...]]]) -> float:
     """Part of the question's words that `unit` holds, 0..1."""
     return len(matching_words(unit, patterns)) / len(patterns) if patterns else 0.0
-
-
-def word_patterns(question: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each word of a question with the forms that count as holding it, but those that hold
-    another one: `routes` is found with `route`."""
-    found = []
-    for word in question:
-        forms = written_forms(word)
-        shortest = [f for f in forms if not any(other in f for other in forms if other != f)]
-        found.append((word, tuple(shortest)))
-    return tuple(found)

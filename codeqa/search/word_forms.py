@@ -36,13 +36,15 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def written_forms(word: str) -> tuple[str, ...]:
-    """Everything that counts as holding `word` where it stands in lower-case text.
+    """What counts as holding `word` where it stands in lower-case text.
 
-    The word first; `path_router` also as `pathrouter` and as two words.
+    `path_router` also as `pathrouter` and as two words; of forms that hold each other the
+    shortest: `routes` is found with `route`.
     """
-    spelled = (word, word.replace("_", ""), word.replace("_", " "))
     # Of `_` alone nothing is left, and nothing stands in every text.
-    return tuple(dict.fromkeys(form for form in (*spelled, *variants(word)) if form.strip()))
+    spelled = (word, word.replace("_", ""), word.replace("_", " ").strip(), *variants(word))
+    forms = dict.fromkeys(filter(None, spelled))
+    return tuple(f for f in forms if not any(other in f for other in forms if other != f))
 
 
 def form_pattern(word: str) -> re.Pattern[str]:

@@ -27,11 +27,8 @@ SOCKET_SECONDS = 0.25
 that connects, names itself and its database and asks takes a second at most."""
 PAUSE_SECONDS = 5.0
 """After a failure the server is left alone for so long, and calls return at once."""
-SWEEP_SECONDS = 20.0
-"""Longest that keys are looked for by their beginning: a server goes through all of its keys,
-some hundred thousand a second."""
-SWEEP_STEP = 1_000
-"""Keys that the server looks at in one step, and that are deleted by one command at most."""
+SCAN_STEP = 1_000
+"""Keys that the server looks at in one step while some are looked for by their beginning."""
 
 log = logging.getLogger(__name__)
 
@@ -114,14 +111,24 @@ class RedisCache:
 
     def keys(self, prefix: str) -> list[str] | None:
         """Keys that begin with `prefix`; None while the server does not work."""
-        return self._ask(lambda client: _scan(client, prefix))
+        pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
+        return self._ask(
+            lambda client: sorted(set(client.scan_iter(match=pattern, count=SCAN_STEP)))
+        )
 
     def delete_prefix(self, prefix: str) -> int | None:
         """Forget all keys that begin with `prefix`, and how many there were.
 
         None when the server does not work: what is left then goes at the end of its lifetime.
         """
-        return self._ask(lambda client: _sweep(client, prefix))
+        found = self.keys(prefix)
+        return (
+            self._ask(lambda client: int(client.delete(*found)))
+            if found
+            else None
+            if found is None
+            else 0
+        )
 
     def problem(self) -> str:
         """What is wrong with the server now, as a sentence; '' when it works.
@@ -142,42 +149,18 @@ class RedisCache:
             result = work(self._client)
         except Exception as error:
             # The client, the resolver and TLS fail in their own ways; none may cost an answer.
-            self._went_down(error)
+            with self._lock:
+                news = not self._problem
+                self._problem = f"The Redis server at {self.address} {_reason(error)}."
+                self._try_at = time.monotonic() + PAUSE_SECONDS
+            if news:
+                log.warning("%s Contexts are not cached until it works again.", self._problem)
             return None
         with self._lock:
             news, self._problem = bool(self._problem), ""
         if news:
             log.info("The Redis server at %s works again.", self.address)
         return result
-
-    def _went_down(self, error: Exception) -> None:
-        with self._lock:
-            news = not self._problem
-            self._problem = f"The Redis server at {self.address} {_reason(error)}."
-            self._try_at = time.monotonic() + PAUSE_SECONDS
-        if news:
-            log.warning("%s Contexts are not cached until it works again.", self._problem)
-
-
-def _scan(client: Redis, prefix: str) -> list[str]:
-    """Keys that begin with `prefix`. Raises TimeoutError."""
-    until = time.monotonic() + SWEEP_SECONDS
-    pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
-    found = set()
-    for key in client.scan_iter(match=pattern, count=SWEEP_STEP):
-        if time.monotonic() > until:
-            raise TimeoutError
-        found.add(key)
-    return sorted(found)
-
-
-def _sweep(client: Redis, prefix: str) -> int:
-    """Delete all keys that begin with `prefix`; how many there were. Raises TimeoutError."""
-    keys = _scan(client, prefix)
-    return sum(
-        int(client.delete(*keys[first : first + SWEEP_STEP]))
-        for first in range(0, len(keys), SWEEP_STEP)
-    )
 
 
 def _client(url: str) -> Redis:

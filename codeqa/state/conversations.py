@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from itertools import chain, islice
@@ -12,7 +13,6 @@ from codeqa.state.records import (
     LOCAL_USER,
     Conversation,
     ConversationMatch,
-    Group,
     one_line,
     title_of,
 )
@@ -97,14 +97,10 @@ class ConversationStore(StateTable):
         """Delete a conversation and its turns; nothing happens when there is none."""
         if not conversation:  # turns without one are no conversation
             return
-        with self._database.writing() as connection:
-            delete_group(connection, (user, repository, conversation))
-
-
-def delete_group(connection: sqlite3.Connection, group: Group) -> None:
-    """Delete a conversation and its turns; triggers take along what belongs to those."""
-    connection.execute(f"DELETE FROM turn WHERE {OF_GROUP}", group)
-    connection.execute(f"DELETE FROM conversation WHERE {OF_CONVERSATION}", group)
+        group = (user, repository, conversation)
+        with self._database.writing() as connection:  # triggers take along what belongs to turns
+            connection.execute(f"DELETE FROM turn WHERE {OF_GROUP}", group)
+            connection.execute(f"DELETE FROM conversation WHERE {OF_CONVERSATION}", group)
 
 
 def _match(
@@ -130,23 +126,14 @@ def _holds(text: str, words: Sequence[str]) -> bool:
 
 
 def snippet(text: str, words: Sequence[str]) -> str:
-    """About `SNIPPET_CHARACTERS` of `text` as one line, around the folded `words`.
-
-    Around all of them where they stand in a row, else around the first that is there.
-    """
+    """About `SNIPPET_CHARACTERS` of `text` as one line, cut at words where there are some: around
+    all of the folded `words` where they stand in a row, else around the first that is there."""
     line = one_line(text)
-    folded = line.casefold()
-    places = (folded.find(wanted) for wanted in (" ".join(words), *words))
-    hit = next((place for place in places if place >= 0), 0)
-    start = hit * len(line) // max(1, len(folded))  # folding makes a few letters longer
-    first = max(0, min(start - BEFORE_HIT, len(line) - SNIPPET_CHARACTERS))
-    last = first + SNIPPET_CHARACTERS
-    shown = line[first:last]
-    # Cut at words, where there is a blank on that side of the hit.
-    if last < len(line) and not line[last].isspace():
-        gap = shown.rfind(" ", start - first)
-        shown = shown[:gap] if gap > 0 else shown
-    if first and not line[first - 1].isspace():
-        shown = shown[shown.find(" ", 0, start - first) + 1 :]
-    before, after = "…" if first else "", "…" if last < len(line) else ""
-    return f"{before}{shown.strip()}{after}"
+    for hit in map(re.escape, (" ".join(words), *words, "")):
+        around = rf".{{0,{BEFORE_HIT}}}{hit}.{{0,{SNIPPET_CHARACTERS - BEFORE_HIT}}}"
+        for pattern in (rf"(?<!\S){around}(?!\S)", around):
+            if found := re.search(pattern, line, re.IGNORECASE):
+                before = "…" if found.start() else ""
+                after = "…" if found.end() < len(line) else ""
+                return f"{before}{found[0].strip()}{after}"
+    return ""

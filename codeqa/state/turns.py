@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codeqa.errors import NotFoundError
-from codeqa.state.conversations import OF_CONVERSATION, OF_GROUP, delete_group
+from codeqa.state.conversations import OF_CONVERSATION, OF_GROUP
 from codeqa.state.database import StateTable
 from codeqa.state.records import (
     LOCAL_USER,
@@ -91,9 +91,8 @@ class TurnStore(StateTable):
 
         It follows the same turn as `replaces`, a turn of the same conversation that stays
         beside it; else `turn.parent`; else, as where the conversation has no such turn, the
-        last one of the active branch. It becomes that itself. Beyond `TURNS_KEPT` the
-        conversations longest untouched go, whole ones, and only then the oldest turns of this
-        one. Saved again, a turn keeps its place; its texts and details become the new ones, and
+        last one of the active branch. It becomes that itself. Beyond `TURNS_KEPT` the oldest turns
+        go. Saved again, a turn keeps its place; its texts and details become the new ones, and
         extras are added. One that is saved `again` and was deleted meanwhile does not come back,
         nor does one that its user has deleted everything of since it began (`extras.begun`):
         nothing is stored and False returned.
@@ -131,7 +130,7 @@ class TurnStore(StateTable):
                 (turn.id, turn.conversation, *texts, created, turn.user, turn.repository, parent),
             )
             _put_extras(connection, turn.id, group, extras, created)
-            _limit_turns(connection, turn.id, group)
+            _limit_turns(connection, turn.id)
         return True
 
     def take_back(self, turn: Turn, replaced: str) -> None:
@@ -255,30 +254,18 @@ def _put_extras(
             put_fact(connection, group[0], key, value, turn_id, created)
 
 
-def _limit_turns(connection: sqlite3.Connection, saved: str, group: Group) -> None:
-    """Delete what exceeds TURNS_KEPT: other conversations first, never the turn just saved."""
+def _limit_turns(connection: sqlite3.Connection, saved: str) -> None:
+    """Delete the oldest turns beyond TURNS_KEPT, never the one just saved, and conversations that
+    have none left."""
     excess = int(connection.execute("SELECT count(*) FROM turn").fetchone()[0]) - TURNS_KEPT
-    if excess <= 0:
-        return
-    # A turn without a conversation counts as one of its own.
-    others = connection.execute(
-        "SELECT user, repository, conversation, "
-        "CASE conversation WHEN '' THEN id ELSE '' END AS lone, count(*) FROM turn "
-        "WHERE id != ? AND (conversation = '' OR (user, repository, conversation) != (?, ?, ?)) "
-        "GROUP BY user, repository, conversation, lone ORDER BY max(created)",
-        (saved, *group),
-    ).fetchall()
-    for *other, lone, turns in others:
-        if excess <= 0:
-            return
-        if lone:
-            connection.execute("DELETE FROM turn WHERE id = ?", (lone,))
-        else:
-            delete_group(connection, (other[0], other[1], other[2]))
-        excess -= turns
     if excess > 0:
         connection.execute(
-            f"DELETE FROM turn WHERE id IN (SELECT id FROM turn WHERE {OF_GROUP} "
-            "AND id != ? ORDER BY created, rowid LIMIT ?)",
-            (*group, saved, excess),
+            "DELETE FROM turn WHERE rowid IN (SELECT rowid FROM turn WHERE id != ? "
+            "ORDER BY created, rowid LIMIT ?)",
+            (saved, excess),
+        )
+        connection.execute(
+            "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM turn "
+            "WHERE turn.user = conversation.user AND turn.repository = conversation.repository "
+            "AND turn.conversation = conversation.id)"
         )

@@ -13,7 +13,6 @@ from dataclasses import astuple
 from typing import Any
 
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.state.conversations import OF_GROUP
 from codeqa.state.database import StateTable
 from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
 from codeqa.text.tag import has_tag, strip_tag
@@ -41,13 +40,6 @@ class UserData(StateTable):
         """How much is kept of `user`."""
         with self._database.reading() as connection:
             return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())
-
-    def turns_in(self, user: str, conversation: str, repository: str) -> int:
-        """How many turns one conversation has, on whatever branch."""
-        (row,) = self._database.rows(
-            f"SELECT count(*) FROM turn WHERE {OF_GROUP}", (user, repository, conversation)
-        )
-        return int(row[0])
 
     def delete(self, user: str = LOCAL_USER) -> None:
         """Delete all conversations, turns and facts of `user`.
