@@ -175,7 +175,7 @@ def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
 
 def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
     random = np.random.default_rng(7)
-    vectors = random.standard_normal((300, WIDTH)).astype("<f2")
+    vectors = random.standard_normal((80, WIDTH)).astype("<f2")
     for number, vector in enumerate(vectors):
         turn = Turn(f"t{number}", f"c{number}", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
         state.turns.save(turn, extras=TurnExtras("e", vector.tobytes()))

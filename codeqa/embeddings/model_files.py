@@ -18,7 +18,6 @@ from codeqa.errors import CodeQAError
 
 INSTALL_COMMAND = 'pip install "codeqa[models]"'
 INSTALL = f"Install it: {INSTALL_COMMAND}"
-NOT_INSTALLED = "fastembed is not installed"
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 SMALL_FILES = (*TOKENIZER_FILES, "config.json", "special_tokens_map.json", "1_Pooling/config.json")
@@ -57,12 +56,7 @@ class ModelFiles:
         """
         if self.is_folder:
             folder = with_home(Path(self.name)).resolve()
-            if lacking := _lacking(folder, ONNX_FILES):
-                raise self.error(
-                    f"The folder {folder} {lacking}.",
-                    f"Set {self.setting} to one with a model in ONNX. {self.otherwise}".strip(),
-                )
-            return folder
+            return self._whole(folder, ONNX_FILES, f"The folder {folder}")
         if not _HUB_NAME.fullmatch(self.name):
             raise self.error(
                 f"{self.setting}={self.name!r} is neither a folder nor a model's name.",
@@ -96,9 +90,12 @@ class ModelFiles:
                 f"{self.name} is not on this machine, and the model hub cannot be reached.",
                 f"Check the network, or set {self.setting} to the folder of a copy.",
             ) from None
+        return self._whole(folder, files, f"What the model hub has as {repository}")
+
+    def _whole(self, folder: Path, files: tuple[str, ...], what: str) -> Path:
         if lacking := _lacking(folder, files):
             raise self.error(
-                f"What the model hub has as {repository} {lacking}.",
+                f"{what} {lacking}.",
                 f"Set {self.setting} to a model in ONNX. {self.otherwise}".strip(),
             )
         return folder
@@ -106,7 +103,7 @@ class ModelFiles:
 
 def missing_extra() -> str:
     """What stands in the way of running any model here, as a clause; '' for nothing."""
-    return "" if find_spec("fastembed") else NOT_INSTALLED
+    return "" if find_spec("fastembed") else "fastembed is not installed"
 
 
 def listed(kind: Any, name: str) -> dict[str, Any]:

@@ -44,24 +44,26 @@ def table_encoder(folder: str) -> TableEncoder:
     return TableEncoder(load_weights(folder))
 
 
+def _shipped_encoder() -> TableEncoder | None:
+    folder = shipped_table()
+    return table_encoder(str(folder)) if folder else None
+
+
 def question_matcher(question: str) -> QuestionMatcher | None:
     """`question`, for units to be held against one by one, with the shipped table; None without
     one. Raises EmbeddingError for a damaged table."""
     from codeqa.embeddings.table.matcher import QuestionMatcher
 
-    folder = shipped_table()
-    return QuestionMatcher(table_encoder(str(folder)), question) if folder else None
+    encoder = _shipped_encoder()
+    return QuestionMatcher(encoder, question) if encoder else None
 
 
 def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:
-    """`texts`, for sentences to be held against, with the shipped table; None without one.
-
-    Raises EmbeddingError for a damaged table.
-    """
+    """The same for `texts`, for sentences to be held against."""
     from codeqa.embeddings.table.matcher import SentenceMatcher
 
-    folder = shipped_table()
-    return SentenceMatcher(table_encoder(str(folder)), texts) if folder else None
+    encoder = _shipped_encoder()
+    return SentenceMatcher(encoder, texts) if encoder else None
 
 
 def fast_embedding() -> Embedding | None:
@@ -70,14 +72,11 @@ def fast_embedding() -> Embedding | None:
 
     Raises EmbeddingError when that table is damaged.
     """
-    folder = shipped_table()
-    if folder is None:
+    encoder = _shipped_encoder()
+    if encoder is None:
         return None
-    encoder = table_encoder(str(folder))
-    weights = encoder.weights
-    return Embedding(
-        weights.name, weights.version, encoder.dimension, WHOLE_TEXT, encoder, weights.name
-    )
+    name, version = encoder.weights.name, encoder.weights.version
+    return Embedding(name, version, encoder.dimension, WHOLE_TEXT, encoder, name)
 
 
 def chosen_embedding(settings: Settings) -> Embedding | None:
