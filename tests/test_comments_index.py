@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import ROOT
 
 from codeqa.embeddings.base import Embedding
 from codeqa.errors import ModelError
@@ -24,9 +18,10 @@ from codeqa.llm import Message
 from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, locate
+from codeqa.types import Progress
 from tests.index_rows import rows
 from tests.indexed import copied, indexed
-from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
+from tests.openai_server import Reply, ScriptedServer, completion, openai_server
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -236,6 +231,23 @@ def test_a_failure_keeps_what_was_described(settings: Settings, location: Locati
     assert len(asked) == 4
 
 
+def test_ctrl_c_ends_what_is_under_way_and_the_next_run_goes_on(
+    settings: Settings, location: Location
+) -> None:
+    def interrupt(step: Progress) -> None:
+        if step.done == 2:
+            raise KeyboardInterrupt
+
+    ended: list[int] = []
+    units = plan_comments(settings, location, "m").units
+    with pytest.raises(KeyboardInterrupt):
+        add_comments(settings, location, units, complete, "m", interrupt, lambda: ended.append(1))
+    assert ended
+    assert plan_comments(settings, location, "m").known == 2
+    comment(settings, location)
+    assert all(comments(location).values())
+
+
 # Through the doors
 
 
@@ -295,47 +307,6 @@ def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
     assert "Send them to 127.0.0.1? [y/N]" in output
     assert ("Nothing was sent." in output) is (answer == "n")
     assert len(scripted.requests) == (0 if answer == "n" else 4)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_keeps_what_was_described_and_the_next_run_goes_on(
-    tmp_path: Path, settings: Settings, write_files: WriteFiles, run_python: Callable[..., Any]
-) -> None:
-    names = [f"name{n}" for n in range(12)]
-    repo = write_files(tmp_path / "twelve", {f"{name}.py": python(name) for name in names})
-    location = locate(settings, repo)
-    Indexer(settings, location).run()
-    slow = {"on": True}
-
-    def hanging(path: str, body: dict[str, Any]) -> Reply:
-        number = int(body["messages"][1]["content"].split("def name")[1].split("(")[0])
-        return silent(600) if slow["on"] and number >= 5 else script(path, body)
-
-    command = ("-m", "codeqa", "index", str(repo), "--comments", "--model", "custom/m", "--yes")
-    with openai_server(hanging) as server:
-        variables = {"CODEQA_MODEL_URL": server.base_url, "CODEQA_DATA": str(settings.data)}
-        process = subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert server.wait_for_requests(12, 60)
-        time.sleep(1)  # the five answers are read
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == 1
-        assert "interrupted" in errors.decode()
-        assert sum(bool(text) for text in comments(location).values()) == 5
-        slow["on"] = False
-        asked = len(server.requests)
-        again = run_python(*command, env=variables)
-        assert again.returncode == 0, again.stderr
-        assert len(server.requests) - asked == 7
-    assert all(comments(location).values())
-    assert "5 described before. 7 methods" in again.stdout
 
 
 def test_no_source_is_told_in_messages(

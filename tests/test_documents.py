@@ -196,23 +196,12 @@ def test_a_text_file_that_is_restructuredtext_is_cut_by_section() -> None:
 
 
 def notebook(cells: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    return {
-        "cells": cells,
-        "metadata": {"kernelspec": {"language": "python", "name": "python3"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        **more,
-    }
+    metadata = {"kernelspec": {"language": "python", "name": "python3"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5, **more}
 
 
 def code(*lines: str, outputs: list[Any] | None = None) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "execution_count": 1,
-        "metadata": {},
-        "outputs": outputs or [],
-        "source": list(lines),
-    }
+    return {"cell_type": "code", "outputs": outputs or [], "source": list(lines)}
 
 
 def markdown(*lines: str) -> dict[str, Any]:
@@ -255,13 +244,10 @@ def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() ->
     assert '"f(2)"' in unit.source_code
 
 
-def test_a_notebook_on_one_line_keeps_its_cells() -> None:
+def test_cells_that_are_written_on_one_line_span_that_line() -> None:
     found = units(json.dumps(notebook(CELLS)), "notebook")
     assert [(unit.start_line, unit.end_line) for unit in found] == [(1, 1)] * 3
     assert found[1].source_code == 'import os\n\nprint("a\\n")'
-
-
-def test_a_source_that_is_one_string_spans_its_line() -> None:
     text = json.dumps(notebook([{"cell_type": "code", "source": "a = 1\nb = 2"}]), indent=1)
     (unit,) = units(text, "notebook")
     assert unit.source_code == "a = 1\nb = 2"

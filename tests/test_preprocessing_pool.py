@@ -135,21 +135,6 @@ def test_a_worker_that_prints_does_not_disturb_the_results(
     assert results["a.py"].packed is not None
 
 
-@pytest.mark.slow
-def test_a_slow_consumer_costs_no_file(
-    tmp_path: Path, write_files: Write, bad_parser: None
-) -> None:
-    files = {f"m{n}.py": f"x = {n}\n" for n in range(8)}
-    root = write_files(tmp_path / "repo", files)
-    seen = []
-    entries = walk(root, max_file_bytes=1_000_000).files
-    for result in parse_many(root, entries, workers=1, max_file_bytes=1_000_000,
-                             seconds_per_file=2.0):  # fmt: skip
-        seen.append(result.reason)
-        time.sleep(0.4)
-    assert seen == [""] * 8
-
-
 def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,11 +187,3 @@ def test_few_files_start_one_worker_and_none_start_none(
     assert len(started) == 1
     assert list(parse_many(root, [], workers=4, max_file_bytes=10)) == []
     assert len(started) == 1
-
-
-def test_long_paths_never_block_the_sending(tmp_path: Path, write_files: Write) -> None:
-    folder = "/".join(["d" * 200] * 15)
-    root = write_files(
-        tmp_path / "r", {f"{folder}/{'f' * 200}{n}.py": "x = 1\n" for n in range(40)}
-    )
-    assert all(result.packed for result in parse(root, workers=1).values())

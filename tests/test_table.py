@@ -213,6 +213,9 @@ def sources() -> list[UnitText]:
 
 def test_vectors_are_what_plain_loops_give(encoder: TableEncoder, real_table: Path) -> None:
     texts = sources()[::9]
+    serialised = [encode(text) for text in texts]
+    assert [decode(text) for text in serialised] == texts
+    assert np.array_equal(encoder.encode_documents(serialised), encoder.encode_units(texts))
     for one in (encoder, TableEncoder(load_weights(real_table))):
         wanted = np.array([by_the_book(one, text) for text in texts])
         assert np.abs(one.encode_units(texts) - wanted).max() < 1e-6
@@ -250,13 +253,6 @@ def test_texts_without_a_known_word_share_one_vector(encoder: TableEncoder) -> N
     assert encoder.knows("file") and encoder.knows("где file")
     assert not any(map(encoder.knows, ("где", "", "?", "zyzzyva qwxyz")))
     assert encoder.encode_documents([]).shape == (0, encoder.dimension)
-
-
-def test_a_serialised_unit_and_its_fields_have_the_same_vector(encoder: TableEncoder) -> None:
-    texts = sources()[:40]
-    serialised = [encode(text) for text in texts]
-    assert [decode(text) for text in serialised] == texts
-    assert np.array_equal(encoder.encode_documents(serialised), encoder.encode_units(texts))
 
 
 # Files
