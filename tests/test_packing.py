@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codeqa.context import call_site_chunk, chunk_id, pack, unit_chunk
-from codeqa.search import form_pattern
+from codeqa.text.tokens import form_pattern
 from codeqa.types import Chunk, Reference, Unit
 
 

@@ -14,7 +14,7 @@ from codeqa.search.channels import (
 )
 from codeqa.search.fusion import fuse
 from codeqa.search.query import parse_query
-from codeqa.search.word_forms import form_pattern, variants, written_forms
+from codeqa.text.tokens import form_pattern, variants, written_forms
 from codeqa.types import Unit
 
 

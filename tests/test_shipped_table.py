@@ -11,9 +11,9 @@ from codeqa.embeddings.table.weights import load_weights
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
 from codeqa.search.ranking import word_coverage
-from codeqa.search.word_forms import written_forms
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
+from codeqa.text.tokens import written_forms
 from training.licences import ALLOWED
 
 LARGEST_WHEEL = 20_000_000

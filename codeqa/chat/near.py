@@ -12,11 +12,11 @@ from codeqa.chat.followup import code_names, told
 from codeqa.chat.question import ConversationSoFar
 from codeqa.code import Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context import unit_chunk
-from codeqa.search import Query, SearchResult, form_pattern, parse_query
+from codeqa.search import Query, SearchResult, parse_query
 from codeqa.search.mentions import definitions_called
 from codeqa.search.ranking import best_of_each
 from codeqa.store import Tables
-from codeqa.text.tokens import last_word
+from codeqa.text.tokens import form_pattern, last_word
 from codeqa.types import Chunk, Hit, Unit
 
 SEVERAL = 5

@@ -13,9 +13,10 @@ from typing import Literal
 
 from codeqa.chat.generation import Exchange
 from codeqa.intents import stands_alone
-from codeqa.search import Query, form_pattern
+from codeqa.search import Query
 from codeqa.search.channels import full_text_query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
+from codeqa.text.tokens import form_pattern
 from codeqa.types import ContextBlock
 
 Destination = Literal["", "code", "elsewhere"]

@@ -15,7 +15,6 @@ from codeqa.quoted.excerpt import (
     excerpt,
     whole_unit,
 )
-from codeqa.search import form_pattern
 from codeqa.text.doc_comment import inline, prose
 from codeqa.text.markdown import (
     block_quote,
@@ -26,6 +25,7 @@ from codeqa.text.markdown import (
     joined,
     pieces,
 )
+from codeqa.text.tokens import form_pattern
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 WORDS_ONLY = (

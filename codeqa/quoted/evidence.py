@@ -11,11 +11,11 @@ from codeqa.code.descriptions import cite_unit
 from codeqa.code.relations import Walk
 from codeqa.quoted.edges import asks_how, calls_section, uses_section, walk_section
 from codeqa.quoted.listing import answer_of_own_kind
-from codeqa.search import Query, SearchResult, variants, written_forms
+from codeqa.search import Query, SearchResult
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.citation_format import CITATION
 from codeqa.text.markdown import cite, escape, joined
-from codeqa.text.tokens import search_tokens, words
+from codeqa.text.tokens import search_tokens, variants, words, written_forms
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 SHOWN = 3

@@ -16,8 +16,7 @@ from codeqa.context.statements import (
     spans_of,
     statements,
 )
-from codeqa.search import form_pattern
-from codeqa.text.tokens import split_identifier
+from codeqa.text.tokens import form_pattern, split_identifier
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
 EXCERPT_LINES = 12

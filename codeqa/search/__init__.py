@@ -10,7 +10,6 @@ from codeqa.search.rerank.choice import (
     reranker_status,
 )
 from codeqa.search.rerank.reranker import Reranked, parse_rerank
-from codeqa.search.word_forms import form_pattern, variants, written_forms
 
 __all__ = [
     "Query",
@@ -18,7 +17,6 @@ __all__ = [
     "Search",
     "SearchResult",
     "choose_reranker",
-    "form_pattern",
     "language_named",
     "missing_command",
     "open_search",
@@ -29,6 +27,4 @@ __all__ = [
     "query_encoders",
     "reranker_status",
     "says_something",
-    "variants",
-    "written_forms",
 ]

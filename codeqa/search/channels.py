@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from codeqa.search.mentions import Mention
 from codeqa.search.query import Query
-from codeqa.search.word_forms import variants
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch
-from codeqa.text.tokens import name_key
+from codeqa.text.tokens import name_key, variants
 from codeqa.types import TEXT_KINDS, Unit
 
 CANDIDATES = 120

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
 from codeqa.search.fusion import fuse, ranks
 from codeqa.search.query import Query
-from codeqa.search.word_forms import written_forms
-from codeqa.text.tokens import name_key
+from codeqa.text.tokens import name_key, written_forms
 from codeqa.types import Hit, Unit
 
 SYMBOL_WEIGHT = 1.0

@@ -15,9 +15,8 @@ from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
 from codeqa.search.query import KINDS, Query, with_words
 from codeqa.search.question_words import asking_words
 from codeqa.search.traceback import frames_here
-from codeqa.search.word_forms import variants
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, nearest_words
-from codeqa.text.tokens import name_key, words
+from codeqa.text.tokens import name_key, variants, words
 from codeqa.types import ROLES
 
 EDITS = ((16, 3), (8, 2), (4, 1))

@@ -17,10 +17,11 @@ from codeqa.code import callees, outlines_of, uses_of
 from codeqa.context import chunk_cost, format_block, pack, span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files
-from codeqa.search import SearchResult, form_pattern
+from codeqa.search import SearchResult
 from codeqa.selection.whole_files import HARD_BYTES, found_whole
 from codeqa.settings import Settings
 from codeqa.store import Tables
+from codeqa.text.tokens import form_pattern
 from codeqa.types import (
     CLASS_KINDS,
     EFFORTS,
