@@ -35,7 +35,6 @@ from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.local import (
     BATCH,
     CANDIDATES,
-    LocalModel,
     Score,
     files_of,
     local_reranker,
@@ -61,7 +60,7 @@ def scoring(by_number: Callable[[int], float] = float, seconds: float = 0.0) -> 
 
 
 def loading(load: Callable[[], Score], seconds: float = 5.0) -> ModelReranker:
-    return local_reranker(LocalModel("x-small", load, seconds))
+    return local_reranker("x-small", load, seconds)
 
 
 def with_model(score: Score, seconds: float = 5.0) -> ModelReranker:
@@ -166,27 +165,6 @@ def test_a_model_is_loaded_once_for_all_that_ask_at_the_same_time() -> None:
     assert len(done) == 6 and all(order == done[0] for order in done)
 
 
-def test_after_a_failure_the_model_is_left_alone_for_a_while_and_then_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tries: list[int] = []
-
-    def load() -> Score:
-        tries.append(1)
-        if len(tries) == 1:
-            raise RerankerError("The hub is away.", "Wait.")
-        return scoring()
-
-    reranker = loading(load)
-    for _ in range(3):
-        with pytest.raises(RerankerError, match="The hub is away"):
-            reranker.rerank(HITS, QUESTION)
-    assert len(tries) == 1
-    monkeypatch.setattr(local, "RETRY_SECONDS", -1.0)
-    assert reranker.rerank(HITS, QUESTION).reranker == "x-small"
-    assert len(tries) == 2
-
-
 def test_a_failure_that_nobody_foresaw_is_still_one_that_is_explained() -> None:
     def load() -> Score:
         raise PermissionError("denied")
@@ -203,7 +181,7 @@ def test_a_model_that_breaks_says_so_without_the_code_or_the_question() -> None:
         with_model(broken).rerank(HITS, QUESTION)
     assert "x-small failed while reading (ValueError)" in caught.value.message
     assert "cookie" not in str(caught.value) and "def" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 # The choice

@@ -14,6 +14,7 @@ import asyncio
 import json
 import re
 import threading
+import weakref
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -93,7 +94,7 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 class Model:
     """The model of an endpoint; safe to share between threads.
 
-    It keeps connections open for the next request until it is closed.
+    It keeps connections open for the next request until it is closed or nobody holds it any more.
     """
 
     def __init__(self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -174,7 +175,7 @@ class Model:
     def close(self) -> None:
         """Close all connections."""
         if self._client is not None:
-            in_background(self._client.close())
+            _close(self._client)
 
     def __enter__(self) -> Model:
         return self
@@ -191,6 +192,7 @@ class Model:
                 base_url=self.endpoint.base_url,
                 http_client=_http_client(self.endpoint, self._timeout),
             )
+            weakref.finalize(self, _close, self._client).atexit = False
         return self._client
 
     async def _fetch(self, path: str, body: Mapping[str, str] | None) -> Any:
@@ -326,6 +328,10 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     return loop
+
+
+def _close(client: AsyncOpenAI) -> None:
+    in_background(client.close())
 
 
 async def _next(pieces: AsyncGenerator[T, None]) -> T | None:

@@ -24,7 +24,7 @@ from codeqa.embeddings.model_files import INSTALL, INSTALL_COMMAND, missing_extr
 from codeqa.errors import RerankerError
 from codeqa.search.query import Query
 from codeqa.search.rerank.built_in import BuiltInReranker
-from codeqa.search.rerank.hosted import RERANK_PROVIDERS, hosted_model
+from codeqa.search.rerank.hosted import RERANK_PROVIDERS, hosted_reranker
 from codeqa.search.rerank.local import (
     COLBERT_FILES,
     DEFAULT_MODEL,
@@ -33,7 +33,7 @@ from codeqa.search.rerank.local import (
     model_here,
     shared,
 )
-from codeqa.search.rerank.reranker import BUILT_IN, BY_MODEL, Reranked, Reranker
+from codeqa.search.rerank.reranker import BUILT_IN, BY_MODEL, CANDIDATES, Reranked, Reranker
 from codeqa.settings import Settings
 from codeqa.types import Hit
 
@@ -88,6 +88,31 @@ def choose_reranker(settings: Settings) -> Reranker:
     return BuiltInReranker() if choice is None else _WithFallback(choice, settings)
 
 
+class _WithFallback:
+    """What was chosen, if it is there and works, else the built-in reranker."""
+
+    def __init__(self, choice: RerankerChoice, settings: Settings) -> None:
+        self._choice = choice
+        self._settings = settings
+
+    def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
+        choice = self._choice
+        built_in = BuiltInReranker()
+        if choice == RerankerChoice() and not _default_is_here():
+            return built_in.rerank(hits, query)
+        try:
+            if choice.provider:
+                chosen = hosted_reranker(self._settings, choice.provider, choice.model)
+            else:
+                chosen = shared(choice.model or DEFAULT_MODEL, choice.family)
+            return chosen.rerank(hits, query)
+        except RerankerError as error:
+            _log.info("The built-in reranker is used: %s", error)
+            instead = built_in.rerank(hits, query)
+            warning = f"{error.message} The built-in reranker was used. {error.hint}"
+            return replace(instead, warnings=(warning, *instead.warnings))
+
+
 def reranker_status(settings: Settings) -> tuple[bool, str, str]:
     """Whether the reranker of the setting can be used, which one is, and what to do if not.
 
@@ -97,10 +122,21 @@ def reranker_status(settings: Settings) -> tuple[bool, str, str]:
     if choice is None:
         by_model = settings.reranker.strip() == BY_MODEL
         return True, "the language model in use, else built-in" if by_model else BUILT_IN, ""
+    problem = missing_extra()
     try:
         if choice.provider:
-            return True, hosted_model(settings, choice.provider, choice.model).place, ""
-        return _local_status(choice)
+            hosted = hosted_reranker(settings, choice.provider, choice.model)
+            sent = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
+            return True, hosted.place + (sent if hosted.host else ", on this machine"), ""
+        if choice.family is Family.PYTORCH:
+            return True, f"{choice.name}, by PyTorch", ""
+        if not choice.model:
+            return True, _automatic(problem), ""
+        if problem:
+            return False, f"{choice.name} cannot be used: {problem}.", INSTALL
+        here = model_here(choice.model, choice.family) is not None
+        fetched = "" if here else ", downloaded from the model hub when first used"
+        return True, f"{choice.name}{fetched}", ""
     except RerankerError as error:
         return False, error.message, error.hint
 
@@ -116,51 +152,16 @@ def missing_command(settings: Settings) -> str:
     return "" if choice.model or _default_is_here() else DOWNLOAD_COMMAND
 
 
-class _WithFallback:
-    """What was chosen, if it is there and works, else the built-in reranker."""
-
-    def __init__(self, choice: RerankerChoice, settings: Settings) -> None:
-        self._choice = choice
-        self._settings = settings
-        self._built_in = BuiltInReranker()
-
-    def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
-        if self._choice == RerankerChoice() and not _default_is_here():
-            return self._built_in.rerank(hits, query)
-        try:
-            return self._chosen().rerank(hits, query)
-        except RerankerError as error:
-            _log.info("The built-in reranker is used: %s", error)
-            instead = self._built_in.rerank(hits, query)
-            warning = f"{error.message} The built-in reranker was used. {error.hint}"
-            return replace(instead, warnings=(warning, *instead.warnings))
-
-    def _chosen(self) -> Reranker:
-        choice = self._choice
-        if choice.provider:
-            return hosted_model(self._settings, choice.provider, choice.model).reranker()
-        model = choice.model or DEFAULT_MODEL
-        return shared(model, choice.family, may_download=bool(choice.model))
+def _automatic(problem: str) -> str:
+    """What `auto` uses, and why no better."""
+    if problem:
+        return f"{BUILT_IN}; {DEFAULT_MODEL} is not used: {problem}. {INSTALL}"
+    if _default_is_here():
+        return DEFAULT_MODEL
+    return f"{BUILT_IN}; {DEFAULT_MODEL} is used once it is here: {DOWNLOAD_COMMAND}"
 
 
 def _default_is_here() -> bool:
     # Without asking fastembed, which takes a second to import, what file it reads.
     folder = None if missing_extra() else files_of(DEFAULT_MODEL).here({})
     return folder is not None and (folder / next(iter(COLBERT_FILES))).is_file()
-
-
-def _local_status(choice: RerankerChoice) -> tuple[bool, str, str]:
-    if choice.family is Family.PYTORCH:
-        return True, f"{choice.name}, by PyTorch", ""
-    problem = missing_extra()
-    if not choice.model:
-        if problem:
-            return True, f"{BUILT_IN}; {DEFAULT_MODEL} is not used: {problem}. {INSTALL}", ""
-        if _default_is_here():
-            return True, DEFAULT_MODEL, ""
-        return True, f"{BUILT_IN}; {DEFAULT_MODEL} is used once it is here: {DOWNLOAD_COMMAND}", ""
-    if problem:
-        return False, f"{choice.name} cannot be used: {problem}.", INSTALL
-    if model_here(choice.model, choice.family) is not None:
-        return True, choice.name, ""
-    return True, f"{choice.name}, downloaded from the model hub when first used", ""

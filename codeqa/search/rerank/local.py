@@ -6,16 +6,11 @@ ColBERT and cross-encoders run on ONNX Runtime through fastembed, checkpoints of
 
 from __future__ import annotations
 
-import logging
-import math
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,29 +33,20 @@ COLBERT_FILES = {"vespa_colbert.onnx": DEFAULT_MODEL, "model.onnx": "colbert-ir/
 """A file in a folder, and the model of fastembed's list that is read in the same way."""
 
 CANDIDATES = 20
-"""Hits that are read: about .3 s on two cores for a model of 384 dimensions and 12 layers."""
+"""Hits that are read: about .6 s on two cores for a model of 384 dimensions and 12 layers."""
 BATCH = 5
 """Hits between two looks at the clock. All 20 at once are no faster on a CPU."""
 TOKENS = 128
 """Read of each hit: its place, name, signature, comment and first lines. 256 take three times as
 long."""
-QUANTISED_BYTES = 300_000_000
-"""Largest file whose weights become 8-bit numbers when it is loaded: twice as fast, with vectors
-of the same direction (cosine .9996). That takes 3 s for 133 MB; for larger models too long."""
 SECONDS = 15.0
 """That one request waits for the model, loading included; what is not read by then keeps
 its order."""
 LAST_BATCH = 1.0
 """Seconds on top, for a batch that was begun in time."""
-RETRY_SECONDS = 30.0
-"""After a failure the model is left alone for so long: an unreachable hub costs each try its
-time."""
 
 Score = Callable[[str, Sequence[str]], Iterable[float]]
 """Question and texts → the score of each text, in their order, a batch at a time."""
-
-
-_log = logging.getLogger(__name__)
 
 
 class Family(StrEnum):
@@ -71,62 +57,48 @@ class Family(StrEnum):
     PYTORCH = "rerankers"
 
 
-class LocalModel:
-    """Scores hits by what `load` gives, which is called once, with the first question."""
+def local_reranker(name: str, load: Callable[[], Score], seconds: float = SECONDS) -> ModelReranker:
+    """What `load` gives, called once, with the first question, as a reranker.
 
-    def __init__(self, name: str, load: Callable[[], Score], seconds: float = SECONDS) -> None:
-        self.name = name
-        self.seconds = seconds
-        self._load = load
-        self._score: Score | None = None
-        self._failure = RerankerError("")
-        self._failed_at = -math.inf
-        self._loading = threading.Lock()
+    It scores as many of the first hits as can be read in `seconds`, loading included, and is
+    given up when that takes longer.
+    """
+    loading = threading.Lock()
+    loaded: list[Score] = []
 
-    def scores(self, hits: Sequence[Hit], query: Query) -> list[float | None]:
-        """Scores of the first hits, as many as can be read in the time; None for the others.
-
-        Raises RerankerError when packages or files are missing or unfit; what the model raises
-        comes as it is.
-        """
-        deadline = time.monotonic() + self.seconds
-        score = self._loaded()
-        scores: list[float | None] = []
-        for one in score(query.text, [document(hit.unit) for hit in hits]):
-            scores.append(one)
-            if time.monotonic() > deadline and len(scores) % BATCH == 0:
+    def scores(hits: Sequence[Hit], query: Query) -> list[float | None]:
+        deadline = time.monotonic() + seconds
+        with loading:
+            if not loaded:
+                loaded.append(_named_failure(name, load))
+        found: list[float | None] = []
+        for one in loaded[0](query.text, [document(hit.unit) for hit in hits]):
+            found.append(one)
+            if time.monotonic() > deadline and len(found) % BATCH == 0:
                 break
-        return scores + [None] * (len(hits) - len(scores))
+        return found + [None] * (len(hits) - len(found))
 
-    def _loaded(self) -> Score:
-        with self._loading:
-            if self._score is None and time.monotonic() > self._failed_at + RETRY_SECONDS:
-                try:
-                    self._score = self._load()
-                except RerankerError as error:
-                    self._failure = error
-                except Exception as error:
-                    first = str(error).strip().split("\n", 1)[0][:200]
-                    self._failure = RerankerError(
-                        f"{self.name} cannot be loaded ({type(error).__name__}: {first}).",
-                        "Fetch the model again, or set CODEQA_RERANKER=built-in.",
-                    )
-                self._failed_at = time.monotonic()
-            if self._score is None:
-                raise RerankerError(self._failure.message, self._failure.hint)
-            return self._score
+    return ModelReranker(name, scores, CANDIDATES, seconds + LAST_BATCH)
+
+
+def _named_failure(name: str, load: Callable[[], Score]) -> Score:
+    """What `load` gives. Raises RerankerError for whatever it raises."""
+    try:
+        return load()
+    except RerankerError:
+        raise
+    except Exception as error:
+        first = str(error).strip().split("\n", 1)[0][:200]
+        raise RerankerError(
+            f"{name} cannot be loaded ({type(error).__name__}: {first}).",
+            "Fetch the model again, or set CODEQA_RERANKER=built-in.",
+        ) from None
 
 
 @cache
-def shared(model: str, family: Family, *, may_download: bool) -> ModelReranker:
+def shared(model: str, family: Family) -> ModelReranker:
     """The one reranker of this process for `model`: all repositories share its memory."""
-    load = partial(load_score, model, family, may_download=may_download)
-    return local_reranker(LocalModel(files_of(model).title, load))
-
-
-def local_reranker(model: LocalModel) -> ModelReranker:
-    """`model` as a reranker, which is given up when loading takes longer than its time."""
-    return ModelReranker(model.name, model.scores, CANDIDATES, model.seconds + LAST_BATCH)
+    return local_reranker(files_of(model).title, partial(load_score, model, family))
 
 
 def files_of(model: str) -> ModelFiles:
@@ -139,21 +111,15 @@ def model_here(model: str, family: Family) -> Path | None:
     return files_of(model).here(_kind_of(model, family)[1])
 
 
-def load_score(model: str, family: Family, *, may_download: bool) -> Score:
-    """Load a model. Raises RerankerError that says what is amiss."""
-    files = files_of(model)
+def load_score(model: str, family: Family) -> Score:
+    """Load a model, from the hub where it is not here. Raises RerankerError for what is amiss."""
     if family is Family.PYTORCH:
         return _load_pytorch(model)
+    files = files_of(model)
     if problem := missing_extra():
         raise RerankerError(f"{files.title} cannot be used: {problem}.", INSTALL)
     kind, known = _kind_of(model, family)
-    folder = files.here(known)
-    if folder is None and not may_download:
-        raise RerankerError(
-            f"{model} is not on this machine.", f"Set CODEQA_RERANKER={model} to download it."
-        )
-    folder = folder or files.fetch(known)
-    return _open(kind, known, folder, files.title)
+    return _open(kind, known, files.here(known) or files.fetch(known), files.title)
 
 
 def _kind_of(model: str, family: Family) -> tuple[Any, dict[str, Any]]:
@@ -182,8 +148,7 @@ def _open(kind: Any, known: dict[str, Any], folder: Path, title: str) -> Score:
     name = known["model"] if known else f"folder {folder}"
     if not listed(kind, name):
         kind.add_custom_model(model=name, sources=ModelSource(hf=name), model_file=file)
-    with tempfile.TemporaryDirectory() as spare:
-        model = kind(name, specific_model_path=str(_quantised(folder, file, Path(spare))))
+    model = kind(name, specific_model_path=str(folder))
     if is_colbert:
         (given,) = (one.shape for one in model.query_embed("a"))  # exporters may leave sizes open
         fits = len(given) == 2 and given[1] == known["dim"]
@@ -197,29 +162,9 @@ def _open(kind: Any, known: dict[str, Any], folder: Path, title: str) -> Score:
             "Set CODEQA_RERANKER to one that is; a cross-encoder is written `cross-encoder/…`.",
         )
     read_at_most(TOKENS, model)
-    return partial(_late_interaction if is_colbert else _judged, model)
-
-
-def _quantised(folder: Path, file: str, spare: Path) -> Path:
-    """A folder with the model's weights as 8-bit numbers, in `spare`; else `folder` itself."""
-    if not find_spec("onnx") or (folder / file).stat().st_size > QUANTISED_BYTES:
-        return folder
-    import onnx
-    from onnxruntime.quantization import quantize_dynamic
-    from onnxruntime.quantization.quant_utils import add_pre_process_metadata
-
-    for path in folder.glob("*.json"):
-        shutil.copy(path, spare)
-    (spare / file).parent.mkdir(exist_ok=True)
-    try:
-        model = onnx.load(folder / file)
-        add_pre_process_metadata(model)  # else the root logger is told that it would be better
-        # Of 7 bits and per channel: processors without VNNI add products of 8 in 16, and overflow.
-        quantize_dynamic(model, spare / file, reduce_range=True, per_channel=True)
-    except Exception:  # damaged, which loading will tell, or of a kind that is not known there
-        _log.info("%s stays of full precision", folder, exc_info=True)
-        return folder
-    return spare
+    return (
+        partial(_late_interaction, model) if is_colbert else partial(model.rerank, batch_size=BATCH)
+    )
 
 
 def _late_interaction(model: Any, question: str, texts: Sequence[str]) -> Iterable[float]:
@@ -233,10 +178,6 @@ def _late_interaction(model: Any, question: str, texts: Sequence[str]) -> Iterab
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
     for tokens in model.embed(texts, batch_size=BATCH):
         yield float((asked @ tokens.T).max(axis=1).mean())
-
-
-def _judged(model: Any, question: str, texts: Sequence[str]) -> Iterable[float]:
-    yield from model.rerank(question, texts, batch_size=BATCH)
 
 
 def _load_pytorch(model: str) -> Score:

@@ -101,21 +101,15 @@ class ModelReranker:
         except RerankerError:
             raise
         except TimeoutError:
-            raise RerankerError(
-                f"{self.place} did not answer within {self.seconds:g} seconds.",
-                "Ask again in a moment, or set CODEQA_RERANKER=built-in.",
-            ) from None
+            said = f"did not answer within {self.seconds:g} seconds"
         except Exception as error:  # anybody's code; its text may hold the question or the code
-            raise RerankerError(
-                f"{self.place} failed while reading ({type(error).__name__}).",
-                "Set CODEQA_RERANKER=built-in if it happens again.",
-            ) from None
-        if not all(score is None or math.isfinite(score) for score in scores):
-            raise RerankerError(
-                f"{self.place} gives scores that are no numbers.",
-                "Its model is damaged: fetch it again, or set CODEQA_RERANKER=built-in.",
-            )
-        return scores
+            said = f"failed while reading ({type(error).__name__})"
+        else:
+            if all(score is None or math.isfinite(score) for score in scores):
+                return scores
+            said = "gives scores that are no numbers"
+        hint = "Ask again in a moment, or set CODEQA_RERANKER=built-in."
+        raise RerankerError(f"{self.place} {said}.", hint)
 
 
 def combined(read: Sequence[tuple[Hit, float]], query: Query, name: str) -> list[Hit]:
