@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     model_url: str = _field("", "Address of the model's API instead of the provider's own.")
     model_key: SecretStr = _field(SecretStr(""), "Key for the address in `CODEQA_MODEL_URL`.")
     model_timeout: int = _field(
-        120, "Seconds that a model may stay silent before it counts as lost.", ge=1, le=3_600
+        120, "Seconds of silence after which a model is asked again, or lost.", ge=1, le=3_600
     )
     reranker: str = _field(
         "auto",

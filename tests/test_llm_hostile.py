@@ -142,7 +142,7 @@ def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
     monkeypatch.setattr(models_module, "TEST_SECONDS", 0.2)
     with model_at(endless(b": still here\n\n", 0.05)) as model:
         models = Models(settings)
-        with pytest.raises(ModelError, match="no answer in time"):
+        with pytest.raises(ModelError, match="stayed silent"):
             models.test(ModelChoice("custom", "m", model.endpoint.base_url))
 
 

@@ -26,7 +26,7 @@ from codeqa.llm import (
 from codeqa.llm.choice import FILE_NAME, SavedModels, change_saved, read_saved
 from codeqa.llm.models import chat_models_first
 from codeqa.settings import Settings, load_settings
-from tests.openai_server import failure, openai_server, silent, stream
+from tests.openai_server import failure, openai_server, stream
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 KEY = "sk-test-0123456789abcdef"
@@ -409,16 +409,6 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(
         assert second is not None and second is not first
         list(second.stream(MESSAGES))
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
-        models.close()
-
-
-def test_the_timeout_of_the_settings_holds(make: Callable[..., Models]) -> None:
-    with openai_server(lambda path, body: silent(600)) as server:
-        models = make(model="custom/m", model_url=server.base_url, model_timeout=1)
-        model = models.answer_model()
-        assert model is not None
-        with pytest.raises(ModelError, match="stayed silent"):
-            list(model.stream(MESSAGES))
         models.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from indexed import write
 
 from codeqa.search.hyde import first_messages, second_messages
-from codeqa.search.listwise import ShownFiles, order_messages
+from codeqa.search.listwise import order_messages
 from evals.replay import answer_for, load, serve
 from evals.search.__main__ import main
 
@@ -40,7 +40,7 @@ def test_each_request_is_answered_with_what_was_recorded_for_its_question(record
     known = load([recorded])
     assert answer_for(first_messages(QUESTION), known) == RECORDED["first"]
     assert answer_for(second_messages(QUESTION, "draft", "[CONTEXT]"), known) == RECORDED["second"]
-    shown = ShownFiles((), "[1] log.py\n...\n\n[2] gate.py\n...\n\n[3] bucket.py\n...")
+    shown = "[1] log.py\n...\n\n[2] gate.py\n...\n\n[3] bucket.py\n..."
     assert answer_for(order_messages(QUESTION, shown), known) == "3, 2"
     assert answer_for(first_messages("another question"), known) is None
 

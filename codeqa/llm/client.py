@@ -84,9 +84,8 @@ def message_text(message: Message) -> str:
 def estimate_messages(messages: Iterable[Message]) -> int:
     """Estimated tokens of a whole request, at 3 characters a token (`codeqa.text.tokens`).
 
-    No tokenizer is at hand offline, and none would be right for all providers: published counts
-    of the same programs give 3.3–3.6 characters a token for GPT, 2.7–3.0 for Gemini, 2.2–2.5 for
-    the latest Claude; prose is nearer 4. What the provider itself counted is in `TokenUsage`.
+    No tokenizer is at hand offline, and none would be right for all providers; what the provider
+    itself counted is in `TokenUsage`.
     """
     return sum(MESSAGE_TOKENS + estimate_tokens(message_text(message)) for message in messages)
 
@@ -129,7 +128,7 @@ class Model:
         the iterator ends. Raises ModelError, ContextLengthError when less might do. Nothing is
         tried again after the first text.
         """
-        pieces = self._answer(list(messages), max_tokens, tools)
+        pieces = self._answer(list(messages), max_tokens, list(tools))
         try:
             while not cancelled():
                 future = in_background(_next(pieces))
@@ -166,10 +165,22 @@ class Model:
     def fetch(self, path: str, body: Mapping[str, str] | None = None) -> Any:
         """The JSON at `path`, which may be a whole URL, below the endpoint's address; with `body`
         by POST. Not waited for longer than FETCH_SECONDS. Raises ModelError."""
-        return in_background(self._fetch(path, body)).result()
+
+        async def fetched() -> Any:
+            options: Any = {"max_retries": 0}
+            async with asyncio.timeout(min(self._timeout, FETCH_SECONDS)):
+                client = await self._open()
+                if body is None:
+                    return await client.get(path, cast_to=object, options=options)
+                return await client.post(path, cast_to=object, body=body, options=options)
+
+        try:
+            return in_background(fetched()).result()
+        except Exception as error:
+            raise explain(error, self.endpoint) from None
 
     def prepare(self) -> Future[Any]:
-        """Load the client meanwhile: the first request need not wait for it."""
+        """Load the client meanwhile."""
         return in_background(self._open())
 
     def close(self) -> None:
@@ -195,22 +206,8 @@ class Model:
             weakref.finalize(self, _close, self._client).atexit = False
         return self._client
 
-    async def _fetch(self, path: str, body: Mapping[str, str] | None) -> Any:
-        options: Any = {"max_retries": 0}
-        try:
-            async with asyncio.timeout(min(self._timeout, FETCH_SECONDS)):
-                client = await self._open()
-                if body is None:
-                    return await client.get(path, cast_to=object, options=options)
-                return await client.post(path, cast_to=object, body=body, options=options)
-        except Exception as error:
-            raise explain(error, self.endpoint) from None
-
     async def _answer(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int | None,
-        tools: Sequence[Mapping[str, Any]],
+        self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
     ) -> AsyncGenerator[Piece, None]:
         answer, begun = Answer(), False
         try:
@@ -240,10 +237,7 @@ class Model:
             yield answer.usage
 
     async def _ask(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int | None,
-        tools: Sequence[Mapping[str, Any]],
+        self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
     ) -> AsyncStream[Any]:
         """The response to a request in a form that the server accepts."""
         client = await self._open()
@@ -251,11 +245,22 @@ class Model:
         import openai
 
         while True:
+            if "parts" in self._unwanted:
+                messages = [{**message, "content": message_text(message)} for message in messages]
+            encodable = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
+            body = {"model": self.endpoint.model, "stream": True, "messages": encodable}
+            if tools:
+                body["tools"] = tools
+            if max_tokens is not None:
+                limit = "max_completion_tokens" if "max_tokens" in self._unwanted else "max_tokens"
+                body[limit] = max_tokens
+            if "stream_options" not in self._unwanted:
+                body["stream_options"] = {"include_usage": True}
             try:
                 return await client.post(
                     "/chat/completions",
                     cast_to=object,
-                    body=self._body(messages, max_tokens, tools),
+                    body=body,
                     stream=True,
                     stream_cls=openai.AsyncStream[Any],
                 )
@@ -270,25 +275,6 @@ class Model:
                 if not (new := sorted(named - self._unwanted)):
                     raise
                 self._unwanted.add(new[0])
-
-    def _body(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int | None,
-        tools: Sequence[Mapping[str, Any]],
-    ) -> dict[str, Any]:
-        if "parts" in self._unwanted:
-            messages = [{**message, "content": message_text(message)} for message in messages]
-        encodable = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
-        body = {"model": self.endpoint.model, "stream": True, "messages": encodable}
-        if tools:
-            body["tools"] = list(tools)
-        if max_tokens is not None:
-            limit = "max_completion_tokens" if "max_tokens" in self._unwanted else "max_tokens"
-            body[limit] = max_tokens
-        if "stream_options" not in self._unwanted:
-            body["stream_options"] = {"include_usage": True}
-        return body
 
 
 def _http_client(target: Endpoint, timeout: float) -> Any:

@@ -24,6 +24,7 @@ from codeqa.llm.choice import (
     settled,
 )
 from codeqa.llm.client import Model
+from codeqa.llm.failures import failure
 from codeqa.llm.providers import CUSTOM, PROVIDERS, Endpoint, ModelProvider, provider_named
 from codeqa.settings import Settings
 
@@ -214,14 +215,12 @@ class Models:
             began = time.monotonic()
             # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
             until = began + TEST_SECONDS
-            for piece in model.stream(
+            pieces = model.stream(
                 TEST_MESSAGES, max_tokens=TEST_TOKENS, cancelled=lambda: time.monotonic() > until
-            ):
-                if isinstance(piece, str):
-                    return ModelTest(round((time.monotonic() - began) * 1000), target.model)
-        raise ModelError(
-            f"{target.host} gave no answer in time.", "Try again, or choose another model."
-        )
+            )
+            if any(isinstance(piece, str) for piece in pieces):
+                return ModelTest(round((time.monotonic() - began) * 1000), target.model)
+        raise failure("silent", target)
 
     def running_locally(
         self, providers: Sequence[ModelProvider] = PROVIDERS

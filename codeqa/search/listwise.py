@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -56,7 +56,6 @@ the best unit of the second. Between 1.6 and 3, .1 and .4, nothing differs by mo
 _NUMBER = re.compile(r"\d{1,3}")
 _ONLY_NUMBERS = re.compile(r"[\s\d,;.\[\]()>#*`-]*")
 
-
 Ordered = tuple[list[Hit], list[FileHit]]
 
 
@@ -89,16 +88,16 @@ class ListwiseReranker:
         if no_help:
             yield (stage := skipped_stage(ORDER, no_help))
             return stage, (list(hits), list(files))
-        shown = candidates_of(question, files, hits)
-        key = (model.name, question, shown.text)
+        shown, text = shown_files(question, files, hits)
+        key = (model.name, question, text)
         order = self._known.get(key, [])
         if order:
             begun = StageTime(ORDER, model=model.name, host=model.host)
             yield begun
             yield (stage := replace(begun, outcome=DONE))
         else:
-            ask = partial(order_messages, question, shown, self._config_dir)
-            read = partial(read_order, candidates=shown)
+            ask = partial(order_messages, question, text, self._config_dir)
+            read = partial(read_order, shown=shown)
             stage = yield from generate_bounded(
                 ORDER, model, ask, ANSWER_TOKENS, self._seconds, cancelled, usable=read
             )
@@ -111,57 +110,41 @@ class ListwiseReranker:
         return stage, reorder(order, hits, files, ORDERED)
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFiles:
-    """What the model is shown: files in the order in which they stand in the message."""
-
-    files: tuple[FileHit, ...]
-    text: str
-    """Numbered from 1."""
-
-
-def candidates_of(question: str, files: Sequence[FileHit], hits: Sequence[Hit]) -> ShownFiles:
-    """The first FILES_SHOWN of `files` with the beginnings of their best units among `hits`.
+def shown_files(
+    question: str, files: Sequence[FileHit], hits: Sequence[Hit]
+) -> tuple[list[FileHit], str]:
+    """The first FILES_SHOWN of `files` as the model is shown them, and the message, in which they
+    are numbered from 1, with the beginnings of their best units among `hits`.
 
     They are shuffled, the same way for the same question: models favour what stands first.
     """
     shown = list(files[:FILES_SHOWN])
     random.Random(question).shuffle(shown)
-    own: dict[str, list[Unit]] = {file.path: [] for file in shown}
-    for hit in hits:
-        units = own.get(hit.unit.path)
-        if units is not None and len(units) < UNITS_SHOWN:
-            units.append(hit.unit)
     parts = []
     for number, file in enumerate(shown, 1):
-        parts.append(f"[{number}] {file.path}\n" + "".join(map(_beginning, own[file.path])))
-    return ShownFiles(tuple(shown), "\n".join(parts))
+        own = [hit.unit for hit in hits if hit.unit.path == file.path][:UNITS_SHOWN]
+        parts.append(f"[{number}] {file.path}\n" + "".join(map(_beginning, own)))
+    return shown, "\n".join(parts)
 
 
-def order_messages(
-    question: str, candidates: ShownFiles, config_dir: Path | None = None
-) -> list[Message]:
+def order_messages(question: str, shown: str, config_dir: Path | None = None) -> list[Message]:
     """What the model is asked. Raises SettingsError for a prompt override that cannot be used."""
     render = partial(render_prompt, config_dir=config_dir)
-    user = render("order_user", query=mask_secrets(question), candidates=candidates.text)
+    user = render("order_user", query=mask_secrets(question), candidates=shown)
     return [
         {"role": "system", "content": render("order_system")},
         {"role": "user", "content": user},
     ]
 
 
-def read_order(answer: str, candidates: ShownFiles) -> list[str]:
-    """Paths that the answer names, best first; [] unless its last line is numbers of candidates
+def read_order(answer: str, shown: Sequence[FileHit]) -> list[str]:
+    """Paths that the answer names, best first; [] unless its last line is numbers of `shown`
     alone."""
-    lines = answer.strip().splitlines()
-    answer = lines[-1] if lines else ""
-    if not _ONLY_NUMBERS.fullmatch(answer):
+    last = answer.strip().rpartition("\n")[2]
+    numbers = [int(text) for text in _NUMBER.findall(last)]
+    if not _ONLY_NUMBERS.fullmatch(last) or any(not 1 <= n <= len(shown) for n in numbers):
         return []
-    numbers = [int(text) for text in _NUMBER.findall(answer)]
-    if any(not 1 <= number <= len(candidates.files) for number in numbers):
-        return []
-    paths = [candidates.files[number - 1].path for number in numbers]
-    return list(dict.fromkeys(paths))[:FILES_NAMED]
+    return list(dict.fromkeys(shown[number - 1].path for number in numbers))[:FILES_NAMED]
 
 
 def reorder(

@@ -1,17 +1,9 @@
 """Which reranker the settings ask for, and the built-in one where that cannot work.
 
 `CODEQA_RERANKER` is `auto`, `built-in`, `model` (the language model, see `search.listwise`; the
-built-in one where there is none), or one of these; a folder is written as a folder
-(`/path`, `./path`, `~/path`), everything else is a name on the model hub:
-
-    owner/name, folder                        ColBERT, or a cross-encoder that fastembed lists
-    cross-encoder/owner/name, …/folder        a cross-encoder
-    cross-encoder/name                        the one of that name by the hub's `cross-encoder`
-    rerankers/owner/name, …/folder            a checkpoint of PyTorch
-    cohere/model, jina/model                  a model behind Cohere's or Jina's API
-
-The first part decides, so that a model of an owner called as one of these can be used as a
-folder only.
+built-in one where there is none), or names a model: docs/models.md has the table. The first part
+of a name decides what it is, so that a model of an owner called `cohere`, `jina`, `rerankers` or
+`cross-encoder` can be used as a folder only.
 """
 
 from __future__ import annotations

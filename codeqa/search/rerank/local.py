@@ -32,6 +32,8 @@ DEFAULT_MODEL = "answerdotai/answerai-colbert-small-v1"
 COLBERT_FILES = {"vespa_colbert.onnx": DEFAULT_MODEL, "model.onnx": "colbert-ir/colbertv2.0"}
 """A file in a folder, and the model of fastembed's list that is read in the same way."""
 
+CROSS_ENCODER_HINT = "Choose one that is; a cross-encoder is written `cross-encoder/…`."
+
 CANDIDATES = 20
 """Hits that are read: about .6 s on two cores for a model of 384 dimensions and 12 layers."""
 BATCH = 5
@@ -111,17 +113,6 @@ def model_here(model: str, family: Family) -> Path | None:
     return files_of(model).here(_kind_of(model, family)[1])
 
 
-def load_score(model: str, family: Family) -> Score:
-    """Load a model, from the hub where it is not here. Raises RerankerError for what is amiss."""
-    if family is Family.PYTORCH:
-        return _load_pytorch(model)
-    files = files_of(model)
-    if problem := missing_extra():
-        raise RerankerError(f"{files.title} cannot be used: {problem}.", INSTALL)
-    kind, known = _kind_of(model, family)
-    return _open(kind, known, files.here(known) or files.fetch(known), files.title)
-
-
 def _kind_of(model: str, family: Family) -> tuple[Any, dict[str, Any]]:
     """fastembed's class for a model, and what it says of it."""
     from fastembed import LateInteractionTextEmbedding
@@ -133,37 +124,47 @@ def _kind_of(model: str, family: Family) -> tuple[Any, dict[str, Any]]:
     return LateInteractionTextEmbedding, listed(LateInteractionTextEmbedding, model)
 
 
-def _open(kind: Any, known: dict[str, Any], folder: Path, title: str) -> Score:
+def load_score(model: str, family: Family) -> Score:
+    """Load a model, from the hub where it is not here. Raises RerankerError for what is amiss."""
+    if family is Family.PYTORCH:
+        return _load_pytorch(model)
+    files = files_of(model)
+    if problem := missing_extra():
+        raise RerankerError(f"{files.title} cannot be used: {problem}.", INSTALL)
     from fastembed.common.model_description import ModelSource
 
+    kind, known = _kind_of(model, family)
+    folder = files.here(known) or files.fetch(known)
     is_colbert = not hasattr(kind, "rerank")
     file = known["model_file"] if known else onnx_file(folder)
     if is_colbert and not known:
         known = listed(kind, COLBERT_FILES.get(file, ""))
         if not known:
             raise RerankerError(
-                f"{title} holds no {' or '.join(COLBERT_FILES)}, as a ColBERT model does.",
-                "A cross-encoder is written `cross-encoder/…`.",
+                f"{files.title} holds no {' or '.join(COLBERT_FILES)}, as a ColBERT model does.",
+                CROSS_ENCODER_HINT,
             )
     name = known["model"] if known else f"folder {folder}"
     if not listed(kind, name):
         kind.add_custom_model(model=name, sources=ModelSource(hf=name), model_file=file)
-    model = kind(name, specific_model_path=str(folder))
+    opened = kind(name, specific_model_path=str(folder))
     if is_colbert:
-        (given,) = (one.shape for one in model.query_embed("a"))  # exporters may leave sizes open
+        (given,) = (one.shape for one in opened.query_embed("a"))  # exporters may leave sizes open
         fits = len(given) == 2 and given[1] == known["dim"]
     else:
-        given = model.model.model.get_outputs()[0].shape[1:]
+        given = opened.model.model.get_outputs()[0].shape[1:]
         fits = len(given) == 1 and (given[0] == 1 or not isinstance(given[0], int))
     if not fits:
         family = Family.COLBERT if is_colbert else Family.CROSS_ENCODER
         raise RerankerError(
-            f"{title} is no {family}: for a text it gives {' × '.join(map(str, given))}.",
-            "Set CODEQA_RERANKER to one that is; a cross-encoder is written `cross-encoder/…`.",
+            f"{files.title} is no {family}: for a text it gives {' × '.join(map(str, given))}.",
+            CROSS_ENCODER_HINT,
         )
-    read_at_most(TOKENS, model)
+    read_at_most(TOKENS, opened)
     return (
-        partial(_late_interaction, model) if is_colbert else partial(model.rerank, batch_size=BATCH)
+        partial(_late_interaction, opened)
+        if is_colbert
+        else partial(opened.rerank, batch_size=BATCH)
     )
 
 
