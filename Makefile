@@ -21,7 +21,7 @@ help:
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging, properties at random'
 	@echo 'make test-training     the tests of training/, with torch in .venv-training'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
-	@echo 'make bench-intents     what messages are for, told by rules, on evals/intents'
+	@echo 'make bench-intents     what messages are for, told by their words, on evals/intents'
 	@echo 'make lint              rules and format: ruff for Python, oxlint and oxfmt for the page'
 	@echo 'make lint-js           the page alone'
 	@echo 'make format            let them correct what they can'

@@ -20,18 +20,18 @@ from typing import Any
 
 from benchmarks.intents import TUNE, UNSEEN, rows
 from benchmarks.machine import conditions
-from codeqa.account.facts import read_personal
-from codeqa.chat.features import extract_features
-from codeqa.chat.followup import needs_rewriting, read_verdict, standalone_messages
-from codeqa.chat.generation import NEED_CODE, Exchange
-from codeqa.chat.policy import decide
-from codeqa.chat.topic import STAYS, Leaving, leaving_by_words
 from codeqa.engine import open_engine
-from codeqa.intents import by_heuristics
+from codeqa.routing.features import extract_features
+from codeqa.routing.followup import is_incomplete
+from codeqa.routing.intents import NEED_CODE, by_words
+from codeqa.routing.personal import read_personal
+from codeqa.routing.policy import decide
+from codeqa.routing.small_call import messages_for, read_answer
+from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
 from codeqa.search import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables
-from codeqa.types import ContextBlock
+from codeqa.types import ContextBlock, Exchange
 
 FOLLOW_UP = "follow_up"
 Row = Mapping[str, Any]
@@ -47,16 +47,16 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
     """What becomes of the code at hand, in `explicit`, where nothing is searched for unasked."""
     text = row["second"]
     query, history = parse_query(text), history_of(row)
-    intent = by_heuristics(text, has_history=True)
+    intent = by_words(text, has_history=True)
     leaving, took = STAYS, 0.0
     if intent.name in NEED_CODE:
         begun = time.perf_counter()
         leaving = leaving_by_words(query, history, context, tables)
         took = (time.perf_counter() - begun) * 1000
-    by_words = features(row, leaving)
-    asked = intent.name in NEED_CODE and (leaving.doubtful or needs_rewriting(query, by_words))
+    incomplete = is_incomplete(query, features(row, leaving))
+    asked = intent.name in NEED_CODE and (leaving.doubtful or incomplete)
     if asked and answer is not None:
-        leaving = read_verdict(answer)[0] or leaving
+        leaving = read_answer(answer, text).leaving or leaving
     decision = decide(features(row, leaving), intent)
     return {
         "id": row["id"],
@@ -72,14 +72,14 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
 
 def features(row: Row, leaving: Leaving) -> Any:
     text = row["second"]
-    intent = by_heuristics(text, has_history=True)
+    intent = by_words(text, has_history=True)
     return extract_features(
         text,
         parse_query(text),
         read_personal(text),
         tagged=False,
         intent=intent,
-        by_rules=intent,
+        by_words=intent,
         leaves_for=leaving.to,
         profile={},
         messages=2,
@@ -110,7 +110,9 @@ def measure_split(split: str, trees: Path, answers: Mapping[str, str]) -> list[d
 def said_of_pairs(split: str, answers: Mapping[str, str]) -> dict[str, int]:
     """Of pairs.jsonl, which have no code, what a model alone says."""
     told = [row for row in rows("pairs", split) if row["id"] in answers]
-    said = {row["id"]: read_verdict(answers[row["id"]])[0] or STAYS for row in told}
+    said = {
+        row["id"]: read_answer(answers[row["id"]], row["second"]).leaving or STAYS for row in told
+    }
     left = {key: bool(leaving.to) for key, leaving in said.items()}
     return {
         "changes": sum(not row["same_topic"] for row in told),
@@ -148,7 +150,7 @@ def write_prompts(path: Path) -> None:
     """What a model would be sent for every pair of the unseen half."""
     every = [*rows("topic_pairs", UNSEEN), *rows("pairs", UNSEEN)]
     asked = {
-        row["id"]: standalone_messages(row["second"], history_of(row), row.get("code", ()))
+        row["id"]: messages_for(row["second"], True, history_of(row), row.get("code", ()))
         for row in every
     }
     lines = (json.dumps({"id": name, "messages": sent}) for name, sent in asked.items())

@@ -18,13 +18,13 @@ from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import AnswerStoppedError, UsageError, error_from
 from codeqa.indexing import Indexer
 from codeqa.indexing.multi_repo import MultiRepoIndexer
-from codeqa.intents import Classifier
 from codeqa.llm import Models
 from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
 from codeqa.repositories.files import Files
 from codeqa.repositories.multi_repo import member_names, multi_repo_location, open_multi_repo_tables
 from codeqa.review import IssueGenerator, Reviewer
+from codeqa.routing.small_call import SmallCall
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
@@ -179,11 +179,10 @@ def _joined(
     conversations = Conversations(state, cache, settings, location.id, vectors)
     hooks = load_hooks(settings, location.root)
     router = Router(
-        classifier=Classifier(cache, models.small_model, settings.config_dir),
+        small_call=SmallCall(cache, models.small_model, settings.config_dir),
         hooks=hooks,
         settings=settings,
         open_tables=index.tables,
-        small_model=models.small_model,
         classify_by_model=generator is None,
     )
     gatherer = Gatherer(
@@ -193,7 +192,6 @@ def _joined(
         settings=settings,
         hooks=hooks,
         conversations=conversations,
-        router=router,
         answer_model=models.answer_model,
         generator=generator,
     )

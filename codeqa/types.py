@@ -200,6 +200,19 @@ class ContextBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """An earlier question of the conversation, and its answer as text."""
+
+    question: str
+    answer: str
+    turn: str = ""
+    """Its id; '' when a client told it."""
+    elsewhere: bool = False
+    """It resembles this question but stands in no row with it: another conversation, or long
+    before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One step of an answer, in the order of the stream; by kind, what its data holds.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 
 from openai_server import Reply, ScriptedServer, stream
 
-from codeqa.account.facts import read_personal
 from codeqa.chat import AskOptions, Gathered, Piece
-from codeqa.chat.features import Features, extract_features
 from codeqa.engine import Engine, open_engine
-from codeqa.intents import Intent, by_heuristics
+from codeqa.routing.features import Features, extract_features
+from codeqa.routing.intents import Intent, by_words
+from codeqa.routing.personal import read_personal
 from codeqa.search import parse_query
 from codeqa.settings import load_settings
 from codeqa.types import Event
@@ -101,20 +102,26 @@ class Script:
 
     server: ScriptedServer = field(default_factory=ScriptedServer)
     replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
-    standalone: str = COMPLETE
-    """What it makes of a message in a conversation."""
+    understood: str = json.dumps({"topic": "SAME", "question": COMPLETE})
+    """What it says of a message before it is answered."""
 
     def __call__(self, path: str, body: dict[str, Any]) -> Reply:
-        if _is_sorting(body):
-            return stream(["{}"])  # says nothing, so that the rules decide
-        if "[MESSAGE]" in str(body["messages"][-1]["content"]):
-            return stream([self.standalone])
+        if _is_small_call(body):
+            return stream([self.understood])
+        if _is_ordering(body):
+            return stream(["{}"])
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """What was asked, without the sorting of files, and of messages the rules are unsure of."""
-        return [body for _, body in self.server.requests if not _is_sorting(body)]
+        """What was asked, without the order of files and the small calls."""
+        every = (body for _, body in self.server.requests)
+        return [body for body in every if not (_is_ordering(body) or _is_small_call(body))]
+
+    @property
+    def small_calls(self) -> list[dict[str, Any]]:
+        """What was asked of messages before they were answered."""
+        return [body for _, body in self.server.requests if _is_small_call(body)]
 
     @property
     def sent(self) -> list[dict[str, Any]]:
@@ -128,9 +135,16 @@ class Script:
         return {"model": "openai/gpt-4o", "model_url": address, "model_key": "a-key"}
 
 
-def _is_sorting(body: dict[str, Any]) -> bool:
-    system = str(body.get("messages", [{}])[0].get("content", ""))
-    return system.startswith(("You sort messages", "You put the results of a code "))
+def _system(body: dict[str, Any]) -> str:
+    return str(body.get("messages", [{}])[0].get("content", ""))
+
+
+def _is_small_call(body: dict[str, Any]) -> bool:
+    return _system(body).startswith("You look at a message")
+
+
+def _is_ordering(body: dict[str, Any]) -> bool:
+    return _system(body).startswith("You put the results of a code ")
 
 
 def ask(engine: Engine, question: str, **options: Any) -> list[Event]:
@@ -173,7 +187,7 @@ def features_of(
         parse_query(text),
         read_personal(text),
         intent=Intent(intent, 0.9, "model"),
-        by_rules=by_heuristics(text, has_history=messages > 0),
+        by_words=by_words(text, has_history=messages > 0),
         messages=messages,
         **values,
     )

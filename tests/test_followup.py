@@ -1,33 +1,16 @@
-"""Follow-ups made complete: by a model over HTTP, or by the names that they are about."""
+"""Follow-ups made complete: by the words that they are about, or by what a model made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from chat_kit import features_of
-from pydantic import SecretStr
 
-from codeqa.chat.followup import (
-    ANSWER_CHARACTERS,
-    LONGEST,
-    REWRITE_TOKENS,
-    Standalone,
-    needs_rewriting,
-    rewrite,
-    standalone_messages,
-    usable,
-)
-from codeqa.chat.generation import Exchange
-from codeqa.llm import Model, ModelChoice, Models
+from codeqa.routing.followup import complete_by_words, is_incomplete
+from codeqa.routing.small_call import LONGEST, usable_question
 from codeqa.search import parse_query
-from codeqa.settings import load_settings
-from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
-from tests.openai_server import stream as streamed
+from codeqa.types import Exchange
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HISTORY = (
@@ -36,37 +19,7 @@ HISTORY = (
 )
 NAMES = ("total_price", "Basket.add_article", "Basket", "PayOrder")
 FOLLOW_UP = "and who calls it?"
-CARRIED = "and who calls it? total_price"
 COMPLETE = "which functions call total_price of a basket?"
-
-Connect = Callable[[Reply | str], tuple[Model, ScriptedServer]]
-
-
-@pytest.fixture
-def connected(data_dir: Path) -> Iterator[Connect]:
-    """`connected(reply)`: a model behind real HTTP that answers everything so."""
-    with ExitStack() as ending:
-
-        def connect(reply: Reply | str) -> tuple[Model, ScriptedServer]:
-            def script(path: str, body: dict[str, Any]) -> Reply:
-                return streamed([reply]) if isinstance(reply, str) else reply
-
-            server = ending.enter_context(openai_server(script))
-            models = Models(
-                load_settings(
-                    data=data_dir,
-                    model="openai/gpt-4o",
-                    openai_base_url=server.base_url,
-                    openai_api_key=SecretStr("sk-test"),
-                    model_timeout=30,
-                )
-            )
-            ending.callback(models.close)
-            model = models.answer_model(ModelChoice("openai", "gpt-4o-mini"))
-            assert model is not None
-            return model, server
-
-        yield connect
 
 
 # what needs it
@@ -82,11 +35,11 @@ def connected(data_dir: Path) -> Iterator[Connect]:
         ("how are sessions stored in the database", False),
     ],
 )
-def test_only_a_follow_up_that_says_too_little_is_rewritten(text: str, needed: bool) -> None:
+def test_only_a_follow_up_that_says_too_little_is_completed(text: str, needed: bool) -> None:
     seen = features_of(text, tagged=True, messages=2)
-    assert needs_rewriting(parse_query(text), seen) is needed
-    assert not needs_rewriting(parse_query(text), features_of(text)), "a first message"
-    assert not needs_rewriting(parse_query(text), replace(seen, off_topic=True)), "left the topic"
+    assert is_incomplete(parse_query(text), seen) is needed
+    assert not is_incomplete(parse_query(text), features_of(text)), "a first message"
+    assert not is_incomplete(parse_query(text), replace(seen, off_topic=True)), "left the topic"
 
 
 # without a model
@@ -114,104 +67,7 @@ MANY = "what do `a_one`, `b_two`, `c_three`, `d_four`, `e_five`, `f_six`, `g_sev
 def test_without_a_model_a_follow_up_carries_what_it_is_about(
     text: str, history: tuple[Exchange, ...], names: tuple[str, ...], made: str
 ) -> None:
-    by = "" if made == text else "carried"
-    assert rewrite(text, history, names, None) == Standalone(made, by)
-
-
-# with a model
-
-
-def test_a_model_is_asked_for_the_whole_question(connected: Connect) -> None:
-    model, server = connected(COMPLETE)
-    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model) == Standalone(COMPLETE, "model")
-    ((_, body),) = server.requests
-    assert body["model"] == "gpt-4o-mini"
-    assert REWRITE_TOKENS in (body.get("max_tokens"), body.get("max_completion_tokens"))
-    system, user = body["messages"]
-    assert system["role"] == "system" and "total_price" not in system["content"]
-    for part in ("how are baskets priced?", "adds up what each article", "PayOrder", FOLLOW_UP):
-        assert part in user["content"]
-
-
-def test_a_question_that_the_model_leaves_alone_was_not_rewritten(connected: Connect) -> None:
-    model, _ = connected(FOLLOW_UP)
-    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model) == Standalone(FOLLOW_UP)
-
-
-@pytest.mark.parametrize(
-    ("written", "to", "question", "by"),
-    [
-        (f"SAME: {COMPLETE}", "", COMPLETE, "model"),
-        (f"**New** - {COMPLETE}", "code", COMPLETE, "model"),
-        ("OTHER: what is the capital of France?", "elsewhere", CARRIED, "carried"),
-        ("other", "elsewhere", CARRIED, "carried"),
-        (f"NEWS: {COMPLETE}", None, f"NEWS: {COMPLETE}", "model"),
-        ("Same for who calls total_price?", None, "Same for who calls total_price?", "model"),
-    ],
-)
-def test_the_same_call_says_whether_the_topic_is_left(
-    connected: Connect, written: str, to: str | None, question: str, by: str
-) -> None:
-    model, server = connected(written)
-    made = rewrite(FOLLOW_UP, HISTORY, NAMES, model)
-    said = made.leaving and made.leaving.to
-    assert (said, made.question, made.by) == (to, question, by)
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        failure(500),
-        failure(401),
-        dropped(["which functions"]),
-        streamed([]),
-        streamed(["First line\n", "second line"]),
-        streamed(["I am sorry, but I cannot help with that."]),
-    ],
-    ids=["fails", "refuses", "breaks off", "says nothing", "says more", "says something else"],
-)
-def test_whatever_goes_wrong_names_are_carried(connected: Connect, reply: Reply) -> None:
-    model, _ = connected(reply)
-    made = rewrite(FOLLOW_UP, HISTORY, (), model, seconds=1.5)
-    assert made == Standalone("and who calls it? total_price", "carried")
-
-
-def test_a_model_that_takes_too_long_is_left_and_its_request_closed(connected: Connect) -> None:
-    model, server = connected(silent(600))
-    model.prepare().result(30)  # loading the client is no part of the time
-    made = rewrite(FOLLOW_UP, HISTORY, (), model, seconds=0.5)
-    assert made == Standalone("and who calls it? total_price", "carried")
-    assert server.wait_for_disconnects()
-
-
-def test_who_stops_waits_for_no_model(connected: Connect) -> None:
-    model, _ = connected(silent(600))
-    made = rewrite(FOLLOW_UP, HISTORY, (), model, cancelled=lambda: True)
-    assert made.by == "carried"
-
-
-def test_a_prompt_override_is_used_and_a_broken_one_costs_only_the_model(
-    connected: Connect, tmp_path: Path
-) -> None:
-    model, server = connected(COMPLETE)
-    prompts = tmp_path / "prompts"
-    prompts.mkdir()
-    (prompts / "standalone.md").write_text("Complete it.")
-    assert rewrite(FOLLOW_UP, HISTORY, NAMES, model, tmp_path).by == "model"
-    assert server.requests[0][1]["messages"][0]["content"] == "Complete it."
-    (prompts / "standalone.md").write_text("Complete $it.")
-    assert rewrite(FOLLOW_UP, HISTORY, (), model, tmp_path).by == "carried"
-    assert len(server.requests) == 1
-
-
-def test_what_is_sent_is_bounded_and_its_secrets_are_masked() -> None:
-    long = Exchange(f"is {SECRET} " + "x" * 5_000, "y" * 50_000)
-    system, user = standalone_messages(FOLLOW_UP, [long] * 30, NAMES * 50)
-    assert len(str(user["content"])) < 3_000 and str(user["content"]).count("y" * 10)
-    assert str(user["content"]).count("y") <= ANSWER_CHARACTERS + 50
-    assert SECRET not in str(user["content"])
-    assert FOLLOW_UP not in str(system["content"])
+    assert complete_by_words(text, history, names) == made
 
 
 # what a model writes
@@ -246,7 +102,7 @@ def test_what_is_sent_is_bounded_and_its_secrets_are_masked() -> None:
 def test_only_one_plain_line_about_what_was_said_is_searched_for(
     written: str, question: str
 ) -> None:
-    assert usable(written, FOLLOW_UP, HISTORY, NAMES) == question
+    assert usable_question(written, FOLLOW_UP, HISTORY, NAMES) == question
     assert len(question) <= LONGEST
 
 
@@ -261,10 +117,12 @@ def test_only_one_plain_line_about_what_was_said_is_searched_for(
     ],
 )
 def test_what_the_user_typed_as_code_quote_or_filter_must_still_be_there(typed: str) -> None:
-    assert usable("does total_price call itself?", typed, HISTORY, NAMES) == ""
+    assert usable_question("does total_price call itself?", typed, HISTORY, NAMES) == ""
     kept = f"{typed} total_price"
-    assert usable(kept, typed, HISTORY, NAMES) == kept
+    assert usable_question(kept, typed, HISTORY, NAMES) == kept
 
 
 def test_a_secret_that_a_model_writes_is_masked() -> None:
-    assert SECRET not in usable(f"who calls total_price with {SECRET}", FOLLOW_UP, HISTORY, NAMES)
+    assert SECRET not in usable_question(
+        f"who calls total_price with {SECRET}", FOLLOW_UP, HISTORY, NAMES
+    )

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from chat_kit import features_of
 
-from codeqa.chat.features import Features
 from codeqa.chat.generation import NO_CONTEXT, Gathered
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
-from codeqa.chat.policy import PolicyDecision, decide
 from codeqa.errors import SettingsError
-from codeqa.intents import Intent
+from codeqa.routing.features import Features
+from codeqa.routing.intents import Intent
+from codeqa.routing.policy import PolicyDecision, decide
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Chunk
 

@@ -27,7 +27,7 @@ LAYERS = (
     {"indexing", "coverage", "context"},
     {"search", "repositories"},
     {"code", "mentions"},
-    {"intents"},
+    {"routing"},
     {"selection"},
     {"quoted", "account"},
     {"chat"},

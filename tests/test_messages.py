@@ -13,7 +13,6 @@ from codeqa.chat.generation import (
     HISTORY_CHARACTERS,
     HISTORY_TURNS,
     NO_CONTEXT,
-    Exchange,
     Gathered,
     as_sent,
     build_messages,
@@ -22,10 +21,10 @@ from codeqa.chat.generation import (
 from codeqa.chat.generators import shrink
 from codeqa.context import pack, unit_chunk
 from codeqa.errors import UsageError
-from codeqa.intents import read_mode
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt
-from codeqa.types import MODES, Chunk
+from codeqa.routing.mode import read_mode
+from codeqa.types import MODES, Chunk, Exchange
 
 CODE = "class Api\n{\n    void Run() { }\n}"
 BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
 
-from codeqa.chat import AskOptions, Exchange, Gathered, gather, route, write
+from codeqa.chat import AskOptions, Gathered, gather, route, write
 from codeqa.chat import ask as ask_module
 from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.gather import RETRIEVAL_K
@@ -24,7 +24,7 @@ from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
 from codeqa.selection import whole_files
-from codeqa.types import ContextBlock
+from codeqa.types import ContextBlock, Exchange
 
 pytest_plugins = ("chat_fixtures",)
 STEPS = (

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.chat.generation import Exchange
 from codeqa.chat.vectors import QA_K, similar_questions
 from codeqa.state import State
 from codeqa.state.records import Turn, TurnExtras
+from codeqa.types import Exchange
 
 WIDTH = 8
 ANSWERED = {"generator": "a-model", "finished": True}

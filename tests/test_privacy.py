@@ -18,8 +18,8 @@ from codeqa.account.privacy import Privacy
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.intents.classifier import cache_key
 from codeqa.llm import Models
+from codeqa.routing.small_call import cache_key
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.state.cache import RedisCache, context_key, open_cache

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.account.facts import (
+from codeqa.routing.personal import (
     VALUE_CHARACTERS,
     asked_fact,
     detect_facts,

@@ -11,8 +11,6 @@ from chat_kit import Open, Script, ask
 
 from benchmarks import intents as benchmark
 from benchmarks import topics
-from codeqa.chat.generation import Exchange
-from codeqa.chat.topic import leaving_by_words
 from codeqa.chat.vectors import (
     QuestionVectors,
     Vector,
@@ -22,7 +20,9 @@ from codeqa.chat.vectors import (
 from codeqa.context import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
+from codeqa.routing.topic import leaving_by_words
 from codeqa.search import parse_query
+from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -103,9 +103,9 @@ def test_what_is_whole_and_not_in_the_code_at_hand_leaves(
 @pytest.mark.parametrize(
     ("said", "question", "intent", "calls"),
     [
-        ("OTHER: how are the teapots counted?", "how are the teapots counted?", "general", 1),
-        ("NEW: how are the teapots counted?", "how are the teapots counted?", "knowledge_base", 1),
-        ("SAME: when is the cookie counted?", "how are the teapots counted?", "kept", 1),
+        ("OTHER", "how are the teapots counted?", "general", 1),
+        ("NEW", "how are the teapots counted?", "knowledge_base", 1),
+        ("SAME", "how are the teapots counted?", "kept", 1),
         ("neither", "how are the teapots counted?", "knowledge_base", 1),
         ("OTHER", "and is that cookie cleared?", "kept", 0),
         ("OTHER", "How do I deploy this to Kubernetes?", "general", 1),
@@ -116,15 +116,14 @@ def test_what_is_whole_and_not_in_the_code_at_hand_leaves(
 def test_a_model_is_asked_once_where_the_words_doubt(
     opened: Open, script: Script, said: str, question: str, intent: str, calls: int
 ) -> None:
-    script.standalone = said
+    script.understood = json.dumps({"topic": said, "question": question})
     engine = opened(**script.settings)
     ask(engine, "@codebase path:shop/session.py when does expire_session forget?")
     events = ask(engine, question)
     told = next(event.data for event in events if event.kind == "classified")
     assert told["goes_on"] is (intent == "kept") is not bool(told["left_out"])
     assert intent in ("kept", told["intent"])
-    asked = [body for body in script.bodies if "[MESSAGE]" in str(body["messages"][-1])]
-    assert len(asked) == calls
+    assert len(script.small_calls) == calls
     sent = str(script.sent)
     assert ("expire_session(cookie)" in sent) is (intent == "kept")
 
@@ -134,7 +133,7 @@ def test_the_answers_of_a_model_are_scored_without_asking_one(tmp_path: Path) ->
     assert topics.main(["--prompts", str(prompts)]) == 0
     sent = [json.loads(line) for line in prompts.read_text("utf-8").splitlines()]
     assert {row["id"] for row in sent} >= {row["id"] for row in topics.rows("pairs", "unseen")}
-    said = json.dumps({"id": sent[-1]["id"], "answer": "OTHER: how is it sent?"})
+    said = json.dumps({"id": sent[-1]["id"], "answer": '{"topic": "OTHER"}'})
     counted = topics.said_of_pairs("unseen", topics.read_answers([said, ""]))
     assert counted["changes"] + counted["follow_ups"] == 1
     assert counted["caught"] + counted["dropped"] == 1

@@ -11,8 +11,8 @@ from indexed import indexed
 from openai_server import stream
 
 from codeqa.engine import Engine
-from codeqa.intents import read_whole
 from codeqa.repositories.files import Files
+from codeqa.routing.mode import read_whole
 from codeqa.search import SearchResult, open_search, parse_query
 from codeqa.selection import (
     POOL,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from codeqa.chat.citations import CitedCode
-from codeqa.chat.generation import Exchange, Gathered, ModelRequest, count_tokens
+from codeqa.chat.generation import Gathered, ModelRequest, count_tokens
 from codeqa.chat.generators import ModelGenerator
 from codeqa.context import pack
 from codeqa.llm import Endpoint, Model, context_window, cut_off, provider_named
 from codeqa.llm import window as window_module
-from codeqa.types import Chunk
+from codeqa.types import Chunk, Exchange
 from tests.openai_server import Reply, completion, failure, openai_server
 
 SERVERS = [

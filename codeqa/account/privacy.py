@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from codeqa.account.facts import CONFIRMATIONS, kind_of, to_forget
 from codeqa.embeddings.hosted import PROVIDERS
 from codeqa.embeddings.local import local_model
 from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
 from codeqa.hosts import is_loopback
-from codeqa.intents import cache_prefix
 from codeqa.llm import Models
+from codeqa.routing.personal import CONFIRMATIONS, kind_of, to_forget
+from codeqa.routing.small_call import cache_prefix
 from codeqa.search import parse_reranker
 from codeqa.search.rerank.hosted import RERANK_PROVIDERS
 from codeqa.settings import Settings

@@ -21,7 +21,6 @@ from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.generation import (
-    NEED_CODE,
     AnswerGenerator,
     Gathered,
     ModelRequest,
@@ -36,6 +35,7 @@ from codeqa.context import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError, UsageError
 from codeqa.llm import Model, Thought, TokenUsage, ToolCall
 from codeqa.prompts import render_prompt
+from codeqa.routing.intents import NEED_CODE
 from codeqa.types import Chunk, ContextBlock
 
 MOST_STEPS = 12

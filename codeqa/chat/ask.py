@@ -13,20 +13,16 @@ from codeqa.chat.check import check
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.gather import Gatherer
-from codeqa.chat.generation import (
-    AnswerGenerator,
-    Exchange,
-    answer_for_history,
-)
+from codeqa.chat.generation import AnswerGenerator, answer_for_history
 from codeqa.chat.options import AskOptions
 from codeqa.chat.question import ConversationSoFar, read_question
 from codeqa.chat.route import Router
 from codeqa.chat.stream import Stream
 from codeqa.chat.write import Writers, write
 from codeqa.errors import CodeQAError
-from codeqa.intents import by_heuristics
+from codeqa.routing.intents import by_words
 from codeqa.store import Tables
-from codeqa.types import Chunk, ContextBlock, Event
+from codeqa.types import Chunk, ContextBlock, Event, Exchange
 
 HEARD_SECONDS = 0.25
 """How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
@@ -48,7 +44,7 @@ class Chat:
 
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""
-        by_heuristics("", has_history=False)
+        by_words("", has_history=False)
         self.conversations.vectors("warm")
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:

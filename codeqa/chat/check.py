@@ -6,12 +6,12 @@ from contextlib import suppress
 
 from codeqa.chat.citations import verify_all
 from codeqa.chat.gather import Gatherer
-from codeqa.chat.generation import NEED_CODE
 from codeqa.chat.grounding import judge_all, what_is_not_known
 from codeqa.chat.stream import Checked, Stream
 from codeqa.chat.suggestions import suggest
 from codeqa.errors import CodeQAError
-from codeqa.intents import ISSUE
+from codeqa.routing.intents import NEED_CODE
+from codeqa.routing.mode import ISSUE
 
 
 def check(stream: Stream, gatherer: Gatherer) -> Checked:

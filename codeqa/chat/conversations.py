@@ -11,7 +11,6 @@ from dataclasses import InitVar, dataclass
 
 from codeqa.chat.generation import (
     NO_CONTEXT,
-    Exchange,
     Gathered,
     answer_for_history,
     as_sent,
@@ -24,13 +23,13 @@ from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
 from codeqa.chat.stream import Stream
 from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
-from codeqa.intents import DEFAULT_MODE, read_mode
 from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.mode import DEFAULT_MODE, read_mode
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache
 from codeqa.state.records import LOCAL_USER, CitedLines, Conversation, ConversationMatch, TurnExtras
-from codeqa.types import ContextBlock
+from codeqa.types import ContextBlock, Exchange
 
 HISTORY_MESSAGES = 20
 """Latest messages, questions and answers alike, that are loaded."""

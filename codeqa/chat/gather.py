@@ -6,27 +6,27 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from codeqa.account.facts import matching, profile_text
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.followup import needs_rewriting
-from codeqa.chat.generation import NEED_CODE, NO_CONTEXT, AnswerGenerator, Exchange, Gathered
+from codeqa.chat.generation import NO_CONTEXT, AnswerGenerator, Gathered
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.near import referred, walk_edges, with_near, with_walk
 from codeqa.chat.options import AskOptions, parse_place
 from codeqa.chat.record import place_of_hit
-from codeqa.chat.route import Routed, Router
+from codeqa.chat.route import Routed
 from codeqa.chat.steps import Steps
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
 from codeqa.errors import NotFoundError
-from codeqa.intents import ISSUE
 from codeqa.llm import Model, context_window
 from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.intents import NEED_CODE
+from codeqa.routing.mode import ISSUE
+from codeqa.routing.personal import matching, profile_text
 from codeqa.search import Search, SearchResult, parse_query
 from codeqa.selection import (
     POOL,
@@ -41,7 +41,7 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.types import Chunk, ContextBlock, Effort, Event, Hit, StageTime
+from codeqa.types import Chunk, ContextBlock, Effort, Event, Exchange, Hit, StageTime
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
@@ -73,7 +73,6 @@ class Gatherer:
     settings: Settings
     hooks: Hooks
     conversations: Conversations
-    router: Router
     answer_model: Callable[[], Model | None]
     """The model that answers; None for none."""
     generator: AnswerGenerator | None = None
@@ -175,14 +174,10 @@ class Gatherer:
             block = every_file(tables, self.files, question.query, room.whole_files)
             if block.chunks and not needs_evidence:
                 return Found(self._chosen(block, options, room), searched=True)
-        text, rewritten, earlier = question.text, "", list[Chunk]()
-        goes_on = so_far.history and needs_rewriting(question.query, routed.features)
-        if goes_on:
-            made = routed.standalone or self.router.complete(question, so_far)
-            text = made.question
-            if made.by:
-                rewritten = text
-                yield Event("rewritten", {"question": text, "by": made.by})
+        text, earlier = routed.standalone or question.text, list[Chunk]()
+        rewritten = text if routed.completed_by else ""
+        if rewritten:
+            yield Event("rewritten", {"question": text, "by": routed.completed_by})
         counted, whole = self._counted(routed, text, model, room)
         asks_model = self.generator is None and options.use_model and not whole
         stages = self.search.steps(
@@ -201,7 +196,7 @@ class Gatherer:
         except StopIteration as end:
             result = end.value
         warnings = list(result.warnings)
-        if goes_on:  # what was found before may be what is asked about
+        if routed.standalone:  # what was found before may be what is asked about
             result, earlier = with_near(tables, result, question.query, so_far)
         walked = walk_edges(tables, question.query, text, so_far) if so_far.history else None
         if walked:

@@ -25,11 +25,12 @@ from codeqa.llm import Cancelled, Model, Thought, TokenUsage, estimate_messages,
 from codeqa.prompts import render_prompt
 from codeqa.quoted.evidence import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.intents import NEED_CODE
 from codeqa.search import SearchResult
 from codeqa.selection import Budget
 from codeqa.text.markdown import code_block
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
-from codeqa.types import ContextBlock
+from codeqa.types import ContextBlock, Exchange
 
 HISTORY_TURNS = 10
 """Earlier turns that are sent along at most: S3's window of three, three older ones of the
@@ -48,28 +49,12 @@ COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:
 ELSEWHERE = "(Asked earlier, not just now) "
 """Before a question that is told because it resembles the present one."""
 
-NEED_CODE = ("knowledge_base", "continuation")
-"""Intents that are answered from the code."""
-
 NO_CONTEXT = ContextBlock("", ())
 EXTRACTIVE = "extractive"
 """Name of the generator that quotes the code."""
 QUOTED = "(Answered without a language model, by quoting the code.)"
 """Stands in the history for a quoted answer: that is text of files, which has no place among
 what the model itself is supposed to have said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """An earlier question of the conversation, and its answer as text."""
-
-    question: str
-    answer: str
-    turn: str = ""
-    """Its id; '' when a client told it."""
-    elsewhere: bool = False
-    """It resembles this question but stands in no row with it: another conversation, or long
-    before."""
 
 
 def answer_for_history(answer: str, generator: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from codeqa.account.facts import PersonalReading, kind_of, matching
 from codeqa.account.privacy import (
     Privacy,
     StoredData,
@@ -24,7 +23,6 @@ from codeqa.account.privacy import (
 from codeqa.chat.citation_writer import CitationWriter
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.features import GOODBYE, HELLO, THANKS
 from codeqa.chat.generation import (
     EXTRACTIVE,
     Gathered,
@@ -39,6 +37,8 @@ from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError, NotFoundError
 from codeqa.llm import Model, Thought, TokenUsage
 from codeqa.quoted.answer import quoted_answer
+from codeqa.routing.features import GOODBYE, HELLO, THANKS
+from codeqa.routing.personal import PersonalReading, kind_of, matching
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 from codeqa.types import Chunk

@@ -27,16 +27,16 @@ from typing import Any, TypeVar
 
 import pluggy
 
-from codeqa.chat.features import Features
-from codeqa.chat.generation import Exchange, Gathered
-from codeqa.chat.policy import PolicyDecision
+from codeqa.chat.generation import Gathered
 from codeqa.environment import with_home
 from codeqa.errors import SettingsError
-from codeqa.intents import Intent
+from codeqa.routing.features import Features
+from codeqa.routing.intents import Intent
+from codeqa.routing.policy import PolicyDecision
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
-from codeqa.types import Chunk
+from codeqa.types import Chunk, Exchange
 
 PROJECT = "codeqa"
 """Name under which pluggy knows these hooks; a hook carries the attribute `codeqa_impl`."""

@@ -8,10 +8,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from codeqa.chat.followup import code_names, told
 from codeqa.chat.question import ConversationSoFar
 from codeqa.code import Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context import unit_chunk
+from codeqa.routing.followup import code_names, telling_words
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.search.mentions import definitions_called
 from codeqa.search.ranking import best_of_each
@@ -45,7 +45,7 @@ def walk_edges(
         return None
     calls = follow_relations(tables, units, asked)
     if "tests" in asked:
-        held = shares([call.caller for call in calls], told(whole))
+        held = shares([call.caller for call in calls], telling_words(whole))
         calls.sort(key=lambda call: -held[call.caller.id])
     return Walk(asked, tuple(units), tuple(calls[:RELATED]))
 
@@ -64,7 +64,7 @@ def referred(
     if names or points or several:
         return _defined(tables, names or last[:many], so_far.context.chunks)
     units = _defined(tables, last, so_far.context.chunks)
-    words = set(told(whole)) - set(told(typed))
+    words = set(telling_words(whole)) - set(telling_words(typed))
     if units and not any(form_pattern(word).search(_spaced(units[0].name)) for word in words):
         held = shares(units, words)
         units.sort(key=lambda unit: -held[unit.id])
@@ -114,7 +114,7 @@ def with_near(
     best_source = [one for one in before if one.is_method and not is_test(one)][:CALLING]
     calls = [call for unit in best_source for call in callees(tables, unit)]
     called = {call.called.id: call.called for call in calls}
-    held = shares([*before, *called.values()], told(typed))
+    held = shares([*before, *called.values()], telling_words(typed))
     found = {hit.unit.id: hit for hit in result.units}
     best = max((hit.score for hit in result.units), default=1.0) or 1.0
     near = [unit for unit in called.values() if held[unit.id]]

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codeqa.chat.generation import Exchange
 from codeqa.errors import UsageError
 from codeqa.llm import Cancelled, never
 from codeqa.repository.secrets import mask_secrets
@@ -15,7 +14,7 @@ from codeqa.selection import parse_effort
 from codeqa.state.records import LOCAL_USER
 from codeqa.text.tag import has_tag
 from codeqa.text.tokens import well_formed
-from codeqa.types import Effort, HydeMode, Mode
+from codeqa.types import Effort, Exchange, HydeMode, Mode
 
 PLACES = 200
 """Places that may be pinned, or excluded, at once: more than any context holds."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codeqa.account.facts import PersonalReading, read_personal
-from codeqa.chat.generation import NO_CONTEXT, Exchange
+from codeqa.chat.generation import NO_CONTEXT
 from codeqa.chat.options import AskOptions
 from codeqa.chat.record import TurnRecord
 from codeqa.errors import UsageError
-from codeqa.intents import read_mode, read_whole
+from codeqa.routing.mode import read_mode, read_whole
+from codeqa.routing.personal import PersonalReading, read_personal
 from codeqa.search import Query, parse_query
 from codeqa.text.tag import has_tag, strip_tag
-from codeqa.types import ContextBlock
+from codeqa.types import ContextBlock, Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,12 @@ class ConversationSoFar:
     """Id of the turn that this one follows; '' for none."""
     replaced: TurnRecord | None = None
     """The turn that this one takes the place of."""
+
+    @property
+    def begun(self) -> bool:
+        """There is something that a message may go on from: a client without conversations has
+        only code."""
+        return self.messages > 0 or bool(self.context.chunks)
 
 
 def read_question(options: AskOptions) -> Question:

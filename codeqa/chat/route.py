@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from codeqa.chat.features import Features, extract_features, is_greeting
-from codeqa.chat.followup import Standalone, needs_rewriting, rewrite
-from codeqa.chat.generation import NEED_CODE
 from codeqa.chat.hooks import Hooks
-from codeqa.chat.policy import PolicyDecision, decide
 from codeqa.chat.question import ConversationSoFar, Question
 from codeqa.chat.steps import Steps
-from codeqa.chat.topic import STAYS, Leaving, leaving_by_words
 from codeqa.chat.vectors import Vector
 from codeqa.errors import CodeQAError
-from codeqa.intents import ISSUE, MODEL_BELOW, Classifier, Intent, by_heuristics
-from codeqa.llm import Model
+from codeqa.routing.features import Features, extract_features, is_greeting
+from codeqa.routing.followup import complete_by_words, is_incomplete
+from codeqa.routing.intents import MODEL_BELOW, NEED_CODE, Intent, by_words
+from codeqa.routing.mode import ISSUE
+from codeqa.routing.policy import PolicyDecision, decide
+from codeqa.routing.small_call import SmallCall, Understood
+from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tag import strip_tag
@@ -37,10 +36,12 @@ class Routed:
     intent: Intent
     leaving: Leaving
     """Whether it leaves what the conversation was about."""
-    standalone: Standalone | None
-    """What a model made of the question, where it was asked for its topic."""
     features: Features
     decision: PolicyDecision
+    standalone: str
+    """What is searched for instead of a follow-up that says too little alone; '' for any other."""
+    completed_by: str
+    """What made it complete: `model`, `carried` (words of earlier questions), or ''."""
     facts: Mapping[str, str]
     """About its writer, that are to be kept."""
     problems: tuple[str, ...]
@@ -67,31 +68,29 @@ class Routed:
 class Router:
     """Routes questions about one repository."""
 
-    classifier: Classifier
+    small_call: SmallCall
     hooks: Hooks
     settings: Settings
     open_tables: Callable[[], Tables]
-    small_model: Callable[[], Model | None]
-    """The model that completes follow-ups; None for none."""
     classify_by_model: bool = True
 
     def route(
         self, question: Question, vector: Vector | None, so_far: ConversationSoFar, steps: Steps
     ) -> Generator[Event, None, Routed]:
         """Take the question for what it is, and decide; tells of its steps."""
-        rules = by_heuristics(question.text, has_history=so_far.messages > 0)
-        question, intent = yield from steps.do(
-            "classify", lambda: self._classify(question, so_far, rules)
+        plain = by_words(question.text, has_history=so_far.begun)
+        question, intent, said = yield from steps.do(
+            "classify", lambda: self._classify(question, so_far, plain)
         )
-        staying = _features(question, so_far, intent, rules, STAYS)
+        staying = _features(question, so_far, intent, plain, STAYS)
         planned = self._decision(question, staying, intent)
-        leaving, standalone = yield from steps.do(
-            "topic", lambda: self._gate_topic(question, so_far, intent, staying, planned)
+        leaving, said = yield from steps.do(
+            "topic", lambda: self._gate_topic(question, so_far, intent, staying, planned, said)
         )
         leaves = bool(leaving.to)  # else what is planned holds
         features = yield from steps.do(
             "features",
-            lambda: _features(question, so_far, intent, rules, leaving) if leaves else staying,
+            lambda: _features(question, so_far, intent, plain, leaving) if leaves else staying,
         )
         decision, problems = yield from steps.do(
             "policy",
@@ -103,59 +102,42 @@ class Router:
                 question=question.text,
             ),
         )
+        standalone, by = "", ""
+        if decision.inject_rag and so_far.history and is_incomplete(question.query, features):
+            standalone, by = _completed(question, so_far, said)
         keeps_facts = decision.save_profile and question.options.keep
         facts = question.personal.facts if keeps_facts else {}
         return Routed(
-            question, so_far, vector, intent, leaving, standalone, features, decision, facts,
+            question, so_far, vector, intent, leaving, features, decision, standalone, by, facts,
             problems,
         )  # fmt: skip
 
-    def complete(self, question: Question, so_far: ConversationSoFar) -> Standalone:
-        """The question made complete by the small model, where there is one and it may be asked,
-        else by the words of earlier ones."""
-        model = None
-        with suppress(CodeQAError):  # whoever answers says what is wrong with it
-            model = self.small_model() if question.options.use_model else None
-        return rewrite(
-            question.text,
-            so_far.history,
-            so_far.names,
-            model,
-            self._config_dir,
-            cancelled=question.options.cancelled,
-        )
-
-    @property
-    def _config_dir(self) -> Path | None:
-        return self.settings.config_dir
-
     def _classify(
-        self, question: Question, so_far: ConversationSoFar, rules: Intent
-    ) -> tuple[Question, Intent]:
+        self, question: Question, so_far: ConversationSoFar, plain: Intent
+    ) -> tuple[Question, Intent, Understood | None]:
+        """The intent, and what a model said where it was asked for it."""
         options = question.options
         if options.tag_is_default and question.tagged:
-            sure = rules.name in ("profile", "privacy") and rules.confidence >= MODEL_BELOW
+            sure = plain.name in ("profile", "privacy") and plain.confidence >= MODEL_BELOW
             # Not all that counts as general: whether a question is about the code is hard to
             # tell, and a needless search costs less than leaving out one that was wanted.
             if sure or is_greeting(question.text):
-                return replace(question, typed=strip_tag(question.typed)), rules
+                return replace(question, typed=strip_tag(question.typed)), plain, None
         if options.chooses_chunks or question.mode_chosen or question.query.points_at_code:
             # A mode, a place or an `@name` that the user chose is about the code.
-            return question, Intent("knowledge_base", 1.0, "user", "chosen by the user")
-        if question.personal.deletes and not question.tagged:
+            return question, Intent("knowledge_base", 1.0, "user", "chosen by the user"), None
+        if question.tagged:
+            return question, Intent("knowledge_base", 1.0, "tag", "the tag @codebase"), None
+        if question.personal.deletes:
             # Deletion is decided by exact words, never by a guess of rules or of a model.
             why = "the words that delete something"
-            return question, Intent("privacy", 1.0, "heuristics", why)
-        intent = self.classifier.classify(
-            question.text,
-            tagged=question.tagged,
-            has_history=so_far.messages > 0,
-            user=options.user,
-            use_model=options.use_model and self.classify_by_model,
-            cancelled=options.cancelled,
-            by_rules=rules,
-        )
-        return question, intent
+            return question, Intent("privacy", 1.0, "heuristics", why), None
+        if known := self.small_call.recall(options.user, question.text, so_far.begun):
+            return question, known, None
+        if plain.confidence >= MODEL_BELOW or not self.classify_by_model:
+            return question, plain, None
+        said = self._ask(question, so_far)
+        return question, said.intent or plain, said
 
     def _gate_topic(
         self,
@@ -164,23 +146,38 @@ class Router:
         intent: Intent,
         staying: Features,
         planned: PolicyDecision,
-    ) -> tuple[Leaving, Standalone | None]:
-        """What leaves the topic gets no earlier code. A model has the last word, in the one call
-        that also completes the question: where one is due anyway, or where words may be wrong.
+        said: Understood | None,
+    ) -> tuple[Leaving, Understood | None]:
+        """What leaves the topic gets no earlier code. A model has the last word: where it was asked
+        already, where the question is to be completed anyway, or where words may be wrong.
         `staying` and `planned` are what it is, and what is done about it, if it stays."""
         chosen = staying.tagged or intent.source == "user"
         at_hand = so_far.messages and so_far.context.chunks
-        if chosen or intent.name not in NEED_CODE or not at_hand:
-            return STAYS, None
         leaving = STAYS
-        with suppress(CodeQAError):  # without an index it goes on from what is cached
-            tables = self.open_tables()
-            leaving = leaving_by_words(question.query, so_far.history, so_far.context, tables)
-        due = planned.inject_rag and needs_rewriting(question.query, staying)
-        if not (due or leaving.doubtful):
-            return leaving, None
-        standalone = self.complete(question, so_far)
-        return standalone.leaving or leaving, standalone
+        if at_hand and not chosen and intent.name in NEED_CODE:
+            with suppress(CodeQAError):  # without an index it goes on from what is cached
+                tables = self.open_tables()
+                leaving = leaving_by_words(question.query, so_far.history, so_far.context, tables)
+        due = planned.inject_rag and so_far.history and is_incomplete(question.query, staying)
+        if said is None and (due or leaving.doubtful):
+            said = self._ask(question, so_far)
+        if said and said.leaving and at_hand and not chosen and intent.name in NEED_CODE:
+            leaving = said.leaving
+        return leaving, said
+
+    def _ask(self, question: Question, so_far: ConversationSoFar) -> Understood:
+        """What the small model says of it, where there is one and it may be asked."""
+        options = question.options
+        if not options.use_model:
+            return Understood()
+        return self.small_call.ask(
+            options.user,
+            question.text,
+            so_far.begun,
+            so_far.history,
+            so_far.names,
+            options.cancelled,
+        )
 
     def _decision(self, question: Question, features: Features, intent: Intent) -> PolicyDecision:
         if question.mode == ISSUE:  # whoever reviews it searches for itself
@@ -189,11 +186,22 @@ class Router:
         return decide(features, intent, auto=retrieval == "auto")
 
 
+def _completed(
+    question: Question, so_far: ConversationSoFar, said: Understood | None
+) -> tuple[str, str]:
+    """The question made complete, and by what; as the words do it where no model did."""
+    standalone, by = (said.question, "model") if said else ("", "")
+    if not standalone:
+        standalone = complete_by_words(question.text, so_far.history, so_far.names)
+        by = "carried"
+    return standalone, by if standalone != question.text else ""
+
+
 def _features(
     question: Question,
     so_far: ConversationSoFar,
     intent: Intent,
-    rules: Intent,
+    plain: Intent,
     leaving: Leaving,
 ) -> Features:
     return extract_features(
@@ -202,7 +210,7 @@ def _features(
         question.personal,
         tagged=question.tagged or bool(question.whole_files),
         intent=intent,
-        by_rules=rules,
+        by_words=plain,
         leaves_for=leaving.to,
         profile=so_far.profile,
         messages=so_far.messages,

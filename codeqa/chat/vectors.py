@@ -12,15 +12,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.chat.generation import EXTRACTIVE, Exchange
+from codeqa.chat.generation import EXTRACTIVE
 from codeqa.embeddings.base import Embedding
 from codeqa.errors import EmbeddingError
-from codeqa.intents import read_mode
+from codeqa.routing.mode import read_mode
 from codeqa.search import Query, says_something
 from codeqa.state import State
 from codeqa.state.records import PastQuestion, Turn
 from codeqa.text.tag import strip_tag
 from codeqa.text.tokens import well_formed
+from codeqa.types import Exchange
 
 log = logging.getLogger(__name__)
 

@@ -10,14 +10,15 @@ from codeqa.account.privacy import Privacy
 from codeqa.chat.agent import model_generator
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.gather import Gatherer
-from codeqa.chat.generation import NEED_CODE, AnswerGenerator, Gathered
+from codeqa.chat.generation import AnswerGenerator, Gathered
 from codeqa.chat.generators import AppGenerator, QuotingGenerator
 from codeqa.chat.grounding import only_supported
 from codeqa.chat.route import Routed
 from codeqa.chat.stream import Stream
 from codeqa.errors import CodeQAError
-from codeqa.intents import ISSUE
 from codeqa.llm import Model
+from codeqa.routing.intents import NEED_CODE
+from codeqa.routing.mode import ISSUE
 from codeqa.types import Chunk, Event
 
 NEED_A_MODEL = ("review", "plan", "change")

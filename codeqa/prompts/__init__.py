@@ -59,9 +59,8 @@ PROMPTS = {
         Prompt("order_user", "order of the best files: the question and the files"),
         Prompt("review_system", "review of an issue: what to find out, and its shape"),
         Prompt("review_user", "review of an issue: the issue"),
-        Prompt("standalone", "a follow-up made complete for the search"),
         Prompt("llm_comment", "description of one method", strict=False),
-        Prompt("classify_intent", "what a message is for"),
+        Prompt("understand", "what a message is for, whether it leaves the topic, made complete"),
     )
 }
 

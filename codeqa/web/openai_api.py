@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal
 from flask import Response
 from pydantic import BeforeValidator, Field
 
-from codeqa.chat import AskOptions, Exchange
+from codeqa.chat import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import Location, list_locations
-from codeqa.types import Event
+from codeqa.types import Event, Exchange
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
 from codeqa.web.questions_api import answer_values, ask_engine

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codeqa.account.facts import PersonalReading, matching
-from codeqa.chat.topic import Destination
 from codeqa.code.counted import exact_question
-from codeqa.intents import Intent
-from codeqa.intents.reading import read
-from codeqa.intents.signs import wants_something
+from codeqa.routing.alone import goes_on, points_back, wants_something
+from codeqa.routing.intents import Intent
+from codeqa.routing.personal import PersonalReading, matching
+from codeqa.routing.topic import Destination
+from codeqa.routing.words import read
 from codeqa.search import Query
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.text.tokens import word_set
@@ -57,23 +57,16 @@ class Features:
 
 
 HELLO = (
-    r"hi+|hello|hey|hiya|howdy|yo|greetings|good (?:morning|afternoon|evening|day)|welcome"
-    r"|nice to meet you|hallo|guten (?:tag|morgen|abend)|moin|bonjour|salut|hola|buen[oa]s"
-    r"(?: días)?|ciao|buongiorno|olá|oi|привет|你好|こんにちは|안녕하세요"
+    r"hi+|hello|hey|howdy|greetings|welcome|good (?:morning|afternoon|evening|day)"
+    r"|nice to meet you"
 )
-THANKS = (
-    r"thanks?(?: you)?|thx|ty|cheers|much appreciated|danke|merci|gracias|grazie|obrigad[oa]"
-    r"|спасибо|谢谢|ありがとう|감사합니다"
-)
-GOODBYE = (
-    r"bye|goodbye|see (?:you|ya)|cya|good night|farewell|tschüss|auf wiedersehen|au revoir|adiós"
-    r"|arrivederci|tchau|再见"
-)
+THANKS = r"thanks?(?: you)?|thx|ty|cheers|much appreciated"
+GOODBYE = r"bye|goodbye|see (?:you|ya)|cya|good night|farewell"
 """How people greet, thank and take their leave; blanks are single."""
 
 _BESIDE = (
-    r"there|all|everyone|again|so much|very much|a lot|vielmals|beaucoup|mucho|codeqa|bot|team"
-    r"|and|for (?:your|the) help|that helped|that helps|how are you(?: doing)?"
+    r"there|all|everyone|again|so much|very much|a lot|codeqa|bot|team|and"
+    r"|for (?:your|the) help|that helped|that helps|how are you(?: doing)?"
 )
 _GREETING = re.compile(
     rf"\W*(?:(?:{HELLO}|{THANKS}|{GOODBYE})\b\W*(?:(?:{_BESIDE})\b\W*)*)+", re.IGNORECASE
@@ -95,8 +88,7 @@ _WHERE_OR_HOW = re.compile(
     r"|\b(?:which|what|who|whose) (?:\w+ ){0,2}(?:calls?|raises?|returns?|uses?|sets?|throws?"
     r"|functions?|methods?|class(?:es)?|modules?|files?|tests?|lines?|packages?|handlers?|types?)\b"
     r"|\b(?:functions?|methods?|class(?:es)?|modules?|source|code ?base|repository|repo|endpoints?"
-    r"|implement(?:s|ed|ation)?|defined|called|calls|imported|raised|returned)\b"
-    r"|\b(?:wo|wie|wohin|woher|où|comment|dónde|cómo|onde|dove|где|как)\b|哪里|哪儿|怎么|如何|どこ|どう|어디|어떻게",
+    r"|implement(?:s|ed|ation)?|defined|called|calls|imported|raised|returned)\b",
     re.IGNORECASE,
 )
 
@@ -113,7 +105,7 @@ def extract_features(
     *,
     tagged: bool,
     intent: Intent,
-    by_rules: Intent,
+    by_words: Intent,
     leaves_for: Destination,
     profile: Mapping[str, str],
     messages: int,
@@ -122,18 +114,20 @@ def extract_features(
     """Features of `text`, which is without tag and mode; pure.
 
     `query` and `personal` are the same, taken apart. `intent` is what it was classified as,
-    `by_rules` what the words alone say: a tag hides that, and so may a model. `leaves_for` is the
+    `by_words` what the words alone say: a tag hides that, and so may a model. `leaves_for` is the
     topic gate's word, `profile` are the facts known before, `messages` is the length of the
     conversation so far.
     """
-    says = (intent.name, by_rules.name)
+    says = (intent.name, by_words.name)
     named = query.names or query.qualified or query.files or query.points_at_code or query.filtered
     about_code = bool(named) or _WHERE_OR_HOW.search(text) is not None
     return Features(
         is_greeting=is_greeting(text),
         references_profile=_REFERS.search(text) is not None,
         privacy_signal="privacy" in says or personal.keep_nothing,
-        is_followup=messages > 0 and "continuation" in says and not leaves_for,
+        is_followup=messages > 0
+        and not leaves_for
+        and ("continuation" in says or points_back(text) or goes_on(text)),
         is_profile_statement=bool(personal.facts),
         is_profile_question=bool(personal.asked),
         has_profile_data=bool(profile),

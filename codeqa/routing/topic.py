@@ -7,17 +7,16 @@ not tell changes from follow-ups (benchmarks/results/topics.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from codeqa.chat.generation import Exchange
-from codeqa.intents import stands_alone
+from codeqa.routing.alone import stands_alone
 from codeqa.search import Query
 from codeqa.search.channels import full_text_query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.tokens import form_pattern
-from codeqa.types import ContextBlock
+from codeqa.types import ContextBlock, Exchange
 
 Destination = Literal["", "code", "elsewhere"]
 """Where a message goes that leaves the topic: to other code of the repository, or to what no code
@@ -46,12 +45,6 @@ class Leaving:
 
 
 STAYS = Leaving()
-LEAVING_BY_MODEL: Mapping[str, Leaving] = {
-    "SAME": STAYS,
-    "NEW": Leaving("code", "the model takes it for a question about other code"),
-    "OTHER": Leaving("elsewhere", "the model finds that no code here is about it"),
-}
-"""By the word that the prompt `standalone` asks for."""
 
 
 def leaving_by_words(

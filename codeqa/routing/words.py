@@ -1,4 +1,4 @@
-"""A message cut into words, with what each may mean (`lexicon.toml`), for the rules."""
+"""A message cut into words, with what each may mean by the lexicon (`lexicon.toml`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import tomllib
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -17,8 +17,6 @@ SHORTEST_STEM = 2
 SHORTEST_FORM = 3
 SHORTEST_CORRECTED = 4
 """Letters of a word whose spelling is looked at."""
-UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Scripts that do not part words by blanks."""
 _ENDINGS = ("s", "es", "d", "ed", "ing")
 
 Kinds = frozenset[str]
@@ -44,7 +42,7 @@ _TOKEN = re.compile(
     )
   | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*(?:\+\+|\#)?)
   | (?P<number>\d[\w.,%+-]*)
-  | (?P<mark>[.!?…]+|[,;:()\n—–¿¡。！？、，；：]|\s-\s)
+  | (?P<mark>[.!?…]+|[,;:()\n—–]|\s-\s)
     """,
     re.VERBOSE,
 )
@@ -61,7 +59,7 @@ _CONTRACTIONS = {
 _TAILS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
 _IS = word_set("it that this what who where how why when there here he she name everything")
 """Words after which `'s` is "is"; after others it is a genitive."""
-_LEADS_IN = word_set("please actually by the way also and but so just wait now bitte")
+_LEADS_IN = word_set("please actually by the way also and but so just wait now")
 """Words before the one that a clause begins with in earnest."""
 _EMPTY = frozenset(
     ("COMMON", "AUX", "PRONOUN", "SUCH", "OPENING", "SOCIAL", "THANKS", "FORM", "DOUBT", "I",
@@ -83,8 +81,6 @@ class Reading:
     """Kind or word → where it stands."""
     lead: list[int] = field(default_factory=list)
     """How many words of its clause stand before each, without those that lead in."""
-    capitals: set[int] = field(default_factory=set)
-    """Places of words with a capital letter."""
     asks: bool = False
     """Has a question mark."""
 
@@ -145,20 +141,19 @@ def read(text: str, *, has_history: bool) -> Reading:
     for match in _TOKEN.finditer(text):
         piece, sort = match.group(), match.lastgroup
         if sort == "mark":
-            found.asks |= any(mark in piece for mark in "?？¿")
+            found.asks |= any(mark in piece for mark in "?？")
             clause += 1
             continue
         if sort == "code" and not _NO_CODE.fullmatch(piece):
-            parts: list[tuple[str, Collection[str]]] = [(piece, {CODE})]
+            parts = [(piece, {CODE})]
         elif sort == "number":
             parts = [(piece, {NUMBER})]
         else:
-            if piece[0].isupper():
-                found.capitals.add(found.length)
-            parts = [part for word in _expanded(piece) for part in _parts(word, known)]
+            words = [known.spelt(word) for word in _expanded(piece)]
+            parts = [(word, set(known.kinds(word))) for word in words]
         for word, kinds in parts:
             found.words.append(word)
-            found.kinds.append(set(kinds))
+            found.kinds.append(kinds)
             found.clause.append(clause)
     _add_phrases(found, known)
     _count_leads(found)
@@ -187,22 +182,6 @@ def _expanded(piece: str) -> list[str]:
         if word.endswith(tail) and len(word) > len(tail):
             return [word[: -len(tail)], meaning]
     return word.split("'")
-
-
-def _parts(word: str, lexicon: Lexicon) -> Iterator[tuple[str, Collection[str]]]:
-    """`word` and its kinds; one of a script without blanks is cut at the entries in it."""
-    if not UNSPACED.search(word):
-        word = lexicon.spelt(word)
-        yield word, lexicon.kinds(word)
-        return
-    last = 0
-    for match in lexicon.unspaced.finditer(word):
-        if match.start() > last:
-            yield word[last : match.start()], ()
-        yield match.group(), lexicon.words[match.group()]
-        last = match.end()
-    if last < len(word):
-        yield word[last:], ()
 
 
 def _add_phrases(found: Reading, lexicon: Lexicon) -> None:
@@ -239,8 +218,6 @@ class Lexicon:
     stems: Mapping[str, Kinds]
     phrases: Mapping[str, list[tuple[tuple[str, ...], Kinds]]]
     """First word → phrases."""
-    unspaced: re.Pattern[str]
-    """Every entry in a script without blanks, the longest first."""
 
     def kinds(self, word: str) -> Kinds:
         """What `word` alone may be: the kinds of its forms, and of each of its beginnings."""
@@ -290,13 +267,9 @@ def _made(listed: Mapping[str, str]) -> Lexicon:
     words: dict[str, Kinds] = defaultdict(frozenset)
     stems: dict[str, Kinds] = defaultdict(frozenset)
     phrases: dict[tuple[str, ...], Kinds] = defaultdict(frozenset)
-    unspaced = []
     for kind, entries in listed.items():
         for entry in filter(None, (" ".join(part.split()) for part in entries.split(","))):
-            if UNSPACED.match(entry):
-                unspaced.append(entry.rstrip("*"))
-                words[unspaced[-1]] |= {kind}
-            elif " " in entry:
+            if " " in entry:
                 phrases[tuple(entry.split())] |= {kind}
             elif entry.endswith("*"):
                 stems[entry[:-1]] |= {kind}
@@ -305,5 +278,4 @@ def _made(listed: Mapping[str, str]) -> Lexicon:
     first = defaultdict(list)
     for phrase, kinds in phrases.items():
         first[phrase[0]].append((phrase, kinds))
-    longest = sorted(set(unspaced), key=len, reverse=True)
-    return Lexicon(dict(words), dict(stems), dict(first), re.compile("|".join(longest) or "$^"))
+    return Lexicon(dict(words), dict(stems), dict(first))

@@ -15,9 +15,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from codeqa.intents.reading import Reading, lexicon, read
-from codeqa.intents.signs import not_kept
 from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.words import CODE, Reading, lexicon, read
 from codeqa.text.tokens import well_formed, word_set
 
 TEXT_CHARACTERS = 4_000
@@ -115,7 +114,7 @@ def read_personal(text: str) -> PersonalReading:
         facts=detect_facts(text),
         asked=asked_fact(text),
         forget=fact_to_forget(text),
-        keep_nothing=not_kept(read(text, has_history=False)),
+        keep_nothing=not_kept(text),
         wished=wished_scope(text),
         confirmed=confirmed_scope(text),
     )
@@ -128,7 +127,7 @@ def detect_facts(text: str) -> dict[str, str]:
     name is mangled in the log, why?" is about the code.
     """
     found: dict[str, str] = {}
-    if not_kept(read(text, has_history=False)):
+    if not_kept(text):
         return found
     masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
     for part in _ENDS.split(_QUOTED.sub("\n", masked)):
@@ -148,6 +147,18 @@ def detect_facts(text: str) -> dict[str, str]:
             if clean := clean_value(value):
                 found[_fact_key(kind, clean)] = clean
     return found
+
+
+def not_kept(text: str) -> bool:
+    """Whether the writer of `text` does not want something to be kept, seen or sent."""
+    said = read(text, has_history=False)
+    if said.has(CODE, "CODEBASE", "mind") or said.opens("WHERE", "WHAT"):
+        return False
+    if said.near("I", "know", 3) or (said.asks and not said.has("YOU", "please")):
+        return False
+    stops = said.near("stop", ("STORE", "WATCH"), 1)
+    to_others = said.near("NOT", "SEND", 2) and said.has("OTHERS")
+    return stops or to_others or said.near("NOT", ("STORE", "REMEMBER", "WATCH"), 6)
 
 
 def _plain(sentence: str) -> str:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codeqa.chat.features import Features
-from codeqa.chat.generation import NEED_CODE
-from codeqa.intents import Intent
+from codeqa.routing.features import Features
+from codeqa.routing.intents import NEED_CODE, Intent
 
 
 @dataclass(frozen=True, slots=True)
