@@ -39,11 +39,9 @@ def shortfall(tables: Tables) -> str:
 
 def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
     """What was searched: files, and by text, symbols and the vectors of `columns`."""
-    counts = tables.counts()
-    if tables.meta().complete:
-        files = f"{counts.files:,} of {counts.files:,} files"
-    else:
-        files = f"{counts.files:,} of {tables.meta().expected:,} files so far"
+    counts, meta = tables.counts(), tables.meta()
+    of, so_far = (counts.files, "") if meta.complete else (meta.expected, " so far")
+    files = f"{counts.files:,} of {of:,} files{so_far}"
     if tables.location.snapshot_of:
         files += f" of {tables.location.name}"
     filled = {"vector": counts.embedded, "vector_refined": counts.refined}

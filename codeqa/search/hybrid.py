@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any
 
 from codeqa.embeddings.registry import query_embedding
@@ -83,36 +83,30 @@ class SearchResult:
         return replace(self, units=units, files=self.files[: max(top, FILES)])
 
 
+@dataclass(frozen=True)
 class Search:
-    """Answers questions from one index.
+    """Answers questions from one index."""
 
-    `open_tables` gives the index for reading, `encoder` the query side of the embedding
-    with a given name, None when it is not at hand. Both may raise CodeQAError. `reranker`
-    orders the units of a search that asks for it; without one the built-in does. `connect`
-    gives the model that writes hypothetical answers, None for none. `catch_up` brings the index up
-    to date and says whether it did: it is asked to once when files that were found have changed.
-    `asked` gets the files that were found.
-    """
+    open_tables: Callable[[], Tables]
+    """The index for reading. May raise CodeQAError."""
+    settings: Settings
+    encoder: Callable[[str], QueryEncoder | None] | None = None
+    """The query side of the embedding with a given name, None when it is not at hand. May raise
+    CodeQAError."""
+    _: KW_ONLY
+    reranker: Reranker = field(default_factory=BuiltInReranker)
+    """Orders the units of a search that asks for it."""
+    connect: Callable[[], Model | None] = lambda: None
+    """The model that writes hypothetical answers, None for none."""
+    catch_up: Callable[[Iterable[str]], bool] | None = None
+    """Brings the index up to date and says whether it did: it is asked to once when files that were
+    found have changed."""
+    asked: set[str] = field(default_factory=set)
+    """Gets the files that were found."""
 
-    def __init__(
-        self,
-        open_tables: Callable[[], Tables],
-        settings: Settings,
-        encoder: Callable[[str], QueryEncoder | None] | None = None,
-        *,
-        reranker: Reranker | None = None,
-        connect: Callable[[], Model | None] | None = None,
-        catch_up: Callable[[Iterable[str]], bool] | None = None,
-        asked: set[str] | None = None,
-    ) -> None:
-        self._open_tables = open_tables
-        self._settings = settings
-        self._encoder = encoder
-        self._reranker: Reranker = reranker or BuiltInReranker()
-        self._connect = connect
-        self._catch_up = catch_up
-        self._asked = set[str]() if asked is None else asked
-        self._listwise = ListwiseReranker(settings.hyde_seconds, settings.config_dir)
+    @cached_property
+    def _listwise(self) -> ListwiseReranker:
+        return ListwiseReranker(self.settings.hyde_seconds, self.settings.config_dir)
 
     def search(self, question: str, **options: Any) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
@@ -154,8 +148,8 @@ class Search:
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
-        mode = parse_hyde(hyde, self._settings.hyde)
-        tables = self._open_tables()
+        mode = parse_hyde(hyde, self.settings.hyde)
+        tables = self.open_tables()
         encoders, trouble = self._encoders(tables)
         asked, version = query, tables.version()
         try:
@@ -164,7 +158,7 @@ class Search:
             encoders, trouble = {}, error.message
             query, found, warnings = find_candidates(tables, asked, encoders)
         hits = rank(found, query)
-        catch_up, paths = self._catch_up, [hit.unit.path for hit in hits]
+        catch_up, paths = self.catch_up, [hit.unit.path for hit in hits]
         complete, outdated = tables.meta().complete, changed_files(tables, paths)
         if outdated:  # the index may hold it by now
             tables.look_again()
@@ -178,7 +172,7 @@ class Search:
         warnings += [] if complete else filter(None, [shortfall(tables)])
         files, warnings = rank_files(hits), [*tables.notices, *warnings]
         stages: list[StageTime] = []
-        by_model = rerank and self._settings.reranker.strip() == BY_MODEL
+        by_model = rerank and self.settings.reranker.strip() == BY_MODEL
         model = None
         if use_model and (mode != "off" or order or by_model):
             model, missing = self._model(asked_for=mode != "off" and bool(hyde))
@@ -199,7 +193,7 @@ class Search:
                 encoders=encoders,
                 model=model,
                 mode=mode,
-                settings=self._settings,
+                settings=self.settings,
                 cancelled=cancelled,
             )
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
@@ -207,7 +201,7 @@ class Search:
         reranker = ""
         if rerank and not by_model and not cancelled():
             begun = time.perf_counter()
-            reranked = self._reranker.rerank(hits, query)
+            reranked = self.reranker.rerank(hits, query)
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
@@ -224,7 +218,7 @@ class Search:
         files = files[: max(top, FILES)]
         paths = [hit.unit.path for hit in (*mentioned, *units)]
         changed = changed_files(tables, paths)
-        self._asked.update(paths)
+        self.asked.update(paths)
         signals = RankingSignals(found, query)
         listed = (*units, *methods, *classes, *mentioned, *(file.best for file in files))
         # A hit is in several lists; it is explained once, as it stands in the first of them.
@@ -261,7 +255,7 @@ class Search:
     def _model(self, *, asked_for: bool) -> tuple[Model | None, list[str]]:
         """The model that helps to find, None when there is none; and why not."""
         try:
-            model = self._connect() if self._connect else None
+            model = self.connect()
         except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
             return None, [f"No draft of the answer was made. {error}"]
         none = "No draft of the answer was made, for no language model is chosen."
@@ -273,7 +267,7 @@ class Search:
         trouble = ""
         for column, record in tables.vector_columns():
             try:
-                encoder = self._encoder(record.name) if self._encoder else None
+                encoder = self.encoder(record.name) if self.encoder else None
             except EmbeddingError as error:
                 encoder, trouble = None, error.message
             if encoder is not None:
@@ -300,9 +294,9 @@ def open_search(
         settings,
         query_encoders(settings) if vectors else None,
         reranker=choose_reranker(settings),
-        connect=models.small_model if models else None,
+        connect=models.small_model if models else lambda: None,
         catch_up=catch_up if settings.watch else None,
-        asked=asked,
+        asked=set() if asked is None else asked,
     )
 
 

@@ -57,7 +57,7 @@ NO_FILTER = Filter()
 KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
-_SAME = {"language": "lang", "file": "path"}
+_SAME = {"lang": "language", "file": "path"}
 _OTHER_KINDS = {"func": "function", "fn": "function", "def": "function", "doc": "document"}
 _OTHER_LANGUAGES = {
     "c++": "cpp",
@@ -132,7 +132,8 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))
     text, traceback = take_traceback(text)
     text, pointed = take_mentions(text[:LONGEST_QUESTION])
-    text, filters = _take_filters(text, [("lang", language), ("kind", kind), ("path", path)])
+    given = [("lang", language), ("kind", kind), ("path", path)]
+    text, filters, unknown_kinds = _take_filters(text, given)
     phrases = [first or second for first, second in _PHRASE.findall(text)]
     text = separate(text)
     query = Query(
@@ -140,15 +141,8 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
         words=(),
         tokens=(),
         phrases=tuple(phrases),
-        filters=Filter(
-            languages=filters.get("lang", ()),
-            kinds=filters.get("kind", ()),
-            paths=filters.get("path", ()),
-            excluded_paths=filters.get("-path", ()),
-            excluded_languages=filters.get("-lang", ()),
-            excluded_kinds=filters.get("-kind", ()),
-        ),
-        unknown_kinds=filters.get("?", ()),
+        filters=filters,
+        unknown_kinds=unknown_kinds,
         pointed=pointed,
         traceback=traceback,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
@@ -159,30 +153,34 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
 
 def _take_filters(
     text: str, given: Iterable[tuple[str, str]]
-) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """`text` without its filters, and what these and `given` ask for, key → values.
+) -> tuple[str, Filter, tuple[str, ...]]:
+    """`text` without its filters, what these and `given` ask for, and the values of `kind:` that no
+    unit has: they stay in the text as words.
 
-    A `-` before a filter leaves out what it names; several of one key are alternatives. `?` are
-    the values of `kind:` that no unit has: they stay in the text as words.
+    A `-` before a filter leaves out what it names; several of one key are alternatives.
     """
     found: dict[str, dict[str, None]] = {}
+    unknown_kinds: dict[str, None] = {}
 
-    def add(key: str, value: str) -> bool:
+    def add(minus: str, key: str, value: str) -> bool:
         if not value.strip():
             return False
-        minus, name = key[: key.startswith("-")], key.removeprefix("-").lower()
-        name = _SAME.get(name, name)
-        named = {"kind": kind_named, "lang": language_named}.get(name, str)(value)
-        found.setdefault(minus + name if named else "?", {})[named or value] = None
+        field = f"{_SAME.get(key.lower(), key.lower())}s"
+        named = {"kinds": kind_named, "languages": language_named}.get(field, str)(value)
+        if named:
+            found.setdefault(f"excluded_{field}" if minus else field, {})[named] = None
+        else:
+            unknown_kinds[value] = None
         return bool(named)
 
     def take(match: re.Match[str]) -> str:
-        return " " if add(match[1] + match[2], match[3] or match[4] or "") else match[0]
+        return " " if add(match[1], match[2], match[3] or match[4] or "") else match[0]
 
     text = re.sub(r"\s+", " ", _FILTER.sub(take, text)).strip()
     for key, value in given:
-        add(key, value)
-    return text, {key: tuple(values) for key, values in found.items()}
+        add("", key, value)
+    filters = Filter(**{field: tuple(values) for field, values in found.items()})
+    return text, filters, tuple(unknown_kinds)
 
 
 def kind_named(value: str) -> str:

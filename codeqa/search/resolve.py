@@ -117,8 +117,8 @@ def repaired(tables: Tables, query: Query, found: Candidates) -> tuple[Query, st
 
     `found` is what `query` found: what stands there, in a name or in a text, is not misspelt.
     """
-    tried = ((name, nearest_names(tables, name)) for name in suspects(query, found))
-    pairs = {name: nearest for name, nearest in tried if nearest}
+    tried = {name: nearest_names(tables, name) for name in suspects(query, found)}
+    pairs = {name: nearest for name, nearest in tried.items() if nearest}
     if not pairs:
         return None
     text = query.text
@@ -146,20 +146,15 @@ def suspects(query: Query, found: Candidates) -> list[str]:
     names = list(query.names)
     if query.symbol_like and len(query.words) == 1:
         names += [word for word in words(query.text) if word.lower() == query.words[0]][:1]
-    if not names:
-        return []
-    keys = {name_key(unit.name) for unit in found.units.values()}
-    missing = [
-        name
-        for name in dict.fromkeys(names)
-        if allowed_edits(name_key(name)) and name_key(name) not in keys
-    ]
-    units = [unit for unit in found.units.values() if unit.role in WRITTEN_BY_HAND]
-    return [
-        name
-        for name in missing
-        if not any(name.lower() in unit.source_code.lower() for unit in units)
-    ]
+    units = found.units.values()
+    keys = {name_key(unit.name) for unit in units}
+
+    def written(name: str) -> bool:
+        by_hand = (unit.source_code for unit in units if unit.role in WRITTEN_BY_HAND)
+        return name_key(name) in keys or any(name.lower() in code.lower() for code in by_hand)
+
+    long = (name for name in dict.fromkeys(names) if allowed_edits(name_key(name)))
+    return [name for name in long if not written(name)]
 
 
 def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
