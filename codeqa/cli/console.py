@@ -12,9 +12,6 @@ from typing import Any, Self, TextIO
 
 from codeqa.types import IndexSummary, Progress
 
-SECONDS_BETWEEN_LINES = 3.0
-"""Pause between two plain progress lines of one phase, so that a log stays readable."""
-
 HYDE_STAGES = {"hyde-1": "first draft", "hyde-2": "second draft", "order": "order of files"}
 """Names of stages of a search → what a language model wrote in it."""
 
@@ -90,7 +87,7 @@ class Waiting:
 
 
 class ProgressDisplay:
-    """Shows `Progress` values: on a terminal a bar for each phase, elsewhere a line now and then.
+    """Shows `Progress` values: on a terminal a bar for each phase, elsewhere its name.
 
     Use as a context manager and call it with each value.
     """
@@ -107,37 +104,23 @@ class ProgressDisplay:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
-        if self._bar is None or progress.phase != self._phase:
+        if progress.phase != self._phase:
             self.close()
-            self._phase, self._bar = progress.phase, _bar(self._stream, progress)
-        self._bar.total = progress.total or None
-        self._bar.bar_format = _format(progress)
-        self._bar.update(progress.done - self._bar.n)
+            self._phase = progress.phase
+            if self._stream.isatty():
+                self._bar = _bar(self._stream, progress)
+            else:
+                print(progress.phase, file=self._stream, flush=True)
+        if self._bar is not None:
+            self._bar.total = progress.total or None
+            self._bar.bar_format = _format(progress)
+            self._bar.update(progress.done - self._bar.n)
 
     def close(self) -> None:
         """Finish the phase on display; its last state stays visible."""
         if self._bar is not None:
             self._bar.close()
-            self._bar = None
-
-
-class _Lines:
-    """Writes each state of a bar on a line of its own."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream, self._last = stream, ""
-
-    def write(self, text: str) -> None:
-        if (line := text.strip()) not in ("", self._last):
-            print(line, file=self._stream, flush=True)
-            self._last = line
-
-    def flush(self) -> None:
-        pass
-
-
-def _format(progress: Progress) -> str | None:
-    return None if progress.done or progress.total else "{desc}"
+        self._phase, self._bar = "", None
 
 
 def _bar(stream: TextIO, progress: Progress) -> Any:
@@ -145,18 +128,22 @@ def _bar(stream: TextIO, progress: Progress) -> Any:
 
     tqdm.monitor_interval = 0  # it starts no thread,
     tqdm.set_lock(threading.RLock())  # and no process, of its own
-    terminal, size = stream.isatty(), shutil.get_terminal_size()
+    size = shutil.get_terminal_size()
     return tqdm(
         desc=progress.phase,
         initial=progress.done,
         total=progress.total or None,
-        file=stream if terminal else _Lines(stream),
-        mininterval=0.1 if terminal else SECONDS_BETWEEN_LINES,
+        file=stream,
         bar_format=_format(progress),
         ncols=size.columns - 1,
         nrows=size.lines,
         unit="",
     )
+
+
+def _format(progress: Progress) -> str | None:
+    """Of a phase without figures its name alone."""
+    return None if progress.done or progress.total else "{desc}"
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:

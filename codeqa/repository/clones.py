@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -56,8 +55,9 @@ _VARIABLES = {
     "SSH_ASKPASS_REQUIRE": "never",
 }
 _AT_ONCE = 65_536
-_PROGRESS = re.compile(r"(?:remote: )?(\w+ \w+): +\d+% \((\d+)/(\d+)\)")
-_OF_NO_USE = re.compile(r"(?i)(remote|warning|hint|cloning into|from|note)\b")
+"""Bytes of what git writes that are looked at: the last ones."""
+_PROGRESS = re.compile(r"^(?:remote: )?(\w+ \w+): +\d+% \((\d+)/(\d+)\)", re.MULTILINE)
+_OF_NO_USE = re.compile(r"(?i)(remote|warning|hint|cloning into|from|note)\b|.*: +\d+% ")
 """How lines begin beside the one that says what went wrong."""
 
 _LIKE_AN_ADDRESS = re.compile(r"[\w+.-]+:(//|:)|[\w.-]+@[\w.-]+:")
@@ -200,58 +200,48 @@ def _transfer(arguments: Sequence[str | Path], report: Report) -> None:
 
     Raises RepositoryError with what git said when it fails, or says nothing for SILENT_SECONDS.
     """
-    git = find_git()
-    process = subprocess.Popen(
-        [*guarded(git, (*CONFIG, *_REACHING)), *arguments],
-        cwd=Path(git).anchor or None,
-        env=environment() | _VARIABLES,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # ssh has no terminal to ask at, and all of it can be ended
-    )
-    assert process.stderr is not None
-    said: list[str] = []
-    step = Progress("waiting for the server", 0, 0)
-    with process.stderr as pipe:
+    git, step = find_git(), Progress("waiting for the server", 0, 0)
+    with (
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(
+            [*guarded(git, (*CONFIG, *_REACHING)), *arguments],
+            cwd=Path(git).anchor or None,
+            env=environment() | _VARIABLES,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=output,
+            start_new_session=True,  # ssh has no terminal to ask at, and all of it can be ended
+        ) as process,
+    ):
+        said, size, heard = "", 0, time.monotonic()
         try:
-            for line in _lines(process, pipe.fileno()):
-                if match := _PROGRESS.match(line):
-                    step = Progress(match[1].lower(), int(match[2]), int(match[3]))
-                elif line and not _OF_NO_USE.match(line):
-                    said.append(line.removeprefix("fatal: ").removeprefix("error: "))
+            while time.monotonic() - heard < SILENT_SECONDS:
+                ended = process.poll() is not None  # asked first: then all that it wrote is read
+                if (now := os.fstat(output.fileno()).st_size) > size:
+                    size, heard = now, time.monotonic()
+                    # Read without moving the place at which git writes.
+                    data = os.pread(output.fileno(), _AT_ONCE, max(0, size - _AT_ONCE))
+                    said = data.decode("utf-8", "replace").replace("\r", "\n")
+                    for name, done, total in _PROGRESS.findall(said)[-1:]:
+                        step = Progress(name.lower(), int(done), int(total))
+                if ended:
+                    break
                 report(step)
-            failed = process.wait() != 0
-        except TimeoutError as error:
-            failed, said = True, [str(error)]
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.1)
         finally:
-            if process.poll() is None:
+            if silent := process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    if failed:
+    if process.returncode:
+        lines = [line.strip() for line in said.split("\n")]
+        useful = [line for line in lines if line and not _OF_NO_USE.match(line)]
+        why = (useful or ["it failed without a word"])[0]
+        if silent:
+            why = f"nothing came for {SILENT_SECONDS:.0f} seconds"
         # The user's configuration may put a password into an address.
-        why = re.sub(r"://[^/@\s]+@", "://", (said or ["it failed without a word"])[0])
+        why = re.sub(r"://[^/@\s]+@", "://", re.sub(r"^(?:fatal|error): ", "", why))
         raise RepositoryError(
             f"git: {why[:300].rstrip('.')}.",
             "Check the address and the branch; what is not public takes an ssh key, or a sign-in "
             "that git's own credential helper knows.",
         )
-
-
-def _lines(process: subprocess.Popen[bytes], pipe: int) -> Iterator[str]:
-    """What `process` writes line by line, and '' while it writes nothing. Raises TimeoutError."""
-    rest, heard = b"", time.monotonic()
-    while True:
-        if select.select([pipe], [], [], 0.1)[0]:
-            if not (chunk := os.read(pipe, _AT_ONCE)):
-                break
-            *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-            rest, heard = rest[-_AT_ONCE:], time.monotonic()
-            yield from (line.decode("utf-8", "replace").strip() for line in lines)
-        elif process.poll() is not None:  # a child of it may hold the pipe open
-            break
-        elif time.monotonic() - heard > SILENT_SECONDS:
-            raise TimeoutError(f"nothing came for {SILENT_SECONDS:.0f} seconds")
-        else:
-            yield ""
-    yield rest.decode("utf-8", "replace").strip()
