@@ -15,6 +15,9 @@ import pytest
 
 from codeqa.settings import Settings, load_settings, settings_table
 
+# Some files take its names, others its fixtures, in whatever order they are read.
+pytest.register_assert_rewrite("cli_shop")
+
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {name for name, _, _ in settings_table()}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +14,17 @@ from tables import FIXTURE, make_table
 from codeqa.doctor import Check, examine
 from codeqa.embeddings import registry
 from codeqa.embeddings.registry import fast_embedding, query_embedding
-from codeqa.engine import open_engine
+from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
-from codeqa.store import EmbeddingRecord, Tables, locate
+from codeqa.store import EmbeddingRecord, Location, Tables, locate
 from codeqa.store.comments import write_comments
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 from codeqa.store.writer import Writer
+from tests.index_rows import age
+from tests.indexed import copied, indexed, write
 
-WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
-LONG_AGO = 1_600_000_000
 FILES = {
     "config.py": 'def load_config(path):\n    """Read the settings file."""\n    return path\n',
     "store.py": "class UserStore:\n    def find_user(self, key):\n        return key\n",
@@ -43,27 +43,43 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
 
 
 @pytest.fixture
-def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
-    root = write_files(tmp_path / "repo", FILES)
+def indexer(settings: Settings, tmp_path: Path) -> Indexer:
+    root = write(tmp_path / "repo", FILES)
     age(root)
-    return root
+    return Indexer(settings, locate(settings, root))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
+    """The repository, indexed once with the table of the fixtures."""
+    folder = tmp_path_factory.mktemp("made")
+    age(write(folder / "repo", FILES))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registry, "SHIPPED", FIXTURE)
+        return indexed(folder, {}).location
 
 
 @pytest.fixture
-def indexer(settings: Settings, repository: Path) -> Indexer:
-    return Indexer(settings, locate(settings, repository))
+def built(made: Location, settings: Settings, tmp_path: Path) -> Indexer:
+    """An indexer that has run once with that table, which is installed."""
+    install()
+    return Indexer(settings, copied(made, settings, tmp_path / "repo"))
 
 
-def age(root: Path) -> None:
-    """Give all files a time that the indexer trusts."""
-    for path in root.rglob("*"):
-        os.utime(path, (LONG_AGO, LONG_AGO))
+@pytest.fixture
+def engine(built: Indexer) -> Iterator[Engine]:
+    with closing(open_engine(built.settings, built.location.root)) as opened:
+        yield opened
 
 
 def install(folder: Path = FIXTURE) -> EmbeddingRecord:
     shutil.rmtree(registry.SHIPPED, ignore_errors=True)
     shutil.copytree(folder, registry.SHIPPED)
     registry.table_encoder.cache_clear()
+    return installed()
+
+
+def installed() -> EmbeddingRecord:
     fast = fast_embedding()
     assert fast is not None
     return EmbeddingRecord(fast.name, fast.version, fast.dimension)
@@ -105,20 +121,17 @@ def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
 # The first pass
 
 
-def test_the_first_pass_fills_the_vector_of_every_row(indexer: Indexer) -> None:
-    record = install()
-    indexer.run()
-    assert_filled(indexer, record)
-    status = indexer.status()
-    assert (status.embedding, status.embedded) == (record.name, status.units)
+def test_the_first_pass_fills_the_vector_of_every_row(built: Indexer) -> None:
+    assert_filled(built, installed())
+    status = built.status()
+    assert (status.embedding, status.embedded) == (installed().name, status.units)
 
 
-def test_a_changed_file_gets_its_new_vectors(indexer: Indexer, repository: Path) -> None:
-    record = install()
-    indexer.run()
-    (repository / "store.py").write_text("def open_table(name):\n    return name\n", "utf-8")
-    assert indexer.run().changed == 1
-    assert_filled(indexer, record)
+def test_a_changed_file_gets_its_new_vectors(built: Indexer) -> None:
+    changed = built.location.root / "store.py"
+    changed.write_text("def open_table(name):\n    return name\n", "utf-8")
+    assert built.run().changed == 1
+    assert_filled(built, installed())
 
 
 def test_without_a_table_nothing_is_embedded(indexer: Indexer) -> None:
@@ -128,74 +141,66 @@ def test_without_a_table_nothing_is_embedded(indexer: Indexer) -> None:
     assert tables.counts().embedded == 0 and tables.vector_columns() == []
 
 
-def test_descriptions_of_methods_are_embedded_with_them(indexer: Indexer) -> None:
-    record = install()
-    indexer.run()
-    tables = Tables.open(indexer.location)
+def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
+    tables = Tables.open(built.location)
     (unit,) = tables.named(["loadconfig"])
-    before = stored(indexer)[unit.id]
+    before = stored(built)[unit.id]
     meta = tables.meta()
-    writer = Writer.open(indexer.location, meta.parser, meta.vector)
+    writer = Writer.open(built.location, meta.parser, meta.vector)
     assert write_comments(writer, [(unit, "Reads the index table.")], fast_embedding()) == 1
-    after = stored(indexer)[unit.id]
+    after = stored(built)[unit.id]
     assert "Reads the index table." in after[1] and not np.array_equal(before[2], after[2])
-    assert_filled(indexer, record)
+    assert_filled(built, installed())
 
 
 # Another version
 
 
 def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
-    indexer: Indexer, tmp_path: Path
+    built: Indexer, settings: Settings, tmp_path: Path
 ) -> None:
-    first = install()
-    indexer.run()
-    assert indexer.run().changed == 0
+    first, index = installed(), f"index of {built.location.name}"
+    assert checked(settings, index).ok
+    assert built.run().changed == 0
     record = newer(tmp_path)
-    tables = Tables.open(indexer.location)
+    told = checked(settings, index)
+    assert not told.ok and "version 1, 16 dim" in told.detail and "codeqa index" in told.hint
+    tables = Tables.open(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
-    assert indexer.run().changed == len(FILES)
-    assert_filled(indexer, record)
+    assert built.run().changed == len(FILES)
+    assert_filled(built, record)
+    assert checked(settings, index).ok
     shutil.rmtree(registry.SHIPPED)
-    assert indexer.run().changed == len(FILES)
-    tables = Tables.open(indexer.location)
+    assert built.run().changed == len(FILES)
+    tables = Tables.open(built.location)
     assert tables.counts().embedded == 0 and tables.meta().vector is None
 
 
 # Search
 
 
-def test_a_question_is_answered_by_vectors_too(settings: Settings, repository: Path) -> None:
-    record = install()
-    engine = open_engine(settings, repository)
-    engine.index.run()
+def test_a_question_is_answered_by_vectors_too(engine: Engine) -> None:
     result = engine.search.search("read the settings file")
     assert "vector" in result.channels
     assert result.units[0].unit.name == "load_config"
-    assert f"vectors of {record.name} for " in result.coverage
+    assert f"vectors of {installed().name} for " in result.coverage
 
 
-def test_a_question_of_unknown_words_asks_no_vectors(settings: Settings, repository: Path) -> None:
-    record = install()
-    engine = open_engine(settings, repository)
-    engine.index.run()
+def test_a_question_of_unknown_words_asks_no_vectors(engine: Engine) -> None:
     assert "vector" not in engine.search.search("数据库").channels
-    encoder = query_embedding(settings, record.name)
+    encoder = query_embedding(engine.settings, installed().name)
     assert encoder is not None and not encoder.embed_query("где").any()
-    assert query_embedding(settings, "another") is None
+    assert query_embedding(engine.settings, "another") is None
 
 
 def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
-    settings: Settings, repository: Path
+    engine: Engine,
 ) -> None:
-    install()
-    engine = open_engine(settings, repository)
-    engine.index.run()
     (registry.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")
     registry.table_encoder.cache_clear()
     with pytest.raises(EmbeddingError, match=r"vocabulary.txt is not the one that was shipped"):
         engine.index.run()
-    result = open_engine(settings, repository).search.search("load the config")
+    result = engine.search.search("load the config")
     assert result.units and "vectors left out: The embedding table cannot" in result.coverage
 
 
@@ -220,17 +225,3 @@ def test_the_doctor_reports_a_damaged_table(settings: Settings) -> None:
     (registry.SHIPPED / "table.npy").write_bytes(b"damaged")
     found = checked(settings, "embedding")
     assert not found.ok and "table.npy" in found.detail and found.hint == "Install CodeQA again."
-
-
-def test_the_doctor_says_when_an_index_holds_other_vectors(
-    settings: Settings, indexer: Indexer, tmp_path: Path
-) -> None:
-    install()
-    indexer.run()
-    name = f"index of {indexer.location.name}"
-    assert checked(settings, name).ok
-    newer(tmp_path)
-    found = checked(settings, name)
-    assert not found.ok and "version 1, 16 dim" in found.detail and "codeqa index" in found.hint
-    indexer.run()
-    assert checked(settings, name).ok

@@ -102,8 +102,6 @@ def test_whatever_changes_a_tree_leaves_what_a_clean_index_holds(
         (lambda: (root / "in").rename(root / "IN"), both),  # a name of other case
         (lambda: write(root, {".git/info/exclude": "IN/\n"}), before),
         (lambda: write(root, {".git/info/exclude": ""}), both),
-        (lambda: git(root, *AUTHOR, "stash", "-qu"), before),
-        (lambda: git(root, *AUTHOR, "stash", "pop", "-q"), both),
         (lambda: commit_and_leave(root), before),
         (lambda: git(root, "checkout", "-q", "other"), both),
         (lambda: folder_for_a_file(root), {"drop_user", "two", "in_a"}),
