@@ -221,15 +221,6 @@ def test_a_caller_that_has_already_cancelled_sends_nothing() -> None:
         assert server.requests == []
 
 
-def test_pieces_reach_the_reader_without_delay() -> None:
-    reply = stream(["x"] * 3, 600, first=0.0)
-    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        pieces = model.stream(MESSAGES)
-        assert next(pieces) == "x", "the second piece never comes"
-        pieces.close()
-        assert server.wait_for_disconnects()
-
-
 def test_a_connection_is_used_again_for_the_next_question() -> None:
     with openai_server() as server, model_at(server) as model:
         for _ in range(3):

@@ -370,8 +370,8 @@ def test_a_pick_of_a_provider_that_is_not_known_any_more_is_no_pick(
 def test_many_writers_lose_no_key(data_dir: Path) -> None:
     def write(number: int) -> None:
         for turn in range(5):
-            place = f"http://{number}-{turn}"
-            change_saved(data_dir, lambda saved, place=place: saved.with_key(place, "k"))
+            with change_saved(data_dir) as saved:
+                saved.keys[f"http://{number}-{turn}"] = "k"
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
     for writer in writers:
@@ -386,11 +386,13 @@ def test_a_half_written_file_is_no_hindrance_and_a_folder_that_cannot_be_written
 ) -> None:
     data_dir.mkdir()
     (data_dir / "models.new").write_text("half")  # by a process that was killed
-    change_saved(data_dir, lambda saved: saved.with_key("http://a", "k"))
+    with change_saved(data_dir) as saved:
+        saved.keys["http://a"] = "k"
     assert read_saved(data_dir) == SavedModels(keys={"http://a": "k"})
     (data_dir / "file").write_text("no folder")
-    with pytest.raises(StorageError, match="cannot be kept"):
-        change_saved(data_dir / "file", lambda kept: kept)
+    refused = pytest.raises(StorageError, match="cannot be kept")
+    with refused, change_saved(data_dir / "file"):
+        pass
 
 
 # Models

@@ -6,8 +6,9 @@ are kept in one file that only its owner can read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -102,20 +103,15 @@ class Pick(ModelChoice):
     """The setting that the pick took the place of: when that changes, it holds again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SavedModels:
     """The content of the file; `problem` says why there is none."""
 
     format: Literal[1] = 1
     pick: Pick | None = None
-    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keys: dict[str, str] = field(default_factory=dict, repr=False)
     """Location of an address (scheme, host, port) → key."""
     problem: str = ""
-
-    def with_key(self, place: str, key: str) -> SavedModels:
-        """The same with `key` for the location `place`; '' forgets the one that is there."""
-        keys = {name: value for name, value in self.keys.items() if name != place}
-        return replace(self, keys={**keys, place: key} if key else keys)
 
 
 _CONTENT = TypeAdapter(SavedModels)
@@ -137,17 +133,19 @@ def read_saved(folder: Path) -> SavedModels:
         )
 
 
-def change_saved(folder: Path, edit: Callable[[SavedModels], SavedModels]) -> None:
-    """Write what `edit` makes of the content, whole or not at all. Raises StorageError."""
+@contextmanager
+def change_saved(folder: Path) -> Iterator[SavedModels]:
+    """Gives the content to be changed, and writes it, whole or not at all. Raises StorageError."""
     path = folder / FILE_NAME
     new = path.with_suffix(".new")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with FileLock(path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE):
             saved = read_saved(folder)
+            yield saved
             new.unlink(missing_ok=True)
             new.touch(PRIVATE)  # nobody else can read it from its first byte
-            new.write_bytes(_CONTENT.dump_json(edit(saved), exclude={"problem"}, indent=1))
+            new.write_bytes(_CONTENT.dump_json(saved, exclude={"problem"}, indent=1))
             if saved.problem:  # a damaged file may still hold keys that its owner wants back
                 path.replace(path.with_suffix(".damaged"))
             new.replace(path)

@@ -33,7 +33,7 @@ from codeqa.errors import ContextLengthError, ModelError, ToolsRefusedError
 from codeqa.hosts import keep_needed_headers, leads_here
 from codeqa.llm.answer import Answer, Thought, TokenUsage, ToolCall
 from codeqa.llm.failures import explain, failure
-from codeqa.llm.providers import Endpoint, is_model_name
+from codeqa.llm.providers import Endpoint, is_model_name, provider_named
 from codeqa.text.tokens import estimate_tokens, well_formed
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ ASK_SECONDS = 0.05
 """How often `cancelled` is asked while nothing comes."""
 TIMEOUT_SECONDS = 120.0
 """Silence after which a model counts as lost, unless the settings say otherwise."""
+RETRIES = 2
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
 LONGEST_ANSWER = 1_000_000
@@ -198,9 +199,12 @@ class Model:
         if self._client is None:
             from openai import AsyncOpenAI
 
+            local = provider_named(self.endpoint.provider or "custom").local
             self._client = AsyncOpenAI(
                 api_key="set by the HTTP client",
                 base_url=self.endpoint.base_url,
+                # A local server that was too slow would only begin the same work anew.
+                max_retries=0 if local else RETRIES,
                 http_client=_http_client(self.endpoint, self._timeout),
             )
             weakref.finalize(self, _close, self._client).atexit = False

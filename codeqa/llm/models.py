@@ -104,12 +104,10 @@ class Models:
                 choice = replace(choice, address=self.address(choice))
             place = location(self.endpoint(choice, key).base_url)
         pick = Pick(**asdict(choice or ModelChoice("", "")), over=self._setting())
-
-        def edit(saved: SavedModels) -> SavedModels:
-            saved = replace(saved, pick=pick)
-            return saved.with_key(place, checked) if checked else saved
-
-        change_saved(self._settings.data_dir, edit)
+        with change_saved(self._settings.data_dir) as saved:
+            saved.pick = pick
+            if checked:
+                saved.keys[place] = checked
         self._preferred = None
 
     # Where it is reached, and with which key
@@ -117,7 +115,8 @@ class Models:
     def forget_key(self, choice: ModelChoice) -> None:
         """Delete the key that is kept for the choice's address."""
         place = location(self.address(choice))
-        change_saved(self._settings.data_dir, lambda saved: saved.with_key(place, ""))
+        with change_saved(self._settings.data_dir) as saved:
+            saved.keys.pop(place, None)
 
     def key_state(self, choice: ModelChoice) -> KeyState:
         """Whether a key is kept, exported, missing, or none is needed."""
