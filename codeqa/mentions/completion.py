@@ -11,7 +11,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -91,8 +91,15 @@ class MentionCompleter:
         return MentionCompletions(index.complete(typed[:LONGEST_MENTION], kinds, limit))
 
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
-        """`listing` of the current index."""
-        return listing(self._open_tables().catalogue().paths, folder)
+        """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
+        end: folders with the number of files below, and files. Raises NotFoundError for nothing."""
+        prefix, paths = f"{folder.strip('/')}/".lstrip("/"), self._open_tables().catalogue().paths
+        inside = sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+        if prefix and not inside:
+            why = "Only folders with indexed files are shown."
+            raise NotFoundError(f"{folder!r} is not an indexed folder.", why)
+        folders = Counter(path.partition("/")[0] for path in inside if "/" in path)
+        return prefix, dict(folders), [path for path in inside if "/" not in path]
 
     def coverage(
         self, question: str, chunks: Sequence[Chunk] | None = None
@@ -240,18 +247,6 @@ class MentionIndex:
         return [*whole] == [entry]
 
 
-def listing(paths: Iterable[str], folder: str) -> tuple[str, dict[str, int], list[str]]:
-    """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the end:
-    folders with the number of `paths` below, and files. Raises NotFoundError for nothing."""
-    prefix = f"{folder.strip('/')}/".lstrip("/")
-    inside = sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
-    if prefix and not inside:
-        why = "Only folders with indexed files are shown."
-        raise NotFoundError(f"{folder!r} is not an indexed folder.", why)
-    folders = Counter(path.partition("/")[0] for path in inside if "/" in path)
-    return prefix, dict(folders), [path for path in inside if "/" not in path]
-
-
 def _from_the_root(place: MentionCompletion) -> tuple[bool, int, bool, str]:
     """Hidden ones stand last, folders before files."""
     path = place.path
@@ -281,13 +276,12 @@ def _files_and_folders(catalogue: Catalogue) -> Iterator[_Found]:
 
 def _definitions(catalogue: Catalogue) -> Iterator[_Found]:
     """Of each path and qualified name the first; none that is only a file under its own name."""
-    seen = set()
-    for row in catalogue.definitions().sort_by("start_line").to_pylist():
-        path, name, label, kind = row["path"], row["name"], row["qualified_name"], row["kind"]
+    rows = catalogue.definitions().sort_by([("start_line", "descending")]).to_pylist()
+    firsts = {(row["path"], row["qualified_name"]): row for row in rows}
+    for (path, label), row in firsts.items():
+        name, kind, first, last = row["name"], row["kind"], row["start_line"], row["end_line"]
         file = re.sub(r"(\.[^.]*){1,2}$", "", path.rpartition("/")[2])
-        if not (kind == "module" and name == file) and (path, label) not in seen:
-            seen.add((path, label))
-            first, last = row["start_line"], row["end_line"]
+        if kind != "module" or name != file:
             place = f"{path}:{first}"
             entry = MentionCompletion("symbol", "", label, place, path, first, last, kind)
             yield row["role"] != "source", name, entry

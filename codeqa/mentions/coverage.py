@@ -55,24 +55,20 @@ def _look(tables: Tables, text: str, sent: set[tuple[str, int]]) -> MentionCover
     if not found:
         return MentionCoverage(text, "", places=0)
     mention = found[0]
-    if mention.folders:
-        held = sum(path.startswith(mention.folders) for path, _ in sent)
-        some: Included = "part" if held else "none"
-        places = len(mention.folders)
-        return MentionCoverage(text, "folder", mention.folders[0], 0, 0, places, some, held)
     units = tables.by_ids(mention.units)
     units += [unit for path in mention.files for unit in tables.in_file(path)]
     first, last = mention.lines or (1, sys.maxsize)
-    # Of a file the lines that its units cover.
+    # Of a file the lines that its units cover; of a folder whatever was sent.
     meant = _lines((u.path, max(u.start_line, first), min(u.end_line, last)) for u in units)
-    held = len(meant & sent)
-    included: Included = "none" if not held else "whole" if held == len(meant) else "part"
-    if mention.files:
-        kind, path, (first, last) = "file", mention.files[0], mention.lines or (0, 0)
-    else:
+    held = {line for line in sent if line in meant or line[0].startswith(mention.folders)}
+    included: Included = "none" if not held else "whole" if held == meant else "part"
+    if mention.units:
         kind, path, first, last = "symbol", units[0].path, units[0].start_line, units[0].end_line
-    places = len(mention.files or mention.units)
-    return MentionCoverage(text, kind, path, first, last, places, included, held, len(meant))
+    else:
+        kind, path = "file" if mention.files else "folder", (mention.files or mention.folders)[0]
+        first, last = mention.lines or (0, 0)
+    places = len(mention.units or mention.files or mention.folders)
+    return MentionCoverage(text, kind, path, first, last, places, included, len(held), len(meant))
 
 
 def _lines(spans: Iterable[tuple[str, int, int]]) -> set[tuple[str, int]]:

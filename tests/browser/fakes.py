@@ -25,7 +25,7 @@ from codeqa.errors import (
     NotFoundError,
     StorageError,
 )
-from codeqa.mentions.completion import MentionCompletions, MentionIndex, listing
+from codeqa.mentions.completion import MentionCompleter, MentionCompletions
 from codeqa.store.catalogue import DEFINITION_COLUMNS
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
@@ -535,21 +535,21 @@ class FakeFiles:
         return FILES[path][1].count("\n") if path in FILES else None
 
 
-class FakeCompletion:
+class FakeCompletion(MentionCompleter):
     """Knows the files alone; what a question mentions is nothing."""
 
     def __init__(self) -> None:
         definitions = pa.schema([(name, pa.string()) for name in DEFINITION_COLUMNS]).empty_table()
-        catalogue: Any = SimpleNamespace(
-            roles=lambda: dict.fromkeys(FILES, "source"), definitions=lambda: definitions
+        catalogue = SimpleNamespace(
+            paths=frozenset(FILES),
+            roles=lambda: dict.fromkeys(FILES, "source"),
+            definitions=lambda: definitions,
         )
-        self._index = MentionIndex(catalogue)
+        tables: Any = SimpleNamespace(catalogue=lambda: catalogue)
+        super().__init__(lambda: tables)
 
-    def complete(self, typed: str, *, kinds: Any, limit: int) -> MentionCompletions:
-        return MentionCompletions(self._index.complete(typed, ["file"], limit))
-
-    def tree(self, folder: str = "") -> Any:
-        return listing(FILES, folder)
+    def complete(self, typed: str, *, kinds: Any = (), limit: int = 20) -> MentionCompletions:
+        return super().complete(typed, kinds=["file"], limit=limit)
 
     def coverage(self, question: str, chunks: Any = None) -> list[Any]:
         return []
