@@ -59,8 +59,11 @@ def error_of(response: Any, status: int) -> dict[str, str]:
 
 
 def test_the_stream_is_exactly_the_protocol(client: FlaskClient) -> None:
-    lines = stream(client, "@codebase say:ab \u2713\nc")
-    assert lines == [
+    response = client.post("/chat/stream", json={"question": "@codebase say:ab \u2713\nc"})
+    assert response.headers["x-vercel-ai-data-stream"] == "v1"
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.text.splitlines() == [
         '8:[{"stage":"classified","intent":"knowledge_base","confidence":0.92}]',
         '8:[{"stage":"retrieved","retrieval_info":{"num_docs":4,"similar_queries":2}}]',
         '8:[{"stage":"generating"}]',
@@ -70,18 +73,6 @@ def test_the_stream_is_exactly_the_protocol(client: FlaskClient) -> None:
         'e:{"finishReason":"stop"}',
         'd:{"finishReason":"stop"}',
     ]
-
-
-def test_the_stream_says_what_it_is(client: FlaskClient) -> None:
-    response = client.post("/chat/stream", json={"question": "x"})
-    assert response.headers["x-vercel-ai-data-stream"] == "v1"
-    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert response.headers["Cache-Control"] == "no-store"
-
-
-def test_nothing_retrieved_means_no_line_about_it() -> None:
-    lines = list(encode_stream([Event("classified", {"intent": "general", "confidence": 0.5})]))
-    assert b"retrieved" not in b"".join(lines)
 
 
 def test_an_error_ends_the_stream_with_its_message(client: FlaskClient) -> None:
@@ -296,13 +287,8 @@ def test_a_question_to_the_root_is_answered_in_one_piece(
         fake_engine.chat.asked[-1]["rerank"] is True and fake_engine.chat.asked[-1]["conversation"]
     )
     assert error_of(client.post("/", json={"query": "fail"}), 500)["hint"] == "Try it again."
-
-
-def test_one_session_is_one_conversation(client: FlaskClient, fake_engine: FakeEngine) -> None:
-    for question in ("one", "two"):
-        client.post("/", json={"query": question})
     first, second = (asked["conversation"] for asked in fake_engine.chat.asked)
-    assert first == second
+    assert first == second, "one session is one conversation"
 
 
 # What else the page asks for
@@ -465,16 +451,6 @@ def test_every_refusal_has_the_same_shape(client: FlaskClient, fake_engine: Fake
     error_of(client.get("/api/file"), 400)
 
 
-def test_a_crash_in_a_view_says_nothing_of_its_cause(
-    client: FlaskClient, fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken() -> None:
-        raise RuntimeError("secret detail")
-
-    monkeypatch.setattr(fake_engine.index, "status", broken)
-    assert "secret" not in json.dumps(error_of(client.get("/api/status"), 500))
-
-
 def test_only_the_names_of_this_machine_are_answered(client: FlaskClient) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil", "x"):
         assert error_of(client.get("/", headers={"Host": host}), 421)["code"] == "host"
@@ -497,9 +473,11 @@ def test_a_question_from_another_page_is_refused(
         assert answered.status_code == 200
 
 
-@pytest.mark.parametrize("address", ["/api/status", "/api/models/local", "/api/conversations"])
+@pytest.mark.parametrize(
+    "address", ["/api/status", "/api/models/local", "/api/conversations", "/v1/models"]
+)
 def test_another_page_cannot_make_the_server_work_for_it(client: FlaskClient, address: str) -> None:
-    error_of(client.get(address, headers={"Sec-Fetch-Site": "cross-site"}), 403)
+    assert client.get(address, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     for site in ("same-origin", "none"):  # our page, and an address that was typed
         assert client.get(address, headers={"Sec-Fetch-Site": site}).status_code == 200
 
@@ -519,12 +497,6 @@ def test_every_response_carries_the_protecting_headers(client: FlaskClient, addr
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert "Access-Control-Allow-Origin" not in headers
-
-
-def test_pages_hold_no_inline_script_or_style(client: FlaskClient) -> None:
-    for address in ("/", "/repositories"):
-        text = client.get(address).text
-        assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", text)
 
 
 def test_the_session_cookie_is_strict(client: FlaskClient) -> None:

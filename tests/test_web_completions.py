@@ -38,6 +38,8 @@ QUESTION = "What does `Basket.add_article` do, and who calls it?"
 ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
 TEXT = "".join(ANSWER)
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+
 Start = Callable[..., int]
 Client = Callable[..., OpenAI]
 
@@ -218,23 +220,6 @@ def test_the_wishes_that_other_models_have_are_passed_over(start: Start, client:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        [{"type": "text", "text": "What is this?"},
-         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}],
-        [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}],
-        [{"type": "file", "file": {"file_id": "f"}}],
-    ],
-)  # fmt: skip
-def test_what_is_no_text_is_refused_clearly(start: Start, client: Client, content: Any) -> None:
-    with pytest.raises(openai.BadRequestError) as caught:
-        complete(client(start()), user(content))
-    error, place = caught.value, f"messages[0].content[{len(content) - 1}].type"
-    assert (error.type, error.param) == ("invalid_request_error", place)
-    assert place in error.message and "should be 'text'" in error.message
-
-
-@pytest.mark.parametrize(
     ("more", "param"),
     [
         ({"n": 2}, "n"),
@@ -244,8 +229,13 @@ def test_what_is_no_text_is_refused_clearly(start: Start, client: Client, conten
         ({"messages": [{"role": "system", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
+        ({"messages": [3]}, "messages[0]"),
+        ({"messages": [user(" ")]}, "messages"),
+        ({"messages": [user("word " * 5_000)]}, "messages"),
+        ({"messages": [user([{"type": "text", "text": "What is this?"}, IMAGE])]},
+         "messages[0].content[1].type"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_done_is_named(start: Start, more: dict[str, Any], param: str) -> None:
     body = {"model": "codeqa", "messages": [user(QUESTION)], **more}
     address = f"http://127.0.0.1:{start()}/v1/chat/completions"
@@ -266,12 +256,6 @@ def test_an_unknown_model_is_not_found(start: Start, client: Client) -> None:
         api.models.retrieve("codeqa/elsewhere")
 
 
-def test_a_question_of_a_novels_length_is_told_as_too_long(start: Start, client: Client) -> None:
-    with pytest.raises(openai.BadRequestError) as caught:
-        complete(client(start()), user("word " * 5_000))
-    assert caught.value.code == "context_length_exceeded"
-
-
 def test_the_token_of_the_page_is_the_key_of_the_api(start: Start, client: Client) -> None:
     port = start(token=SecretStr("first,second"))
     for key in ("first", "second"):
@@ -279,31 +263,6 @@ def test_the_token_of_the_page_is_the_key_of_the_api(start: Start, client: Clien
     with pytest.raises(openai.AuthenticationError) as caught:
         client(port, "wrong").models.list()
     assert caught.value.code == "invalid_api_key"
-
-
-def test_users_do_not_see_what_others_had_stored(start: Start, client: Client) -> None:
-    port = start(token=SecretStr("first,second"))
-    complete(client(port, "first"), user(QUESTION), store=True)
-    assert len(kept(port, {"Authorization": "Bearer first"})) == 1
-    assert kept(port, {"Authorization": "Bearer second"}) == []
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [({"Host": "evil.example"}, 421), ({"Origin": "http://evil.example"}, 403),
-     ({"Sec-Fetch-Site": "cross-site"}, 403)],
-)  # fmt: skip
-def test_another_page_gets_neither_models_nor_answers(
-    start: Start, headers: dict[str, str], status: int
-) -> None:
-    port = start()
-    for method, path in (("GET", "/v1/models"), ("POST", "/v1/chat/completions")):
-        body = {"model": "codeqa", "messages": [user(QUESTION)]} if method == "POST" else None
-        refused = httpx2.request(
-            method, f"http://127.0.0.1:{port}{path}", json=body, headers=headers
-        )
-        assert refused.status_code == status
-        assert set(refused.json()["error"]) == {"message", "type", "param", "code"}
 
 
 def test_an_address_that_there_is_not_answers_in_the_same_shape(
@@ -406,11 +365,3 @@ def test_messages_become_questions_with_their_answers() -> None:
     assert read.question == "three ?" and read.instructions == "Answer in French."
     said = [(one.question, one.answer) for one in read.history or ()]
     assert said == [("one", "1\n\nand more"), ("two\nlines", UNANSWERED)]
-
-
-@pytest.mark.parametrize("message", [3, {"role": "user"}, user(" "), user([3])])
-def test_messages_without_a_question_are_refused(start: Start, message: Any) -> None:
-    body = {"model": "codeqa", "messages": [message]}
-    assert (
-        httpx2.post(f"http://127.0.0.1:{start()}/v1/chat/completions", json=body).status_code == 400
-    )

@@ -11,7 +11,7 @@ from typing import Any
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from codeqa.errors import CodeQAError, UsageError, places_of
+from codeqa.errors import CodeQAError, ContextLengthError, UsageError, places_of
 
 log = logging.getLogger(__name__)
 
@@ -67,15 +67,21 @@ def explained(error: Exception) -> CodeQAError:
     return RequestRefusedError(500)
 
 
+def api_status(error: CodeQAError) -> int:
+    """Its status there: at 400 clients of that API shorten what is too long."""
+    return 400 if isinstance(error, ContextLengthError) else error.http_status
+
+
 def api_failure(error: CodeQAError) -> dict[str, Any]:
     """A failure in the shape of OpenAI's API."""
-    status = error.http_status
+    status = api_status(error)
     usual = "invalid_request_error" if status < 500 else "server_error"
+    of_messages = "messages" if isinstance(error, ContextLengthError) else None
     return {
         "error": {
             "message": str(error),
             "type": API_TYPES.get(status, usual),
-            "param": getattr(error, "param", None),
+            "param": getattr(error, "param", of_messages),
             "code": API_CODES.get(error.code, error.code),
         }
     }
@@ -88,13 +94,13 @@ def handle_errors(app: Flask) -> None:
     @app.errorhandler(Exception)
     def failed(error: Exception) -> Response:
         told = explained(error)
+        response = jsonify({"error": told.as_data()})
+        response.status_code = told.http_status
         if request.path.startswith(API):
             response = jsonify(api_failure(told))
+            response.status_code = api_status(told)
             # Clients of that API try three times by themselves, and each would be a whole answer.
             response.headers["x-should-retry"] = "true" if told.http_status in LATER else "false"
-        else:
-            response = jsonify({"error": told.as_data()})
-        response.status_code = told.http_status
         if isinstance(error, MethodNotAllowed):
             response.headers["Allow"] = ", ".join(error.valid_methods or ())
         return response

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field
 from codeqa.chat import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
-from codeqa.store import Location, list_locations
+from codeqa.store import list_locations
 from codeqa.types import Event, Exchange
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
@@ -50,14 +50,6 @@ class UnknownModelError(NotFoundError):
 
     code = "model_not_found"
     param = "model"
-
-
-class TooLongError(ContextLengthError):
-    """More than a question may hold or the model behind can read; at this status clients of
-    this API shorten it."""
-
-    http_status = 400
-    param = "messages"
 
 
 class TextPart(Schema):
@@ -126,16 +118,10 @@ class ModelValues(Schema):
     owned_by: str
 
 
-class ModelList(Schema):
-    object: Literal["list"]
-    data: list[ModelValues]
-
-
-@endpoints.route("GET", "/models", ModelList)
+@endpoints.route("GET", "/models", {"object": Literal["list"], "data": list[ModelValues]})
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
-    names = [MODEL, *(name for name, _ in _named())]
-    return {"object": "list", "data": [_model(name) for name in names]}
+    return {"object": "list", "data": [_model(name) for name in _repositories()]}
 
 
 @endpoints.route("GET", "/models/<path:model>", ModelValues)
@@ -158,7 +144,7 @@ def complete(body: CompletionBody) -> Response | Values:
     about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
     kept_as = uuid.uuid4().hex if stored else ""
     options = replace(options, conversation=kept_as, keep=stored)
-    events = _explained(ask_engine(engine, options))
+    events = _raised(ask_engine(engine, options))
     if body.stream:
         # A failure before the first word has a status of its own, which clients understand best.
         begun = []
@@ -170,14 +156,18 @@ def complete(body: CompletionBody) -> Response | Values:
         return Response(_stream(about, begun, events, with_usage), headers=HEADERS)
     answer = whole_answer(events)
     done = answer.details
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": answer.text, "refusal": None},
-        "logprobs": None,
-        "finish_reason": finish_reason(done),
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
+    return {
+        **about,
+        "object": "chat.completion",
+        "choices": [_choice("message", message, finish_reason(done))],
+        "usage": usage(done),
+        "codeqa": answer_values(done),
     }
-    told = {"usage": usage(done), "codeqa": answer_values(done)}
-    return {**about, "object": "chat.completion", "choices": [choice], **told}
+
+
+def _choice(part: str, said: Mapping[str, Any], reason: str | None) -> Values:
+    return {"index": 0, part: said, "logprobs": None, "finish_reason": reason}
 
 
 def finish_reason(done: Mapping[str, Any]) -> str:
@@ -195,15 +185,12 @@ def usage(done: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _explained(events: Iterator[Event]) -> Generator[Event]:
+def _raised(events: Iterator[Event]) -> Generator[Event]:
     """`events`; an error among them is raised."""
     with closing(events):  # type: ignore[type-var]
         for event in events:
             if event.kind == "error":
-                error = error_from(event.data)
-                if isinstance(error, ContextLengthError):
-                    raise TooLongError(error.message, error.hint)
-                raise error
+                raise error_from(event.data)
             yield event
 
 
@@ -213,8 +200,8 @@ def _stream(
     """The server-sent events of an answer, whose last is `[DONE]` unless it failed."""
 
     def chunk(delta: Mapping[str, Any], reason: str | None = None, **more: Any) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        values = {**about, "object": "chat.completion.chunk", "choices": [choice]}
+        choices = [_choice("delta", delta, reason)]
+        values = {**about, "object": "chat.completion.chunk", "choices": choices}
         return _sent({**values, **({"usage": None} if with_usage else {}), **more})
 
     try:
@@ -240,15 +227,20 @@ def _sent(values: Mapping[str, Any]) -> bytes:
     return f"data: {text}\n\n".encode("utf-8", "replace")
 
 
-def _model(name: str) -> dict[str, Any]:
+def _model(name: str) -> Values:
     return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
 
 
-def _named() -> list[tuple[str, Location]]:
-    """`codeqa/<name>` of each indexed repository, with its id where another has that name."""
+def _repositories() -> dict[str, str]:
+    """Names of models, and the ids of the repositories that they ask about: '' for the current one.
+
+    `codeqa/<name>` is that of each indexed repository, with its id where another has that name.
+    """
     found = list_locations(workspace().settings)
-    names = [location.name for location in found]
-    return [(f"{MODEL}/{one.name if names.count(one.name) == 1 else one.id}", one) for one in found]
+    names = [one.name for one in found]
+    return {MODEL: ""} | {
+        f"{MODEL}/{one.name if names.count(one.name) == 1 else one.id}": one.id for one in found
+    }
 
 
 def _repository(model: str) -> str:
@@ -256,11 +248,10 @@ def _repository(model: str) -> str:
 
     Raises UnknownModelError.
     """
-    if model == MODEL:
-        return ""
-    for name, location in _named():
-        if model in (name, f"{MODEL}/{location.id}"):
-            return location.id
+    known = _repositories()
+    known |= {f"{MODEL}/{id_}": id_ for id_ in known.values() if id_}
+    if model in known:
+        return known[model]
     raise UnknownModelError(
         "There is no such model.", "`codeqa` asks about the current repository."
     )
@@ -270,7 +261,7 @@ def read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question; what stands behind it is left out.
 
     It may be searched for without a tag. Raises FieldError where there is no question, and
-    TooLongError.
+    ContextLengthError.
     """
     said = [(message.role, message.text) for message in messages if message.text.strip()]
     asked = [number for number, (role, _) in enumerate(said) if role == "user"]
@@ -280,7 +271,7 @@ def read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
         )
     question = said[asked[-1]][1]
     if len(question) > QUESTION_CHARACTERS:
-        raise TooLongError(
+        raise ContextLengthError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
     wishes = "\n\n".join(text for role, text in said if role in RULES)
