@@ -257,10 +257,11 @@ class MultiRepoTables(Tables):
         fresh = time.monotonic() - self._looked < LOOK_INTERVAL * len(self.members)
         if known and fresh and len(known.parts) == len(self.members):
             return known
-        self._seen = dict(
-            self._all(lambda m, _: [(m, (m.tables.meta(), m.tables.vector_columns()))])
+        seen = self._all(
+            lambda m, _: [(m, m.tables.catalogue(), m.tables.meta(), m.tables.vector_columns())]
         )
-        parts = dict(self._all(lambda m, _: [(m, m.tables.catalogue())]))
+        self._seen = {member: (meta, columns) for member, _, meta, columns in seen}
+        parts = {member: own for member, own, _, _ in seen}
         if known is None or known.parts != parts:
             self._joined = known = MultiRepoCatalogue(parts)
         self._looked = time.monotonic()

@@ -9,8 +9,6 @@ meanwhile.
 from __future__ import annotations
 
 import asyncio
-import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -44,8 +42,6 @@ VERSIONS_PER_CONNECTION = 20
 every version that was read, up to 7 GB of them; a new connection reads them again in some 20 ms."""
 
 T = TypeVar("T")
-
-_lock = threading.Lock()
 
 Key = tuple[str, int, tuple[int, ...]]
 """Which database, generation and versions of the tables: equal as long as nothing changes."""
@@ -199,25 +195,13 @@ class Reader:
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of `coroutine`, run on one event loop in a thread of its own.
+    """The result of `coroutine`, run on the one event loop that LanceDB has in a thread.
 
-    LanceDB does the work in threads of its own: asking on one loop for all that a search needs
-    costs about half of the processor time of LanceDB's blocking calls, one thread each. Raises
-    what the coroutine raises; not to be called on the loop itself.
+    Asking there for all that a search needs costs about half of the processor time of LanceDB's
+    blocking calls, one thread each. Raises what the coroutine raises; not to be called on the loop
+    itself.
     """
-    with _lock:
-        loop = _loop_of(os.getpid())
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    from lancedb.background_loop import LOOP
 
-
-@functools.cache
-def _loop_of(process: int) -> asyncio.AbstractEventLoop:
-    """One for each process: after a fork the thread of the parent's is not there."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="tables", daemon=True).start()
-    return loop
+    run: Callable[[Coroutine[Any, Any, T]], T] = LOOP.run
+    return run(coroutine)
