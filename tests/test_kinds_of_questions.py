@@ -12,9 +12,11 @@ import chat_kit
 import pytest
 from indexed import indexed, write
 
+from codeqa.code.counted import ExactQuestion, exact_answer
 from codeqa.code.overview import overview_of
+from codeqa.code.tools import Toolbox
 from codeqa.engine import Engine
-from codeqa.quoted.listing import answer_of_own_kind
+from codeqa.repositories.files import Files
 from codeqa.search import open_search, parse_query
 from codeqa.search.traceback import Frame, frames_here, take_traceback
 from codeqa.settings import load_settings
@@ -177,12 +179,12 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
     [
         (
             "search TODO",
-            ["stands on 1 line of 1 file**", "- [src/shop/cart/basket.py:6]: `# TODO"],
+            ["**Grep “TODO”: 1 line in 1 of ", "- [src/shop/cart/basket.py:6] `Basket.add`: `"],
             "later",
         ),
-        ("grep todo path:src/", ["stands on 2 lines of 1 file**"], "### "),
-        ("find all FIXMEs", ["**“FIXME” stands on no line** of "], "### "),
-        ('"price_of(one) for one"', ["- [src/shop/store/shelf.py:6]: `return [price_of("], "### "),
+        ("grep todo path:src/", ["**Grep “todo”: 2 lines in 1 of "], "### "),
+        ("find all FIXMEs", ["**Grep “FIXME”: 0 lines in "], "### "),
+        ('"price_of(one) for one"', ["[src/shop/store/shelf.py:6] `stock`: `return [price_of("], "### "),
         (
             "which tests cover Basket.add?",
             ["**1 test** in 1 file", "- [tests/test_basket.py:5-9] `test_an_article_is_added`"],
@@ -240,8 +242,9 @@ def test_what_most_of_it_uses_is_the_class_and_not_the_file_that_is_called_like_
 def test_a_literal_text_is_found_in_a_file_that_has_grown(tmp_path: Path) -> None:
     tables = indexed(tmp_path, {"a.py": "A = 1\n"})
     write(tmp_path / "repo", {"a.py": "A = 1\n" * 50 + "# TODO: less\n"})
-    result = open_search(load_settings(data=tmp_path), lambda: tables).search("search TODO")
-    listing, _ = answer_of_own_kind(tables, result)
+    search = open_search(load_settings(data=tmp_path), lambda: tables)
+    box = Toolbox(search, Files(lambda: tables), lambda: tables)
+    listing = exact_answer(box, ExactQuestion("grep", {"pattern": "TODO"}), ())
     assert "- [a.py:51]: `# TODO: less`" in listing
 
 

@@ -77,6 +77,8 @@ _WORDS = {
     "TOPIC": r"(?:about|in|with|for|around|regarding|concerning) (?P<about>.+?)",
     "THERE": r"(?: (?:that |which )?(?:are|is|exist|does it have|do we have)(?: there| here)?"
     r"(?: defined| registered| read| used)*)",
+    "FIND": r"(?:find|list|show)(?: me)? (?:all|every)",
+    "WITHIN": r"(?: path:(?P<path>\S+))",
     "UNDER": r"(?: (?:in|under|below) `?(?P<of>[\w./*-]*[/.*][\w./*-]*)`?)?",
 }
 """What the words in capitals of a form stand for. A group is an argument of the tool, or the `kind`
@@ -105,6 +107,13 @@ _FORMS = {
     "changes": (
         r"(?:what CHANGED|LIST?(?:the )?(?:changes|differences)) BETWEEN(?: TOPIC)?",
         r"what CHANGED TOPIC BETWEEN",
+    ),
+    "grep": (
+        r"(?:grep|rg)(?: -\w+)*(?: for)? (?P<pattern>[^\s\"“]+)WITHIN?",
+        r"(?:(?:grep|rg|search|FIND)(?: for)?(?: the)?(?: (?:text|string|word|phrase))? )?"
+        r"[\"“](?P<pattern>[^\"“”]{2,})[\"”]WITHIN?",
+        r"(?:search|FIND|list)(?: for)?(?: all)?(?: the)? "
+        r"(?-i:(?P<pattern>[A-Z][A-Z0-9_]{2,}))s?(?: comments?)?WITHIN?",
     ),
     "git_log": (
         r"what CHANGED (?:lately|recently|last)(?: in PATH)?WHEN",
@@ -167,10 +176,13 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     """All of it in Markdown, counted, with places and a diagram. '' where a name is neither defined
     here nor written as code; `subjects` are what "it" may mean, as written in code."""
     values = dict(asked.arguments)
+    if asked.tool == "grep" and values["pattern"].islower():
+        values["ignore_case"] = "true"
     if asked.tool == "changes":  # in the order of the command
         values = {"start": "", "end": "HEAD", **values}
     for key, value in asked.arguments.items():
-        if key == "kind" or (key == "of" and values.get("kind") != "subclasses"):
+        is_place = key == "of" and values.get("kind") != "subclasses"
+        if key == "kind" or is_place or asked.tool == "grep":
             continue
         value = value.removesuffix("()")
         if value.lower() in _POINTING:
@@ -231,7 +243,12 @@ def _commits(result: ToolResult) -> list[str]:
 
 def _options(values: Mapping[str, str]) -> Iterator[str]:
     for key, value in values.items():
-        yield f"--kind {value}" if key == "kind" and "name" in values else shlex.quote(value)
+        if key == "ignore_case":
+            yield "--ignore-case"
+        elif key == "path" or (key == "kind" and "name" in values):
+            yield f"--{key} {shlex.quote(value)}"
+        else:
+            yield shlex.quote(value)
 
 
 def place_item(place: Place) -> str:

@@ -1,19 +1,16 @@
-"""Questions that have an answer of their own kind: a pasted traceback, which tests, a literal text,
-an overview."""
+"""Questions that have an answer of their own kind: a pasted traceback, which tests, an overview."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from codeqa.code.descriptions import bullet_list, cite_unit
 from codeqa.code.overview import overview_of
 from codeqa.code.relations import tests_of
-from codeqa.repositories.files import Files
 from codeqa.search import Query, SearchResult, says_something
-from codeqa.search.channels import filter_of, gather
+from codeqa.search.channels import gather
 from codeqa.search.query import with_words
 from codeqa.search.ranking import rank
 from codeqa.search.traceback import frames_here
@@ -30,19 +27,14 @@ FRAMES = 5
 TESTS = 20
 NEAR = 0.65
 """A test is listed that scores at least this part of the best."""
-LINES = 40
-PER_FILE = 6
-"""Lines listed in all, and of one file."""
 LONGEST_LINE = 160
 
 
 def answer_of_own_kind(tables: Tables, result: SearchResult) -> tuple[str, bool]:
     """As Markdown, what a question of its own kind asks for, and whether it is the whole answer;
     '' for any other question."""
-    kinds = ((_traceback, False), (_literal, True), (_tests, False))
-    for kind, alone in kinds:
-        if found := kind(tables, result):
-            return found, alone
+    if found := _traceback(tables, result) or _tests(tables, result):
+        return found, False
     return overview_of(tables) if result.query.overview else "", True
 
 
@@ -74,42 +66,6 @@ def _frame(unit: Unit, line: int, shown: bool) -> str:
 
 def _shortened(line: str) -> str:
     return code_span(textwrap.shorten(line, LONGEST_LINE, placeholder=" …"))
-
-
-# A literal text: the lines that hold it, from the files as they are now.
-
-_LITERAL = re.compile(
-    r"\W*(?:(?:grep|rg)(?: -\w+)*(?: for)? (?P<word>[^\s\"“]+)"
-    r"|(?:(?:grep|rg|search|(?:find|list|show)(?: me)? (?:all|every))(?: for)?(?: the)?"
-    r"(?: (?:text|string|word|phrase))? )?[\"“](?P<quoted>[^\"“”]{2,})[\"”]"
-    r"|(?:search|(?:find|list|show)(?: me)? (?:all|every)|list)(?: for)?(?: all)?(?: the)?"
-    r" (?P<capitals>[A-Z][A-Z0-9_]{2,})s?(?: comments?)?)"
-    r"(?: in (?:the|this) (?:code|repo|repository|project|code ?base|source))?[.?!\s]*"
-)
-
-
-def _literal(tables: Tables, result: SearchResult) -> str:
-    asked = _LITERAL.fullmatch(result.query.text)
-    if asked is None:
-        return ""
-    wanted = asked["word"] or asked["quoted"] or asked["capitals"]
-    where = filter_of(result.query)
-    allowed = {unit.path for unit in tables.units(where)} if where else None
-    files = Files(lambda: tables)
-    records = [one for one in files.matching() if allowed is None or one.path in allowed]
-    # Letters are taken as written where one is a capital.
-    found = files.find_lines(wanted, records, ignore_case=wanted == wanted.lower())
-    if not found.total:
-        return f"**“{inline(wanted)}” stands on no line** of {found.searched}."
-    items = _items(found.lines)
-    held = f"{counted(found.total, 'line')} of {counted(len(found.lines), 'file')}"
-    said = f"**“{inline(wanted)}” stands on {held}**, of {found.searched} that were read:"
-    return bullet_list(said, items, found.total - len(items))
-
-
-def _items(found: Mapping[str, Sequence[tuple[int, str]]]) -> list[str]:
-    lines = [(path, *one) for path, held in found.items() for one in held[:PER_FILE]][:LINES]
-    return [f"- {cite(path, n, n)}: {_shortened(line)}" for path, n, line in lines]
 
 
 # Tests: those that use the definition which the question names, and those that hold its words.
