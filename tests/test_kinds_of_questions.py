@@ -184,7 +184,7 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
         ),
         ("grep todo path:src/", ["**Grep “todo”: 2 lines in 1 of "], "### "),
         ("find all FIXMEs", ["**Grep “FIXME”: 0 lines in "], "### "),
-        ('"price_of(one) for one"', ["[src/shop/store/shelf.py:6] `stock`: `return [price_of("], "### "),
+        ('"price_of(one) for one"', ["[src/shop/store/shelf.py:6] `stock`: `return ["], "### "),
         (
             "which tests cover Basket.add?",
             ["**1 test** in 1 file", "- [tests/test_basket.py:5-9] `test_an_article_is_added`"],

@@ -6,9 +6,8 @@ by its history either.
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Annotated
 
 from pydantic import Field
@@ -33,7 +32,6 @@ LOG_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
 SAFE = ("--no-textconv", "--no-ext-diff")
 """Programs that the repository's own configuration names for its diffs are not run."""
 _CHANGE = ("show", "--format=", "--diff-merges=first-parent", "--relative")
-_BLAMED = re.compile(r"([0-9a-f]{40}) \d+ (\d+)(?: \d+)?")
 
 Revision = Annotated[
     str,
@@ -117,13 +115,20 @@ def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
     count = _blob(box, f"HEAD:./{found}").count("\n") + 1
     first, last = line_span(lines, count)
     # Of the last commit, not of the file on disk: git would run the repository's filters on that.
-    printed = run_git(
-        box, ["blame", "--porcelain", "--no-textconv", f"-L{first},{last}", "HEAD", "--", found]
-    )
-    commits = _runs(printed)
-    summary = f"blame of {found}:{first}-{last}: {counted(len({c.id for c in commits}), 'commit')}"
-    parts = [f"{c.lines:>11}  {c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    return list_result(summary, parts, "Ask for fewer lines.", told=commits)
+    blamed = ["blame", "-ls", "--root", "--no-textconv", f"-L{first},{last}", "HEAD", "--", found]
+    lines_told = run_git(box, blamed).removesuffix("\n").split("\n")
+    ids = [line.partition(" ")[0].lstrip("^") for line in lines_told]
+    distinct = list(dict.fromkeys(ids))
+    told = commits_in(run_git(box, ["log", "-s", "--no-walk=unsorted", LOG_FORMAT, *distinct]))
+    commit_of = dict(zip(distinct, told, strict=True))
+    runs, start = list[Commit](), first
+    for id_, held in groupby(ids):
+        end = start + len(list(held)) - 1
+        runs.append(commit_of[id_].model_copy(update={"lines": f"{start}-{end}"}))
+        start = end + 1
+    summary = f"blame of {found}:{first}-{last}: {counted(len(distinct), 'commit')}"
+    parts = [f"{c.lines:>11}  {c.id}  {c.date}  {c.author}  {c.subject}" for c in runs]
+    return list_result(summary, parts, "Ask for fewer lines.", told=runs)
 
 
 def _not(others: Sequence[str]) -> str:
@@ -182,31 +187,3 @@ def commits_in(printed: str) -> list[Commit]:
 def _commit(line: str) -> Commit:
     id_, date, author, subject = line.split("\0")
     return Commit(id=id_.strip(), date=date, author=author, subject=mask_secrets(subject))
-
-
-def _runs(porcelain: str) -> list[Commit]:
-    """Runs of lines with the same commit, from what `git blame --porcelain` prints."""
-    known: dict[str, dict[str, str]] = {}
-    runs: list[tuple[str, int, int]] = []
-    fields: dict[str, str] = {}
-    for line in porcelain.split("\n"):
-        if match := _BLAMED.fullmatch(line):
-            id_, at = match[1], int(match[2])
-            fields = known.setdefault(id_, {})
-            if runs and runs[-1][0] == id_ and runs[-1][2] == at - 1:
-                runs[-1] = (id_, runs[-1][1], at)
-            else:
-                runs.append((id_, at, at))
-        elif not line.startswith("\t"):
-            key, _, value = line.partition(" ")
-            fields[key] = value
-    return [
-        Commit(
-            id=id_[:9],
-            date=time.strftime("%Y-%m-%d", time.gmtime(int(known[id_].get("author-time", "0")))),
-            author=known[id_].get("author", ""),
-            subject=mask_secrets(known[id_].get("summary", "")),
-            lines=f"{first}-{last}",
-        )
-        for id_, first, last in runs
-    ]
