@@ -4,10 +4,8 @@ with one result, which pages, tools, counted and quoted answers render.
 `codeqa.code.tools` are the same for agents, `codeqa.code.counted` for questions that are counted.
 """
 
-from codeqa.code.calls import Call, Callers, callees, callers
-from codeqa.code.inheritance import overridden, overrides
+from codeqa.code.calls import callees
 from codeqa.code.neighbours import outlines_of, uses_of
-from codeqa.code.overview import overview_of
 from codeqa.code.relations import (
     Walk,
     asked_relations,
@@ -20,20 +18,14 @@ from codeqa.code.usages import SURENESS, Usages, UsageSite, usages
 
 __all__ = [
     "SURENESS",
-    "Call",
-    "Callers",
     "UsageSite",
     "Usages",
     "Walk",
     "asked_relations",
     "callees",
-    "callers",
     "follow_relations",
     "is_test",
     "outlines_of",
-    "overridden",
-    "overrides",
-    "overview_of",
     "tests_of",
     "usages",
     "uses_of",

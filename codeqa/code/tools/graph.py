@@ -99,20 +99,17 @@ def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
     def called(unit: Unit) -> list[Call]:
         return calls_of(tables, unit, ALL_CALLS)
 
-    def sure(unit: Unit) -> list[EdgeStep]:
-        return [(one.called, unit.path, one.line) for one in called(unit) if one.sure]
+    def steps(indirect: bool, by_name: bool, unit: Unit) -> list[EdgeStep]:
+        calls = [(o.called, unit.path, o.line) for o in called(unit) if o.sure or by_name]
+        if not indirect:
+            return calls
+        run = [(o, path, n) for base, path, n in calls for o in overrides(tables, base)]
+        return [*calls, *run, *_handed_on(tables, unit)]
 
-    def by_name(unit: Unit) -> list[EdgeStep]:
-        return [(one.called, unit.path, one.line) for one in called(unit)]
-
-    def overriding(calls: Callable[[Unit], list[EdgeStep]], unit: Unit) -> list[EdgeStep]:
-        run = [(o, path, n) for base, path, n in calls(unit) for o in overrides(tables, base)]
-        return [*calls(unit), *run, *_handed_on(tables, unit)]
-
-    ways: tuple[tuple[Callable[[Unit], list[EdgeStep]], str], ...] = (
-        (sure, ""),
-        (partial(overriding, sure), OVERRIDING),
-        (partial(overriding, by_name), BY_NAME_ALONE),
+    ways = (
+        (partial(steps, False, False), ""),
+        (partial(steps, True, False), OVERRIDING),
+        (partial(steps, True, True), BY_NAME_ALONE),
     )
     looked = ""
     for step, doubt in ways:
