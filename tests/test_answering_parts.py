@@ -184,7 +184,11 @@ def test_of_a_class_without_a_word_of_the_question_the_declaration_is_shown() ->
 def test_a_class_says_its_values_and_shows_the_member_that_was_found_as_well() -> None:
     source = "enum Color:\n    # Seen.\n    RED = 1\n    BLUE = 2\n\n    def mixed(self, other):\n"
     source += "\n".join(f"        step_{n}(other)" for n in range(12))
-    members = ("void Color::mixed(int a)", "var shade: String { get }")
+    members = (
+        "void Color::mixed(int a)",
+        "var shade: String { get }",
+        "static <T> Map<K, List<T>> by(T one)",
+    )
     whole = make_unit(source, signature="enum Color", kind="enum")
     whole = replace(whole, name="Color", method_declarations=members)
     method = replace(
@@ -199,7 +203,7 @@ def test_a_class_says_its_values_and_shows_the_member_that_was_found_as_well() -
         others=(Hit(method, 0.5),),
     )
     text = "".join(quoted_answer(found))
-    assert "Members: `RED`, `BLUE`, `Color::mixed`, `shade`" in text
+    assert "Members: `RED`, `BLUE`, `Color::mixed`, `shade`, `by`" in text
     assert "def mixed(self, other):\n    return 3" in text
 
 

@@ -1,5 +1,6 @@
 """Questions about the whole repository that are counted and not searched for: who calls it, what
-inherits from it, all routes, what breaks, the way from one to the other, what changed.
+inherits from it, all routes, what breaks, the way from one to the other, a literal text, what
+changed.
 
 A message is such a question only as a whole, for "how does X call Y?" asks something else. It is
 answered by a tool of `codeqa.code.tools`, whose result is put into words here.

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from codeqa.code.usages import usages
 from codeqa.context import call_site_chunk, chunk_cost, span_chunk
@@ -79,21 +80,19 @@ def outlines_of(called: Iterable[tuple[Unit, str]]) -> Iterator[Chunk]:
     Packed before the bodies, an outline gives way to the body of its definition, and stays where
     that has no room.
     """
-    count = 0
-    for unit, why in called:
-        span = None if unit.kind in TEXT_KINDS else _signature_span(unit)
-        if span is not None and count < OUTLINES:
-            count += 1
-            start, end = (unit.start_line + number for number in span)
-            yield span_chunk(unit, start, end - 1, f"outline of {unit.qualified_name}", why)
+    spans = ((unit, _signature_span(unit), why) for unit, why in called)
+    found = ((unit, span, why) for unit, span, why in spans if span)
+    for unit, (start, end), why in islice(found, OUTLINES):
+        first, last = unit.start_line + start, unit.start_line + end - 1
+        yield span_chunk(unit, first, last, f"outline of {unit.qualified_name}", why)
 
 
 def _signature_span(unit: Unit) -> tuple[int, int] | None:
     """Lines of the unit, 0-based and half-open, in which its signature stands with a short comment
     above it or the first line of the doc string below; None where it is not found, or is all."""
     code = unit.source_code
-    found = re.search(r"\s+".join(map(re.escape, unit.signature.split())) or "(?!)", code)
-    if not found:
+    found = re.search(r"\s+".join(map(re.escape, unit.signature.split())), code)
+    if not found or not unit.signature or unit.kind in TEXT_KINDS:
         return None
     start, last = (code.count("\n", 0, at) for at in found.span())
     start = 0 if start <= DOC_LINES else start

@@ -65,6 +65,7 @@ AFTER_DESCRIPTION = (
     "@see",
 )  # fmt: skip
 _BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
+_GENERICS = re.compile(r"<(?:[^<>]|<[^<>]*>)*>")
 _AFTER_NAME = re.compile(r"[(<]|\[(?!\])|(?<=[\w?]):(?!:)")
 """Parameters or a type: `name: Type`, but not `Scope::name`."""
 _VALUE = re.compile(r"\s*(?:(?:indirect )?case\s+)?(?!static\b)([A-Za-z_]\w*)\s*(?:[=,({:;]|$)")
@@ -258,7 +259,8 @@ def _member(declaration: str) -> str:
     """The name in a member's signature: the word before its parameters."""
     lines = [line.strip() for line in declaration.strip().split("\n")]
     plain = [line for line in lines if line and not line.startswith(("@", "#[", "[", "//"))]
-    head = _AFTER_NAME.split(_BEFORE_NAME.sub("", (plain or lines)[0]), maxsplit=1)[0].split()
+    bare = _GENERICS.sub("", _BEFORE_NAME.sub("", (plain or lines)[0]))
+    head = _AFTER_NAME.split(bare, maxsplit=1)[0].split()
     return head[-1].lstrip(":").rstrip(":{=") if head else ""
 
 
