@@ -159,7 +159,13 @@ def test_other_questions_are_searched_for(question: str) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["what uses memory?", "who uses JSON?", "what implements the idea?", "what changed in 3.0?"],
+    [
+        "what uses memory?",
+        "who uses JSON?",
+        "what implements the idea?",
+        "what changed in 3.0?",
+        '"no such order of 3"',
+    ],
 )
 def test_a_word_that_nothing_is_called_is_a_word(question: str, engine: Engine) -> None:
     assert "Counted from" not in ask(engine, question)
