@@ -302,7 +302,7 @@ def _http_client(target: Endpoint, timeout: float) -> Any:
     )
 
 
-_starting = threading.Lock()
+_starting = threading.RLock()
 
 
 def in_background(task: Coroutine[Any, Any, T]) -> Future[T]:

@@ -86,6 +86,7 @@ def failure(kind: str, target: Endpoint, why: str = "", seconds: float = 0.0) ->
 def explain(error: Exception, target: Endpoint, sent: str = "", begun: bool = False) -> ModelError:
     """The sentence for a request that ended in `error`; `sent` is what must not be quoted back,
     `begun` says that a part of its answer came."""
+    import httpx2
     import openai
 
     why = ""
@@ -94,8 +95,10 @@ def explain(error: Exception, target: Endpoint, sent: str = "", begun: bool = Fa
             return error
         case openai.APITimeoutError() | TimeoutError():
             kind, why = "silent", ": it stayed silent for too long"
-        case openai.APIConnectionError():  # the cause's words are the system's, about the network
-            kind, why = "unreachable", f" ({error.__cause__})" if str(error.__cause__ or "") else ""
+        case openai.APIConnectionError():
+            kind, cause = "unreachable", error.__cause__
+            if isinstance(cause, httpx2.ConnectError):  # words of the system, about the network
+                why = f" ({cause})"
         case openai.APIError():
             return _refusal(error, target, sent)
         case ValueError() | RecursionError():
