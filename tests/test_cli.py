@@ -65,12 +65,6 @@ def test_a_wrong_call_is_one_line_that_says_what_is_wrong(
     assert "Traceback" in traced.err and traced.err.endswith(result.err)
 
 
-def test_a_second_index_reads_nothing_again(shop: Path, copied_codeqa: Command) -> None:
-    done = copied_codeqa("index", shop)
-    assert done.status == 0, done.err
-    assert "0 new or changed, 3 unchanged" in done.out
-
-
 def test_an_empty_repository_is_indexed_and_finds_nothing(codeqa: Command, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import re2
+
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
@@ -131,8 +133,6 @@ class Files:
 
 
 def _matcher(pattern: str, regex: bool, ignore_case: bool) -> Any:
-    import re2
-
     options = re2.Options()
     options.case_sensitive, options.log_errors = not ignore_case, False
     options.max_mem = MATCH_MEMORY
