@@ -25,7 +25,6 @@ pytest_plugins = ("cli_shop",)
 
 QUESTION = "who pays for what is bought?"
 DRAFTS = {400: "func PayOrder(card string) error", 768: "PayOrder charges the card <b>bold</b>"}
-TARGET = {"path": "store/checkout.go", "start": 3, "end": 6, "grade": 2}
 ANSWER = ["The customer [store/checkout.go:3-6].\n"]
 
 Client = Callable[..., FlaskClient]
@@ -240,30 +239,3 @@ def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
     without = shop_codeqa("ask", QUESTION, "--repo", shop, "--no-model", "--hyde", "two")
     assert without.status == 0 and "raft" not in without.err
     assert drafted(chosen) == [400, 768]
-
-
-def test_eval_drafts_for_every_question_when_told_to(
-    shop_codeqa: Command,
-    shop: Path,
-    judged: Command,
-    chosen: ScriptedServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    question = {
-        "id": "1", "repo": shop.name, "question": QUESTION, "category": "behaviour",
-        "language": "go", "relevant": [TARGET],
-    }  # fmt: skip
-    (tmp_path / "q.jsonl").write_text(json.dumps(question) + "\n")
-    given = ["--questions", tmp_path / "q.jsonl", "--out", tmp_path / "out.jsonl"]
-    result = judged(*given, "--trees", shop.parent, "--hyde", "one")
-    assert result.status == 0, result.err
-    assert drafted(chosen) == [400]
-    (line,) = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert json.loads(line)["results"][0]["path"] == "store/checkout.go"
-    assert judged(*given, "--trees", shop.parent).status == 0
-    assert drafted(chosen) == [400]
-    monkeypatch.delenv("CODEQA_MODEL")
-    refused = judged(*given, "--trees", shop.parent, "--hyde", "one")
-    assert refused.status == 2
-    assert refused.err.startswith("evals.search: Drafts need a language model, and none is chosen.")
