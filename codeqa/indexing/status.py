@@ -19,7 +19,7 @@ from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.lock import holder_of
 from codeqa.settings import Settings
 from codeqa.store.location import Location, read_note, write_atomically
-from codeqa.store.records import SKIPPED, FileRecord, IndexCounts
+from codeqa.store.records import SKIPPED, FileRecord
 from codeqa.store.tables import Tables
 from codeqa.types import IndexStatus, Progress
 
@@ -46,33 +46,41 @@ def read_status(
     Raises nothing because of the index: one that cannot be read has the state `failed`.
     """
     held, record = bool(holder_of(location)), read_run(location)
+    running = record.state if record.state in RUNNING else "indexing"
+    status = IndexStatus(
+        repository=str(location.root),
+        name=location.name,
+        state=running if held else "missing",
+        progress=record.progress if held else None,
+        seconds_left=record.seconds_left if held else 0.0,
+    )
     try:
         tables = open_tables() if open_tables else Tables.open(location)
         meta, counts, files = tables.meta(), tables.counts(), tables.files()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
-        state = "failed" if error else "missing"
-        if held:
-            state = _state(held, record.state, "", False, False)[0]
-        return IndexStatus(
-            str(location.root), location.name, state, progress=record.progress, error=error
-        )
-    state, error = _state(held, record.state, record.error, meta.complete, meta.dirty)
-    embedding, embedded = _embedding(settings, tables, counts)
-    return IndexStatus(
-        repository=str(location.root),
-        name=location.name,
-        state=state,
+        state = "failed" if error and not held else status.state
+        return replace(status, state=state, error=error)
+    error = "" if held else record.error
+    if not held:
+        stopped = record.state in (*RUNNING, "stopped") or (meta.dirty and not error)
+        error = error or (INTERRUPTED if stopped else "")
+        state = "ready" if meta.complete else "stopped" if stopped else "failed"
+        status = replace(status, state=state)
+    vector, embedded = meta.vector, counts.embedded
+    if settings.embedding:
+        vector = meta.refined
+        embedded = counts.refined if vector and vector.name == settings.embedding else 0
+    return replace(
+        status,
         files=counts.files,
         units=counts.units,
         references=counts.references,
         embedded=embedded,
-        embedding=embedding,
+        embedding=settings.embedding or (vector.name if vector else ""),
         skipped=count_reasons(files),
         updated_at=meta.updated_at,
         checked_at=record.at if record.state == "ready" else meta.updated_at,
-        progress=record.progress if held else None,
-        seconds_left=record.seconds_left if held else 0.0,
         error=" ".join(filter(None, (error, *tables.notices))),
     )
 
@@ -81,23 +89,6 @@ def count_reasons(files: Iterable[FileRecord]) -> dict[str, int]:
     """Reason → number of files that are skipped for it, the most first."""
     counted = Counter(file.reason for file in files if file.status == SKIPPED)
     return dict(counted.most_common())
-
-
-def _state(held: bool, state: str, error: str, complete: bool, dirty: bool) -> tuple[str, str]:
-    if held:
-        return (state if state in RUNNING else "indexing"), ""
-    if state in RUNNING or (dirty and not error):
-        state, error = "stopped", INTERRUPTED
-    return ("ready" if complete else "stopped" if state == "stopped" else "failed"), error
-
-
-def _embedding(settings: Settings, tables: Tables, counts: IndexCounts) -> tuple[str, int]:
-    """Name of the embedding in use and how many units have a vector of it."""
-    meta = tables.meta()
-    if settings.embedding:
-        same = meta.refined is not None and meta.refined.name == settings.embedding
-        return settings.embedding, counts.refined if same else 0
-    return (meta.vector.name, counts.embedded) if meta.vector else ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
