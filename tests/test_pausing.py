@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,8 +88,8 @@ def test_what_another_process_indexed_is_seen_before_a_run_is_waited_for(
     path = engine.location.root / before.path
     path.write_text(f"import os\n{path.read_text()}")
     other.run()
-    monkeypatch.setattr(engine.search, "_catch_up", lambda _: pytest.fail("a run is asked for"))
-    assert engine.search.search(QUESTION).units[0].unit.start_line == before.start_line + 1
+    search = replace(engine.search, catch_up=lambda _: pytest.fail("a run is asked for"))
+    assert search.search(QUESTION).units[0].unit.start_line == before.start_line + 1
 
 
 def test_a_cancelled_first_run_keeps_what_it_has_and_the_next_completes_it(
