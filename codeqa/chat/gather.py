@@ -27,7 +27,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import matching, profile_text
-from codeqa.search import Search, SearchResult, parse_query
+from codeqa.search import Search, parse_query
 from codeqa.selection import (
     POOL,
     UNITS_RANKED,
@@ -49,18 +49,6 @@ RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
 PINNED = "pinned"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search brought: its part of `Gathered`, before hooks."""
-
-    block: ContextBlock = NO_CONTEXT
-    searched: bool = False
-    search: SearchResult | None = None
-    evidence: QuotedEvidence | None = None
-    rewritten: str = ""
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +95,30 @@ class Gatherer:
         quoted = self._quoted(routed, model)
         needs_evidence = quoted or options.strict
         replaced = so_far.replaced if options.chooses_chunks else None
-        effort, found = "", Found()
         room = _Room(self.settings, parse_effort(options.effort, self.settings.effort), model)
         size = cache(lambda: room.whole_files if question.whole_files else room.budget.characters)
+        found = Gathered(
+            question.text,
+            question.mode,
+            history=history,
+            instructions=options.instructions,
+            strict=options.strict and question.mode != ISSUE,  # a review is checked as it is made
+            cancelled=options.cancelled,
+            model=model,
+        )
         if replaced and (replaced.chunks or replaced.dropped):
             block = choose_chunks(self.files, replaced.block, options, size())
-            found = Found(block, searched=True)
+            found = replace(found, block=block, searched=True)
         elif decision.inject_rag:
-            effort = room.effort
-            found = yield from self._search(routed, model, room, needs_evidence)
+            found = replace(found, effort=room.effort)
+            found = yield from self._search(routed, found, room, needs_evidence)
             if question.whole_files or not quoted:
                 found = replace(found, warnings=(*found.warnings, found.block.note))
         elif options.chooses_chunks:
             at_hand = so_far.context if decision.use_cached_context else NO_CONTEXT
-            found = Found(choose_chunks(self.files, at_hand, options, size()))
+            found = replace(found, block=choose_chunks(self.files, at_hand, options, size()))
         elif decision.use_cached_context:
-            found = Found(room.fit(so_far.context))
+            found = replace(found, block=room.fit(so_far.context))
         if options.chooses_chunks:
             # What the search itself found is no longer what the answer is to be made from.
             found = replace(found, evidence=None)
@@ -137,23 +133,12 @@ class Gatherer:
         if needs_evidence and evidence is None and (found.searched or found.block.chunks):
             chunks, chosen = found.block.chunks, options.chooses_chunks
             evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
-        return Gathered(
-            question.text,
-            question.mode,
-            found.block,
-            searched=found.searched,
-            history=history,
+        return replace(
+            found,
             similar=after.similar,
-            instructions=options.instructions,
-            strict=options.strict and question.mode != ISSUE,  # a review is checked as it is made
             evidence=evidence,
-            cancelled=options.cancelled,
-            search=found.search,
-            rewritten=found.rewritten,
-            effort=effort,
             budget=room.budget,
             window=room.window,
-            model=model,
             retrieved={"num_docs": num_docs, "similar_queries": len(after.similar)},
             warnings=tuple(filter(None, found.warnings)),
             problems=problems,
@@ -166,19 +151,20 @@ class Gatherer:
         return model is None and not routed.decision.reply
 
     def _search(
-        self, routed: Routed, model: Model | None, room: _Room, needs_evidence: bool
-    ) -> Generator[Event, None, Found]:
+        self, routed: Routed, before: Gathered, room: _Room, needs_evidence: bool
+    ) -> Generator[Event, None, Gathered]:
+        """`before` with what a search finds; yields what happens meanwhile."""
         question, so_far, options = routed.question, routed.so_far, routed.question.options
         tables, block = self.open_tables(), NO_CONTEXT
         if question.whole_files == "all":
             block = every_file(tables, self.files, question.query, room.whole_files)
             if block.chunks and not needs_evidence:
-                return Found(self._chosen(block, options, room), searched=True)
+                return replace(before, block=self._chosen(block, options, room), searched=True)
         text, earlier = routed.standalone or question.text, list[Chunk]()
         rewritten = text if routed.completed_by else ""
         if rewritten:
             yield Event("rewritten", {"question": text, "by": routed.completed_by})
-        counted, whole = self._counted(routed, text, model, room)
+        counted, whole = self._counted(routed, text, before.model, room)
         asks_model = self.generator is None and options.use_model and not whole
         stages = self.search.steps(
             text,
@@ -228,7 +214,15 @@ class Gatherer:
         if counted:
             evidence = evidence or QuotedEvidence(question.query)
             evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)
-        return Found(block, True, result, evidence, rewritten, tuple(warnings))
+        return replace(
+            before,
+            block=block,
+            searched=True,
+            search=result,
+            evidence=evidence,
+            rewritten=rewritten,
+            warnings=tuple(warnings),
+        )
 
     def _chosen(self, block: ContextBlock, options: AskOptions, room: _Room) -> ContextBlock:
         """Whole files as `options` choose among them."""
