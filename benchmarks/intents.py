@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.machine import conditions
 from codeqa.chat.vectors import cosine, similar_above
 from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words
+from codeqa.routing.words import read
 from codeqa.text.tag import strip_tag
 
 ROWS = Path(__file__).resolve().parent.parent / "evals" / "intents"
@@ -67,12 +68,12 @@ def measure_messages(split: str) -> dict[str, Any]:
             tagged.append((row["intent"], "knowledge_base"))
             continue
         text, history = strip_tag(row["text"]), row["context"] is not None
-        plain.append((row["intent"], by_words(text, has_history=history)))
+        plain.append((row["intent"], by_words(read(text), has_history=history)))
         if row["language"] == "en":
             english.append((row["intent"], plain[-1][1].name))
         begun = time.process_time()
         for _ in range(REPEATS):
-            by_words(text, has_history=history)
+            by_words(read(text), has_history=history)
         times.append((time.process_time() - begun) / REPEATS * 1000)
     said = [(true, found.name) for true, found in plain]
     times.sort()

@@ -28,6 +28,7 @@ from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import decide
 from codeqa.routing.small_call import messages_for, read_answer
 from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
+from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables
@@ -47,13 +48,13 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
     """What becomes of the code at hand, in `explicit`, where nothing is searched for unasked."""
     text = row["second"]
     query, history = parse_query(text), history_of(row)
-    intent = by_words(text, has_history=True)
+    intent = by_words(read(text), has_history=True)
     leaving, took = STAYS, 0.0
     if intent.name in NEED_CODE:
         begun = time.perf_counter()
-        leaving = leaving_by_words(query, history, context, tables)
+        leaving = leaving_by_words(query, read(text), history, context, tables)
         took = (time.perf_counter() - begun) * 1000
-    incomplete = is_incomplete(query, features(row, leaving))
+    incomplete = is_incomplete(query, read(text), features(row, leaving))
     asked = intent.name in NEED_CODE and (leaving.doubtful or incomplete)
     if asked and answer is not None:
         leaving = read_answer(answer, text).leaving or leaving
@@ -72,9 +73,10 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
 
 def features(row: Row, leaving: Leaving) -> Any:
     text = row["second"]
-    intent = by_words(text, has_history=True)
+    intent = by_words(read(text), has_history=True)
     return extract_features(
         text,
+        read(text),
         parse_query(text),
         read_personal(text),
         tagged=False,

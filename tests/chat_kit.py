@@ -16,6 +16,7 @@ from codeqa.engine import Engine, open_engine
 from codeqa.routing.features import Features, extract_features
 from codeqa.routing.intents import Intent, by_words
 from codeqa.routing.personal import read_personal
+from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.settings import load_settings
 from codeqa.types import Event
@@ -184,10 +185,11 @@ def features_of(
     }  # fmt: skip
     return extract_features(
         text,
+        read(text),
         parse_query(text),
         read_personal(text),
         intent=Intent(intent, 0.9, "model"),
-        by_words=by_words(text, has_history=messages > 0),
+        by_words=by_words(read(text), has_history=messages > 0),
         messages=messages,
         **values,
     )

@@ -9,6 +9,7 @@ from chat_kit import features_of
 
 from codeqa.routing.followup import complete_by_words, is_incomplete
 from codeqa.routing.small_call import LONGEST, usable_question
+from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.types import Exchange
 
@@ -37,9 +38,11 @@ COMPLETE = "which functions call total_price of a basket?"
 )
 def test_only_a_follow_up_that_says_too_little_is_completed(text: str, needed: bool) -> None:
     seen = features_of(text, tagged=True, messages=2)
-    assert is_incomplete(parse_query(text), seen) is needed
-    assert not is_incomplete(parse_query(text), features_of(text)), "a first message"
-    assert not is_incomplete(parse_query(text), replace(seen, off_topic=True)), "left the topic"
+    assert is_incomplete(parse_query(text), read(text), seen) is needed
+    assert not is_incomplete(parse_query(text), read(text), features_of(text)), "a first message"
+    assert not is_incomplete(parse_query(text), read(text), replace(seen, off_topic=True)), (
+        "left the topic"
+    )
 
 
 # without a model

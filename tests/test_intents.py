@@ -26,7 +26,7 @@ from codeqa.routing.small_call import (
     messages_for,
     read_answer,
 )
-from codeqa.routing.words import LONGEST, lexicon
+from codeqa.routing.words import LONGEST, lexicon, read
 from codeqa.state import State
 from codeqa.types import Exchange
 from training import intents as training
@@ -84,12 +84,12 @@ def messages(table: dict[str, str], history: bool) -> Iterator[tuple[str, str, b
     ("intent", "text", "history"), [*messages(FIRST, False), *messages(LATER, True)]
 )
 def test_a_message_gets_the_intent_of_its_definition(intent: str, text: str, history: bool) -> None:
-    assert by_words(text, has_history=history).name == intent
+    assert by_words(read(text), has_history=history).name == intent
 
 
 def test_the_shipped_weights_know_the_messages_that_they_were_fitted_to() -> None:
     rows = list(training.messages())
-    right = [by_words(text, has_history=h).name == intent for text, h, intent in rows]
+    right = [by_words(read(text), has_history=h).name == intent for text, h, intent in rows]
     assert len(rows) > 3_000 and sum(right) / len(rows) >= 0.95
 
 
@@ -98,16 +98,16 @@ def test_a_fit_learns_what_tells_intents_apart() -> None:
     rows += [(f"where is {n} parsed", False, "knowledge_base") for n in "abc"]
     weights = training.as_arrays(training.fit(rows))
     for text, _, intent in rows:
-        assert by_words(text, has_history=False, weights=weights).name == intent
+        assert by_words(read(text), has_history=False, weights=weights).name == intent
 
 
 def test_a_first_message_is_never_a_continuation() -> None:
     texts = [text for _, text, _ in (*messages(FIRST, False), *messages(LATER, True))]
-    assert all(by_words(text, has_history=False).name != "continuation" for text in texts)
+    assert all(by_words(read(text), has_history=False).name != "continuation" for text in texts)
 
 
 def test_the_reason_names_the_words_that_decided() -> None:
-    found = by_words("delete my data", has_history=False)
+    found = by_words(read("delete my data"), has_history=False)
     assert found.source == "heuristics" and "“my" in found.reason
 
 
@@ -117,13 +117,13 @@ def test_a_question_in_another_language_is_searched_for_when_no_model_says_other
         "配置文件在哪里",
         "где обрабатываются ошибки?",
     ):
-        found = by_words(text, has_history=False)
+        found = by_words(read(text), has_history=False)
         assert found.name == "knowledge_base" and found.confidence < MODEL_BELOW
 
 
 def test_confidence_is_low_where_little_is_said() -> None:
-    assert by_words("hello", has_history=False).confidence > 0.9
-    assert by_words(UNSURE, has_history=False).confidence < MODEL_BELOW
+    assert by_words(read("hello"), has_history=False).confidence > 0.9
+    assert by_words(read(UNSURE), has_history=False).confidence < MODEL_BELOW
 
 
 def test_any_text_has_an_intent() -> None:
@@ -132,7 +132,7 @@ def test_any_text_has_an_intent() -> None:
     drawn = ["".join(source.choices(letters, k=source.randrange(80))) for _ in range(300)]
     for text in ("", " ", "???", "🙂🙂", "\n\n", "\ud800", "a" * 50_000, "'s", "@", *drawn):
         for history in (False, True):
-            found = by_words(text, has_history=history)
+            found = by_words(read(text), has_history=history)
             assert found.name in INTENTS and 0 < found.confidence <= 1 and found.reason
 
 
@@ -140,15 +140,15 @@ def test_any_text_has_an_intent() -> None:
     "piece", ["a", "\n", "/", "a.b.", "it ", "`", "(((", "a_", "a/b", "-", "你"]
 )
 def test_a_long_message_takes_no_longer_than_its_ends(piece: str) -> None:
-    by_words("warm", has_history=False)
+    by_words(read("warm"), has_history=False)
     text = piece * (200_000 // len(piece))
-    by_words(text, has_history=True)
+    by_words(read(text), has_history=True)
 
 
 def test_a_long_paste_and_a_swapped_letter_change_nothing() -> None:
     pasted = "x = 1\n" * LONGEST + "\nwhere is this parsed?"
-    assert by_words(pasted, has_history=False).name == "knowledge_base"
-    assert by_words("waht do you know abuot me", has_history=False).name == "privacy"
+    assert by_words(read(pasted), has_history=False).name == "knowledge_base"
+    assert by_words(read("waht do you know abuot me"), has_history=False).name == "privacy"
 
 
 def test_an_english_word_stands_for_its_forms() -> None:

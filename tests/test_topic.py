@@ -21,6 +21,7 @@ from codeqa.context import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
 from codeqa.routing.topic import leaving_by_words
+from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.types import Exchange
 
@@ -94,9 +95,11 @@ def test_what_is_whole_and_not_in_the_code_at_hand_leaves(
     context = engine.chat.build_context("when does expire_session forget the visitor?")
     session = [one for one in context.chunks if "shop/session.py" in one.path]
     at_hand = pack(session, 5_000)
-    found = leaving_by_words(parse_query(text), HISTORY, at_hand, engine.tables())
+    found = leaving_by_words(parse_query(text), read(text), HISTORY, at_hand, engine.tables())
     assert found.to == to and bool(found.why) == bool(to)
-    nothing = leaving_by_words(parse_query(text), HISTORY, pack([], 5_000), engine.tables())
+    nothing = leaving_by_words(
+        parse_query(text), read(text), HISTORY, pack([], 5_000), engine.tables()
+    )
     assert nothing.to == "", "without code at hand there is nothing to leave"
 
 

@@ -44,7 +44,7 @@ def messages() -> Iterator[Message]:
 
 def fit(rows: Sequence[Message]) -> dict[str, list[int]]:
     """Feature → its weights for INTENTS in hundredths."""
-    seen = [[name for name, _ in intents.features(read(t, has_history=h))] for t, h, _ in rows]
+    seen = [[name for name, _ in intents.features(read(t), h)] for t, h, _ in rows]
     often = Counter(name for names in seen for name in names)
     columns = {name: i for i, name in enumerate(sorted(n for n, c in often.items() if c > 2))}
     x = np.zeros((len(rows), len(columns)), np.float32)
@@ -81,7 +81,7 @@ def left_out(rows: Sequence[Message], folds: int) -> float:
     for fold in range(folds):
         weights = as_arrays(fit([row for at, row in enumerate(rows) if at % folds != fold]))
         for text, history, intent in rows[fold::folds]:
-            right += by_words(text, has_history=history, weights=weights).name == intent
+            right += by_words(read(text), has_history=history, weights=weights).name == intent
     return right / len(rows)
 
 

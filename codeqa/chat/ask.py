@@ -21,6 +21,7 @@ from codeqa.chat.stream import Stream
 from codeqa.chat.write import Writers, write
 from codeqa.errors import CodeQAError
 from codeqa.routing.intents import by_words
+from codeqa.routing.words import read
 from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Event, Exchange
 
@@ -44,7 +45,7 @@ class Chat:
 
     def warm_up(self) -> None:
         """Read what the first question would have to wait for: lexicon and embedding."""
-        by_words("", has_history=False)
+        by_words(read(""), has_history=False)
         self.conversations.vectors("warm")
 
     def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
@@ -85,18 +86,24 @@ class Chat:
     def _answer(self, stream: Stream) -> Generator[Event, None, None]:
         """The stages of a turn, in their order; `stream` holds what each came to."""
         question, steps, vectors = stream.question, stream.steps, self.conversations.vectors
-        vector = yield from steps.do("embed", lambda: vectors(question.text))
-        so_far = yield from steps.do("load", lambda: self._load(stream))
+        with steps.time("embed"):
+            vector = vectors(question.text)
+        with steps.time("load"):
+            so_far = self._load(stream)
+        yield from steps.ended()
         yield Event("asked", {"turn": stream.id if stream.keep else ""})
-        routed = yield from self.router.route(question, vector, so_far, steps)
+        routed = self.router.route(question, vector, so_far, steps)
         stream.routed, stream.question = routed, routed.question
+        yield from steps.ended()
         yield Event("classified", stream.classification())
         if stream.stopped():
             return
         gathered = yield from self.gatherer.gather(routed, steps)
         stream.gathered = gathered
         writer = self.writers.choose(routed, gathered, stream)
-        yield from steps.follow("generate", write(writer, gathered, stream, self.cited))
+        with steps.time("generate"):
+            yield from write(writer, gathered, stream, self.cited)
+        yield from steps.ended()
 
     def _load(self, stream: Stream) -> ConversationSoFar:
         so_far = self.conversations.load(stream.question)
@@ -108,12 +115,12 @@ class Chat:
     def _end(self, stream: Stream) -> Iterator[Event]:
         """Check what was written, and keep it."""
         stream.end_thought()
-        checked = yield from stream.steps.do(
-            "after_generation", lambda: check(stream, self.gatherer)
-        )
-        stream.checked = checked
-        stream.warnings.append(checked.not_known)
-        yield from stream.steps.do("persist", lambda: self._keep(stream))
+        with stream.steps.time("after_generation"):
+            stream.checked = check(stream, self.gatherer)
+        stream.warnings.append(stream.checked.not_known)
+        with stream.steps.time("persist"):
+            self._keep(stream)
+        yield from stream.steps.ended()
 
     def _keep(self, stream: Stream) -> None:
         stream.concluded = True

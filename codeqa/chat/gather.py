@@ -73,11 +73,18 @@ class Gatherer:
         ours = decision.reply == "privacy"  # that is told by the app, whatever model there is
         wanted = question.options.use_model and self.generator is None and not ours
         model = self.answer_model() if wanted else None
-        history = yield from steps.do("prune", lambda: self._history(routed))
-        gathered = yield from steps.follow("retrieve", self._retrieve(routed, model, history))
+        with steps.time("prune"):
+            history = self._history(routed)
+        yield from steps.ended()
+        with steps.time("retrieve"):
+            gathered = yield from self._retrieve(routed, model, history)
+        yield from steps.ended()
         if any(gathered.retrieved.values()):
             yield Event("retrieved", gathered.retrieved)
-        return (yield from steps.do("before_generation", lambda: self._ready(gathered, routed)))
+        with steps.time("before_generation"):
+            ready = self._ready(gathered, routed)
+        yield from steps.ended()
+        return ready
 
     def _history(self, routed: Routed) -> tuple[Exchange, ...]:
         """Of the conversation so far, what is told."""

@@ -11,6 +11,7 @@ from codeqa.chat.record import TurnRecord
 from codeqa.errors import UsageError
 from codeqa.routing.mode import read_mode, read_whole
 from codeqa.routing.personal import PersonalReading, read_personal
+from codeqa.routing.words import Reading, read
 from codeqa.search import Query, parse_query
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.types import ContextBlock, Exchange
@@ -35,6 +36,8 @@ class Question:
     """Which of all files: a pattern, '' for every one."""
     query: Query
     """`text`, taken apart into what it looks for."""
+    words: Reading
+    """The same, by what its words may mean."""
     personal: PersonalReading
     """What `text` says of its writer."""
 
@@ -88,5 +91,6 @@ def read_question(options: AskOptions) -> Question:
         whole_files=whole_files,
         mask=mask,
         query=parse_query(text, path=mask),
+        words=read(text),
         personal=read_personal(text),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,6 @@ from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tag import strip_tag
-from codeqa.types import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +75,28 @@ class Router:
 
     def route(
         self, question: Question, vector: Vector | None, so_far: ConversationSoFar, steps: Steps
-    ) -> Generator[Event, None, Routed]:
-        """Take the question for what it is, and decide; tells of its steps."""
-        plain = by_words(question.text, has_history=so_far.begun)
-        question, intent, said = yield from steps.do(
-            "classify", lambda: self._classify(question, so_far, plain)
-        )
-        staying = _features(question, so_far, intent, plain, STAYS)
-        planned = self._decision(question, staying, intent)
-        leaving, said = yield from steps.do(
-            "topic", lambda: self._gate_topic(question, so_far, intent, staying, planned, said)
-        )
-        leaves = bool(leaving.to)  # else what is planned holds
-        features = yield from steps.do(
-            "features",
-            lambda: _features(question, so_far, intent, plain, leaving) if leaves else staying,
-        )
-        decision, problems = yield from steps.do(
-            "policy",
-            lambda: self.hooks.run(
+    ) -> Routed:
+        """Take the question for what it is, and decide."""
+        with steps.time("classify"):
+            plain = by_words(question.words, has_history=so_far.begun)
+            question, intent, said = self._classify(question, so_far, plain)
+        with steps.time("topic"):
+            features = _features(question, so_far, intent, plain, STAYS)
+            planned = self._decision(question, features, intent)
+            leaving, said = self._gate_topic(question, so_far, intent, features, planned, said)
+        with steps.time("features"):
+            if leaving.to:  # else what is planned holds
+                features = _features(question, so_far, intent, plain, leaving)
+        with steps.time("policy"):
+            decision, problems = self.hooks.run(
                 "policy_override",
-                self._decision(question, features, intent) if leaves else planned,
+                self._decision(question, features, intent) if leaving.to else planned,
                 features=features,
                 intent=intent,
                 question=question.text,
-            ),
-        )
+            )
         standalone, by = "", ""
-        if decision.inject_rag and so_far.history and is_incomplete(question.query, features):
+        if _needs_completing(question, so_far, features, decision):
             standalone, by = _completed(question, so_far, said)
         keeps_facts = decision.save_profile and question.options.keep
         facts = question.personal.facts if keeps_facts else {}
@@ -157,8 +150,10 @@ class Router:
         if at_hand and not chosen and intent.name in NEED_CODE:
             with suppress(CodeQAError):  # without an index it goes on from what is cached
                 tables = self.open_tables()
-                leaving = leaving_by_words(question.query, so_far.history, so_far.context, tables)
-        due = planned.inject_rag and so_far.history and is_incomplete(question.query, staying)
+                leaving = leaving_by_words(
+                    question.query, question.words, so_far.history, so_far.context, tables
+                )
+        due = _needs_completing(question, so_far, staying, planned)
         if said is None and (due or leaving.doubtful):
             said = self._ask(question, so_far)
         if said and said.leaving and at_hand and not chosen and intent.name in NEED_CODE:
@@ -186,6 +181,14 @@ class Router:
         return decide(features, intent, auto=retrieval == "auto")
 
 
+def _needs_completing(
+    question: Question, so_far: ConversationSoFar, features: Features, decision: PolicyDecision
+) -> bool:
+    """Whether it is searched for and says too little alone."""
+    searched = decision.inject_rag and bool(so_far.history)
+    return searched and is_incomplete(question.query, question.words, features)
+
+
 def _completed(
     question: Question, so_far: ConversationSoFar, said: Understood | None
 ) -> tuple[str, str]:
@@ -206,6 +209,7 @@ def _features(
 ) -> Features:
     return extract_features(
         question.text,
+        question.words,
         question.query,
         question.personal,
         tagged=question.tagged or bool(question.whole_files),

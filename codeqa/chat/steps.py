@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from codeqa.types import Event
-
-T = TypeVar("T")
 
 
 class Steps(list[dict[str, Any]]):
     """Those that have ended, as {name, milliseconds}."""
 
-    def do(self, name: str, work: Callable[[], T]) -> Generator[Event, None, T]:
-        """Do `work` as the step `name`; yields that it has ended."""
-        started = time.perf_counter()
-        value = work()
-        yield self._end(name, started)
-        return value
+    _told = 0
 
-    def follow(self, name: str, work: Generator[Event, None, T]) -> Generator[Event, None, T]:
-        """The same for work that tells of what happens meanwhile."""
+    @contextmanager
+    def time(self, name: str) -> Iterator[None]:
+        """What is done inside is the step `name`; one that fails is none."""
         started = time.perf_counter()
-        value = yield from work
-        yield self._end(name, started)
-        return value
-
-    def _end(self, name: str, started: float) -> Event:
+        yield
         took = (time.perf_counter() - started) * 1000
         self.append({"name": name, "milliseconds": round(took, 2)})
-        return Event("step", self[-1])
+
+    def ended(self) -> Iterator[Event]:
+        """A `step` event for each that ended since this was asked last."""
+        while self._told < len(self):
+            self._told += 1
+            yield Event("step", self[self._told - 1])

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.code.counted import exact_question
-from codeqa.routing.alone import goes_on, points_back, wants_something
 from codeqa.routing.intents import Intent
 from codeqa.routing.personal import PersonalReading, matching
 from codeqa.routing.topic import Destination
-from codeqa.routing.words import read
+from codeqa.routing.words import Reading, goes_on, points_back, wants_something
 from codeqa.search import Query
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.text.tokens import word_set
@@ -100,6 +99,7 @@ _OF_THE_ANSWER = word_set(
 
 def extract_features(
     text: str,
+    words: Reading,
     query: Query,
     personal: PersonalReading,
     *,
@@ -113,9 +113,9 @@ def extract_features(
 ) -> Features:
     """Features of `text`, which is without tag and mode; pure.
 
-    `query` and `personal` are the same, taken apart. `intent` is what it was classified as,
-    `by_words` what the words alone say: a tag hides that, and so may a model. `leaves_for` is the
-    topic gate's word, `profile` are the facts known before, `messages` is the length of the
+    `words`, `query` and `personal` are the same, taken apart. `intent` is what it was classified
+    as, `by_words` what the words alone say: a tag hides that, and so may a model. `leaves_for` is
+    the topic gate's word, `profile` are the facts known before, `messages` is the length of the
     conversation so far.
     """
     says = (intent.name, by_words.name)
@@ -127,7 +127,7 @@ def extract_features(
         privacy_signal="privacy" in says or personal.keep_nothing,
         is_followup=messages > 0
         and not leaves_for
-        and ("continuation" in says or points_back(text) or goes_on(text)),
+        and ("continuation" in says or points_back(words) or goes_on(words)),
         is_profile_statement=bool(personal.facts),
         is_profile_question=bool(personal.asked),
         has_profile_data=bool(profile),
@@ -138,18 +138,17 @@ def extract_features(
         code_signal=leaves_for == "code" if leaves_for else about_code,
         off_topic=bool(leaves_for),
         has_preferences=bool(matching({**profile, **personal.facts}, "preferences")),
-        asks=wants_something(read(text, has_history=messages > 0)),
-        about_answer=messages > 0 and not about_code and _about_answer(text, query),
+        asks=wants_something(words),
+        about_answer=messages > 0 and not about_code and _about_answer(words, query),
         asks_exactly=exact_question(text) is not None,
     )
 
 
-def _about_answer(text: str, query: Query) -> bool:
-    """Whether `text`, without a sign of code, wishes the last answer in another form, doubts it, or
-    has no word that more code could be found by."""
-    said = read(text, has_history=True)
-    if said.has("FORM", "DOUBT") and not said.has("if", "when"):
-        return said.names <= 1
+def _about_answer(words: Reading, query: Query) -> bool:
+    """Whether a message, without a sign of code, wishes the last answer in another form, doubts
+    it, or has no word that more code could be found by."""
+    if words.has("FORM", "DOUBT") and not words.has("if", "when"):
+        return words.names <= 1
     telling = set(query.words) - QUESTION_WORDS - _OF_THE_ANSWER
     return all(word.isdigit() for word in telling)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codeqa.code import without_relations
-from codeqa.routing.alone import goes_on, points_back
 from codeqa.routing.features import Features
 from codeqa.routing.intents import by_words
+from codeqa.routing.words import Reading, goes_on, points_back, read
 from codeqa.search import Query, parse_query
 from codeqa.search.question_words import QUESTION_WORDS
 from codeqa.types import Exchange
@@ -25,15 +25,15 @@ ENOUGH_WORDS = 3
 is, whatever else it was taken for: words of another matter would only dilute it."""
 
 
-def is_incomplete(query: Query, features: Features) -> bool:
+def is_incomplete(query: Query, words: Reading, features: Features) -> bool:
     """Whether a question, if it is searched for, says too little without the conversation: it
     refers to something else, or neither names code nor says enough."""
     if query.traceback or features.off_topic or not features.conversation_length:
         return False
-    if features.is_followup and points_back(query.text):
+    if features.is_followup and points_back(words):
         return True
     short = features.is_followup and len(telling_words(query)) < ENOUGH_WORDS
-    return (short or goes_on(query.text)) and not (code_names(query) or query.pointed)
+    return (short or goes_on(words)) and not (code_names(query) or query.pointed)
 
 
 def complete_by_words(text: str, history: Sequence[Exchange], names: Sequence[str]) -> str:
@@ -50,7 +50,7 @@ def complete_by_words(text: str, history: Sequence[Exchange], names: Sequence[st
         # "And its callers?" says what is asked, but not of what.
         telling = telling_words(parse_query(without_relations(exchange.question)))
         topic += [_as_code(name) for name in code_names(earlier)] or telling
-        if topic and by_words(exchange.question, has_history=True).name != "continuation":
+        if topic and by_words(read(exchange.question), has_history=True).name != "continuation":
             break
     said = {word for name in (text, query.text) for word in name.lower().split()}
     new = [name for name in dict.fromkeys(topic or names) if name.strip("`").lower() not in said]

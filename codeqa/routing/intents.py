@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from codeqa.routing.words import NUMBER, Reading, read
+from codeqa.routing.words import NUMBER, Reading
 
 IntentName = Literal["general", "knowledge_base", "continuation", "profile", "privacy"]
 INTENTS: tuple[str, ...] = get_args(IntentName)
@@ -49,17 +49,16 @@ Weights = Mapping[str, npt.NDArray[np.float64]]
 """Feature → its weight for each of INTENTS."""
 
 
-def by_words(text: str, *, has_history: bool, weights: Weights | None = None) -> Intent:
-    """The intent of `text`, which comes without tag and mode, by its words alone: no language
+def by_words(message: Reading, *, has_history: bool, weights: Weights | None = None) -> Intent:
+    """The intent of a message, which comes without tag and mode, by its words alone: no language
     model, no network, well under a millisecond. `weights` are the shipped ones unless given."""
-    message = read(text, has_history=has_history)
     if 3 * sum(map(bool, message.kinds)) < message.length:  # another language, or bare names
         name = "continuation" if has_history else "knowledge_base"
         return Intent(name, 0.5, "heuristics", "few of its words are known")
     weights = _shipped() if weights is None else weights
     telling: dict[str, npt.NDArray[np.float64]] = {}
     total = np.zeros(len(INTENTS))
-    for feature, words in features(message):
+    for feature, words in features(message, has_history):
         if (weight := weights.get(feature)) is not None:
             total += weight
             if words:
@@ -80,10 +79,10 @@ def by_words(text: str, *, has_history: bool, weights: Weights | None = None) ->
     return Intent(INTENTS[best], round(float(chances[best]), 2), "heuristics", reason)
 
 
-def features(message: Reading) -> Iterator[tuple[str, str]]:
+def features(message: Reading, has_history: bool) -> Iterator[tuple[str, str]]:
     """What the linear model sees of a message, each once, with the words that it is of."""
     seen = set[str]()
-    history = "later" if message.has_history else "first"
+    history = "later" if has_history else "first"
     for feature, words in _features(message):
         if feature not in seen:
             seen.add(feature)

@@ -136,7 +136,7 @@ def detect_facts(text: str) -> dict[str, str]:
             continue
         introduced = _REMEMBER.match(sentence)
         told = sentence[introduced.end() :] if introduced else sentence
-        said = read(told, has_history=False)
+        said = read(told)
         if introduced and not said.begins("I", "ME", "MY", "OUR"):
             continue  # "remember the parser?" asks for no keeping
         kind = _wish_in(said, lasting=bool(introduced))
@@ -151,7 +151,7 @@ def detect_facts(text: str) -> dict[str, str]:
 
 def not_kept(text: str) -> bool:
     """Whether the writer of `text` does not want something to be kept, seen or sent."""
-    said = read(text, has_history=False)
+    said = read(text)
     if said.has(CODE, "CODEBASE", "mind") or said.opens("WHERE", "WHAT"):
         return False
     if said.near("I", "know", 3) or (said.asks and not said.has("YOU", "please")):
@@ -234,7 +234,7 @@ def confirmed_scope(text: str) -> str:
 
 def wished_scope(text: str) -> str:
     """What `text` asks to delete, '' when it asks for none; it must be confirmed."""
-    said = read(text, has_history=False)
+    said = read(text)
     # A question about deleting is answered by the report; it is not the wish to.
     asks = said.opens("WHAT", "WHERE") or (said.opens("AUX") and not said.near("AUX", "YOU", 1))
     if asks or not said.has("DELETE"):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from codeqa.routing.alone import stands_alone
+from codeqa.routing.words import Reading, stands_alone
 from codeqa.search import Query
 from codeqa.search.channels import full_text_query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
@@ -48,7 +48,11 @@ STAYS = Leaving()
 
 
 def leaving_by_words(
-    query: Query, history: Sequence[Exchange], context: ContextBlock, tables: Tables
+    query: Query,
+    message: Reading,
+    history: Sequence[Exchange],
+    context: ContextBlock,
+    tables: Tables,
 ) -> Leaving:
     """What the words of a message say, by one search of the full text: 3 to 4 ms.
 
@@ -64,7 +68,7 @@ def leaving_by_words(
     said = "\n".join(part for one in history for part in (one.question, one.answer))
     known = "\n".join((said, *(unit.path + unit.source_code for unit, _ in hits[:READ])))
     unknown = _missing(words, known)
-    if not stands_alone(query.text):
+    if not stands_alone(message):
         return Leaving(doubtful=2 * len(unknown) >= len(words))
     if 2 * len(unknown) > len(words):
         return Leaving("elsewhere", f"neither code nor conversation has {', '.join(unknown)}", True)

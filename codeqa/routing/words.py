@@ -1,4 +1,5 @@
-"""A message cut into words, with what each may mean by the lexicon (`lexicon.toml`)."""
+"""A message cut into words, with what each may mean by the lexicon (`lexicon.toml`), and whether it
+is understood by itself."""
 
 from __future__ import annotations
 
@@ -67,12 +68,16 @@ _EMPTY = frozenset(
 )  # fmt: skip
 """Kinds of words that name nothing by themselves."""
 
+_ORDERS = ("show", "list", "explain", "describe", "find", "tell", "give", "write", "fix", "add",
+           "compare")  # fmt: skip
+_NO_POINTING = {"CODEBASE", "EVERYDAY", "SOCIAL", "OPINION", "YOU", "LASTING", "PRIVATE"}
+"""Kinds of phrases in which a pronoun is none."""
+
 
 @dataclass(slots=True)
 class Reading:
     """A message read with the lexicon. Places are those of its words and pieces of code."""
 
-    has_history: bool
     words: list[str] = field(default_factory=list)
     kinds: list[set[str]] = field(default_factory=list)
     clause: list[int] = field(default_factory=list)
@@ -132,11 +137,11 @@ class Reading:
         return sum(self.specific(place) for place in range(self.length))
 
 
-def read(text: str, *, has_history: bool) -> Reading:
+def read(text: str) -> Reading:
     """Read `text`; of a long one its beginning and its end."""
     known = lexicon()
     text = unicodedata.normalize("NFC", shortened(text))
-    found = Reading(has_history)
+    found = Reading()
     clause = 0
     for match in _TOKEN.finditer(text):
         piece, sort = match.group(), match.lastgroup
@@ -279,3 +284,52 @@ def _made(listed: Mapping[str, str]) -> Lexicon:
     for phrase, kinds in phrases.items():
         first[phrase[0]].append((phrase, kinds))
     return Lexicon(dict(words), dict(stems), dict(first))
+
+
+# What a message says of itself.
+
+
+def wants_something(message: Reading) -> bool:
+    """A question, by its mark or its first word, or an order."""
+    return message.asks or message.opens("WHERE", "WHAT", "AUX", *_ORDERS)
+
+
+def stands_alone(message: Reading) -> bool:
+    """Whether `message` is a question or an order that needs no earlier turn: it names code or two
+    other things, and points to nothing but those ("how does the pool keep its workers")."""
+    why = message.opens("why") and not message.near("why", "AUX", 1)  # "why a tree, not a list?"
+    named = message.names >= 2 or message.has(CODE)
+    points = points_back(message) or why or message.begins("OPENING")
+    return wants_something(message) and named and not points
+
+
+def points_back(message: Reading) -> bool:
+    """Whether a word of it stands for something that only an earlier turn names."""
+    places = (*message.at.get("PRONOUN", ()), *message.at.get("SUCH", ()))
+    return any(_points(message, at) and not _named_before(message, at) for at in places)
+
+
+def goes_on(message: Reading) -> bool:
+    """Whether it begins as what goes on from an earlier turn: "and", "what about"."""
+    return message.begins("OPENING")
+
+
+def _points(message: Reading, place: int) -> bool:
+    """Whether a pronoun is one: no part of a phrase, no "that" which begins a clause."""
+    if message.kinds[place] & _NO_POINTING:
+        return False
+    if message.words[place] != "that" or not 0 < place < message.length - 1:
+        return True
+    return not (message.specific(place - 1) or "SOFTWARE" in message.kinds[place - 1])
+
+
+def _named_before(message: Reading, place: int) -> bool:
+    """Whether what a pronoun stands for may be named in the message itself."""
+    if any(CODE in kinds for kinds in message.kinds[: place + 2]):
+        return True
+    named = [before for before in range(place) if message.specific(before)]
+    if not named:
+        return False
+    owned = message.words[place] in ("its", "their")  # "how does the pool keep its workers"
+    earlier = message.clause[named[0]] < message.clause[place]
+    return owned or earlier or (len(named) > 1 and "and" in message.words[named[1] : place])
