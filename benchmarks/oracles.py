@@ -212,17 +212,17 @@ def _compare_calls(index: Index, chosen: Sequence[Unit], said: Said, counts: Cou
         line = lines.get((unit.path, unit.end_line, unit.qualified_name))
         if line is None:
             continue  # it was counted among the definitions
-        surest: dict[tuple[str, int, str], tuple[float, str]] = {}
+        surest: dict[tuple[str, int, str], float] = {}
         for site in usages(cast(Tables, index), unit, limit=10**9).references:
             place = site.reference
             # An oracle names the one definition: what goes through a base is left out.
             if place.kind == "call" and place.path not in said.failed and not site.through:
                 at = (place.path, place.line, place.name)
-                surest[at] = max(surest.get(at, (0.0, "")), (site.confidence, site.reason))
-        for at, (sure, reason) in surest.items():
+                surest[at] = max(surest.get(at, 0.0), site.confidence)
+        for at, sure in surest.items():
             targets = said.calls.get(at, [])
             right = (unit.path, line) in targets
-            told = f"{at} is said to be {unit.location} {unit.qualified_name}: {sure}, {reason}; "
+            told = f"{at} is said to be {unit.location} {unit.qualified_name}: {sure}; "
             told += f"by the oracle {targets}"
             if sure >= LIKELY and not right and any(path is None for path, _ in targets):
                 counts.add("undecided calls", True, told)
@@ -231,7 +231,7 @@ def _compare_calls(index: Index, chosen: Sequence[Unit], said: Said, counts: Cou
                 counts.add(f"{name} calls precision", right, told)
         for at in calls_of[unit.path, line]:
             one = (at, unit.path, unit.qualified_name)  # for overloads once
-            recalled[one] = max(recalled.get(one, 0.0), surest.get(at, (0.0, ""))[0])
+            recalled[one] = max(recalled.get(one, 0.0), surest.get(at, 0.0))
     for one, sure in recalled.items():
         counts.add("calls recall", sure >= LIKELY, f"{one}: {sure}")
 
