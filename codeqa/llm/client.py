@@ -215,7 +215,9 @@ class Model:
     ) -> AsyncGenerator[Piece, None]:
         answer, begun = Answer(), False
         try:
-            async with await self._ask(messages, max_tokens, tools) as stream:
+            async with asyncio.timeout(self._timeout):  # with what the SDK tries again
+                asked = await self._ask(messages, max_tokens, tools)
+            async with asked as stream:
                 kind = stream.response.headers.get("content-type", "")
                 async for event in _whole(stream) if "json" in kind else stream:
                     for piece in answer.take(event):
