@@ -11,7 +11,7 @@ from codeqa.account.privacy import Privacy
 from codeqa.chat import AnswerGenerator, AskOptions, Chat, Conversations, Gatherer, Router, Writers
 from codeqa.chat.citations import Citation
 from codeqa.chat.hooks import load_hooks
-from codeqa.chat.options import about_code
+from codeqa.chat.options import as_program_asks
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.embeddings.registry import fast_embedding
@@ -78,7 +78,7 @@ class Engine:
         conversation = options.get("conversation", "")
         asked = AskOptions(question, **{"keep": bool(conversation), **options})
         first = not conversation or not self.conversations.turns(conversation, asked.user)
-        return self.chat.ask(about_code(asked, first))
+        return self.chat.ask(as_program_asks(asked, first))
 
     def call(self, tool: str, /, **arguments: Any) -> ToolResult:
         """What a tool of docs/mcp.md finds: `call("callers", name="total", depth=2)`.

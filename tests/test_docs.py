@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from codeqa.chat.options import QuestionOptions
+from codeqa.cli.tools import EXAMPLES
+from codeqa.code.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMED = re.compile(r"`((?:browser/)?test_\w+\.py)`")
@@ -47,3 +52,22 @@ def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:
             continue
         name = part.stem if part.suffix == ".py" else f"{part.name}/"
         assert f"`{name}`" in text, f"ARCHITECTURE.md does not name {name}"
+
+
+def test_every_file_of_the_table_of_changes_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.split("## Where things are changed")[1].split("\n## ")[0]
+    named = [name for name in re.findall(r"`([\w./]+/[\w./]*)`", table) if "<" not in name]
+    assert len(named) > 20
+    places = [ROOT, ROOT / "codeqa"]
+    assert [name for name in named if not any((p / name).exists() for p in places)] == []
+
+
+def test_the_api_is_described_with_every_option_of_a_question() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    options = [field.name for field in fields(QuestionOptions)]
+    assert [name for name in options if f"`{name}`" not in text] == []
+
+
+def test_every_tool_has_an_example_in_the_terminal() -> None:
+    assert set(EXAMPLES) == set(TOOLS)

@@ -63,11 +63,11 @@ CONSTANTS: dict[str, Change] = {
     "no files named by the question": {("ranking", "PATH_WEIGHT"): 0.0},
     "classes as methods": {("ranking", "TYPE_PENALTY"): 0.0},
     "tests and the like not pushed back": {
-        ("ranking", "ROLE_PENALTY"): 1.0,
-        ("ranking", "ASKED_ROLE_PENALTY"): 1.0,
+        ("ranking", "ROLE_FACTOR"): 1.0,
+        ("ranking", "ASKED_ROLE_FACTOR"): 1.0,
     },
-    "tests and the like by half": {("ranking", "ROLE_PENALTY"): 0.5},
-    "not pushed back when asked for": {("ranking", "ASKED_ROLE_PENALTY"): 1.0},
+    "tests and the like by half": {("ranking", "ROLE_FACTOR"): 0.5},
+    "not pushed back when asked for": {("ranking", "ASKED_ROLE_FACTOR"): 1.0},
     "files not lifted by several hits": {("ranking", "FILE_LIFT"): 0.0},
     "files lifted by half as much": {("ranking", "FILE_LIFT"): 0.1},
 }

@@ -107,9 +107,9 @@ class AskOptions(QuestionOptions):
         )
 
 
-def about_code(options: AskOptions, first: bool) -> AskOptions:
-    """The same as the terminal and programs ask: the first question of a conversation is searched
-    for unless it is small talk, those that follow where they need code."""
+def as_program_asks(options: AskOptions, first: bool) -> AskOptions:
+    """The same as programs ask, and the terminal (`cli/ask.py`): the first question of a
+    conversation is searched for unless it is small talk, those that follow where they need code."""
     if not first:
         return replace(options, retrieval="auto")
     return replace(

@@ -58,8 +58,8 @@ class Checked:
 class Stream:
     """What has come of a turn so far: the stages that are done, and the answer up to now.
 
-    A turn is kept from it at any moment. Only `ask` sets the stages, and only here is written to
-    what streams.
+    A turn is kept from it at any moment. `ask` sets the stages, `write` who writes and how that
+    ended, and what streams is taken here.
     """
 
     question: Question

@@ -40,7 +40,7 @@ class Intent:
     confidence: float
     """0 to 1: how often a message so classified is one."""
     source: str
-    """`tag`, `user`, `cache`, `heuristics` (its words) or `model`."""
+    """`tag`, `user`, `cache`, `heuristics` (words) or `model`."""
     reason: str = ""
     """What decided, in words."""
 
@@ -67,10 +67,9 @@ def by_words(message: Reading, *, has_history: bool, weights: Weights | None = N
         total[INTENTS.index("continuation")] = -np.inf
     chances = np.exp(total - total.max())
     chances /= chances.sum()
-    if (
-        chances[0] < MODEL_BELOW
-    ):  # a needless search costs less than leaving out one that was wanted
-        chances[0] = 0
+    # A needless search costs less than leaving out one that was wanted.
+    if chances[INTENTS.index("general")] < MODEL_BELOW:
+        chances[INTENTS.index("general")] = 0
     best, second = np.argsort(-chances)[:2]
     most = sorted(telling, key=lambda words: telling[words][second] - telling[words][best])[:3]
     reason = (

@@ -35,8 +35,8 @@ from codeqa.text.tokens import search_tokens, well_formed
 from codeqa.types import Exchange
 
 PROMPT_VERSION = 6
-"""Part of the key under which a model's word on an intent is cached: raise it when the prompt or
-the policy changes."""
+"""Part of the key under which a model's word on an intent is cached: raise it when the
+prompt, or what an intent means, changes."""
 CACHE_SECONDS = 1_800.0
 """Lifetime of a cached intent."""
 MODEL_SECONDS = 4.0

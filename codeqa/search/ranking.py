@@ -32,17 +32,17 @@ OVERVIEW_WEIGHT = 2.0
 """For a question about the whole repository its README stands first, whatever the words."""
 PHRASE_WEIGHT = 0.5
 """Quoted text found literally: the user asked for exactly this."""
-ROLE_PENALTY = 0.4
+ROLE_FACTOR = 0.4
 """Tests, examples, benchmarks, documents, vendored and generated code repeat the words of
 the code they are about; pushing them back was the largest single gain measured."""
-ASKED_ROLE_PENALTY = 0.7
+ASKED_ROLE_FACTOR = 0.7
 """The same where the question has a word for them. "The test that checks how X is done" asks
 for the test and for X, "how do I do X in tests" for X alone: they still repeat its words."""
 TYPE_PENALTY = 0.2
 """Taken from a class that the question does not name, for it holds the words of all its methods,
 and each of those answers in fewer lines."""
-STUB_PENALTY = 0.5
-"""What it is for has the code."""
+STUB_FACTOR = 0.5
+"""A signature alone gives way to the definition that has the code."""
 FILE_LIFT = 0.2
 """Each of a file's next three units adds this part of its score to the file: several hits
 speak for the file."""
@@ -140,10 +140,10 @@ def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     """Penalties for what a unit is: of tests and the like, and a signature without its body."""
     found = []
     if unit.role != "source":
-        factor = ASKED_ROLE_PENALTY if unit.role in query.roles else ROLE_PENALTY
+        factor = ASKED_ROLE_FACTOR if unit.role in query.roles else ROLE_FACTOR
         found.append((factor, f"behind source code: {unit.role}"))
     if unit.is_stub:
-        found.append((STUB_PENALTY, "behind code: a signature alone"))
+        found.append((STUB_FACTOR, "behind code: a signature alone"))
     return found
 
 
