@@ -199,7 +199,7 @@ def with_model(
         openai_server(lambda path, body: reply()) as server,
         Model(Endpoint(server.base_url, "small")) as model,
     ):
-        yield SmallCall(cache, lambda: model, None, **given), server
+        yield SmallCall(cache, lambda: model, None, **{"seconds": 60.0, **given}), server
 
 
 def ask(call: SmallCall, text: str = UNSURE, user: str = "ada", **given: Any) -> Understood:
