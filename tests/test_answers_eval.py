@@ -138,15 +138,8 @@ def test_each_rule_can_fail(
 
 def test_cases_go_through_the_whole_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*more: str) -> int:
-        common = [
-            "--trees",
-            folder / "trees",
-            "--cases",
-            folder / "cases.jsonl",
-            "--effort",
-            "fast",
-        ]
-        return main([*map(str, common), "--out", str(folder / "out"), *more])
+        common = ["--trees", folder / "trees", "--cases", folder / "cases.jsonl"]
+        return main([*map(str, common), "--out", str(folder / "out"), "--effort", "fast", *more])
 
     assert run() == 0
     results = load_results(folder / "out" / "extractive-fast.results.jsonl")

@@ -59,6 +59,11 @@ def shop(server: GitServer, request: pytest.FixtureRequest) -> str:
     return f"{server.address}/{name}"
 
 
+def named(address: str) -> str:
+    """The repository's name on the server."""
+    return "/".join(address.split("/")[-2:])
+
+
 def quiet(step: Progress) -> None:
     pass
 
@@ -134,7 +139,7 @@ def test_index_by_address_then_sync_reads_only_what_changed(
     assert main(["index", private]) == 0 and "Cloned before" in capsys.readouterr().err
     assert len(report_repositories(settings)) == 1
 
-    server.commit(shop.partition(server.address)[2][1:], {"new.py": "X = 1\n", "notes.md": None})
+    server.commit(named(shop), {"new.py": "X = 1\n", "notes.md": None})
     (location.root / "store.py").write_text("what is done here is lost")
     (location.root / "left.py").write_text("x = 1")
     (location.root / ".git" / "index.lock").touch()  # git was killed
@@ -167,13 +172,12 @@ def test_index_by_address_then_sync_reads_only_what_changed(
 
 
 def test_a_branch_is_a_clone_of_its_own(server: GitServer, shop: str, settings: Settings) -> None:
-    name = shop.partition(server.address)[2][1:]
-    server.commit(name, {"only_there.py": "Y = 2\n"}, branch="topic/one")
+    server.commit(named(shop), {"only_there.py": "Y = 2\n"}, branch="topic/one")
     usual = take_clone(settings, read_remote(shop), quiet)
     topic = take_clone(settings, read_remote(shop, "topic/one"), quiet)
     assert usual.root != topic.root and topic.remote == (shop, "topic/one")
     assert (topic.root / "only_there.py").exists() and not (usual.root / "only_there.py").exists()
-    server.commit(name, {"only_there.py": "Y = 3\n"}, branch="topic/one")
+    server.commit(named(shop), {"only_there.py": "Y = 3\n"}, branch="topic/one")
     sync_clone(topic, quiet)
     assert (topic.root / "only_there.py").read_text() == "Y = 3\n"
 
@@ -218,8 +222,7 @@ def test_over_ssh_nothing_can_be_asked(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    name = shop.partition(server.address)[2][1:]
-    location = take_clone(settings, read_remote(f"git@host.invalid:{name}"), quiet)
+    location = take_clone(settings, read_remote(f"git@host.invalid:{named(shop)}"), quiet)
     assert (location.root / "store.py").read_text() == SHOP["store.py"]
     called = (tmp_path / "called").read_text()
     assert "-oBatchMode=yes" in called and "git@host.invalid" in called
@@ -266,10 +269,9 @@ def test_nothing_of_the_user_or_the_clone_is_run(
     )
     for name in ("GIT_ASKPASS", "SSH_ASKPASS", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND"):
         monkeypatch.setenv(name, str(attack))
-    name = shop.partition(server.address)[2][1:]
     files = {".gitattributes": "*.bin filter=lfs\n", "large.bin": "version https://git-lfs\n",
              ".gitmodules": f'[submodule "x"]\n\tpath = x\n\turl = {attack}\n'}  # fmt: skip
-    server.commit(name, files)
+    server.commit(named(shop), files)
     with monkeypatch.context() as patch:
         patch.setenv("GIT_CONFIG_GLOBAL", str(attacking))
         plain = ["git", "clone", "-q", shop, str(tmp_path / "plain")]
@@ -277,7 +279,7 @@ def test_nothing_of_the_user_or_the_clone_is_run(
         assert marker.exists()  # git as it is falls for it
         marker.unlink()
         location = take_clone(settings, read_remote(shop), quiet)
-    server.commit(name, {"large.bin": "version https://git-lfs 2\n"})
+    server.commit(named(shop), {"large.bin": "version https://git-lfs 2\n"})
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(attacking))
     sync_clone(location, quiet)
     assert (location.root / "large.bin").read_text() == "version https://git-lfs 2\n"

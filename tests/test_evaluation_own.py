@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.records import CitedLines, Turn
 from codeqa.store import Tables, locate
-from evals.search.generate import comment_questions, drawn
+from evals.search.generate import comment_questions
 from evals.search.own import PREFIX, THUMB, copied, prepared, thumb_questions
 from evals.search.questions import load_questions
 from evals.search.sentences import comment_lines, leaks, question_of
@@ -136,21 +135,12 @@ def test_the_first_sentence_of_a_comment_is_the_question(
 
 
 def test_a_comment_is_found_with_its_marks_or_not_at_all() -> None:
-    assert comment_lines('def f():\n    """\n    Opens it.\n    """\n    x()', "Opens it.") == (
-        1,
-        3,
-    )
+    code = 'def f():\n    """\n    Opens it.\n    """\n    x()'
+    assert comment_lines(code, "Opens it.") == (1, 3)
     assert comment_lines("/**\n * One.\n *\n * Two.\n */\nint f();", "One.\n\nTwo.") == (0, 4)
     assert comment_lines("int f(); // Opens it.", "Opens it.") is None
     assert comment_lines("// Opens\nint x;\n// it.", "Opens\nit.") is None
     assert comment_lines("int f();", "") is None
-
-
-def test_a_run_of_words_gives_a_question_away() -> None:
-    question = "keeps the articles of a customer until payment"
-    assert leaks(question, "# This keeps the articles\n# of a customer, and more")
-    assert not leaks(question, "keeps articles until the payment of a customer")
-    assert leaks("open a door", "to open a door is easy") and not leaks("open a door", "open door")
 
 
 # The copy
@@ -188,15 +178,6 @@ def test_the_copy_holds_what_would_be_indexed_and_no_secret(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_copy_is_removed_when_its_use_is_interrupted(
-    shop: Path, settings: Settings, temporary: Path
-) -> None:
-    with pytest.raises(KeyboardInterrupt), copied(shop, settings, quiet) as copy:
-        assert copy.folder.is_dir()
-        raise KeyboardInterrupt
-    assert list(temporary.iterdir()) == []
-
-
 def test_a_folder_without_source_is_refused(
     tmp_path: Path, write_files: Write, settings: Settings
 ) -> None:
@@ -215,12 +196,8 @@ def test_comments_become_questions_and_are_emptied_line_for_line(
     found = comment_questions(folder, sorted(FILES))
     asked = {one.question: one.relevant[0] for one in found}
     coin = asked["Rounds an amount of money to the smallest coin that exists here"]
-    assert (coin.path, coin.symbol, coin.start, coin.end) == (
-        "shop/till.py",
-        "round_amount",
-        11,
-        16,
-    )
+    place = (coin.path, coin.symbol, coin.start, coin.end)
+    assert place == ("shop/till.py", "round_amount", 11, 16)
     gate = asked["lets a visitor in when the badge is known to the guard"]
     # The comment stood in front: what is left begins where the function does.
     assert (gate.start, gate.end) == (5, 11)
@@ -231,19 +208,6 @@ def test_comments_become_questions_and_are_emptied_line_for_line(
         assert not any(leaks(question, after) for question in asked)
         assert not parse_file(name, after.encode()).has_errors
     assert "smallest coin" not in (folder / "shop/till.py").read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_the_same_files_make_the_same_questions(tmp_path: Path, write_files: Write) -> None:
-    files = {f"part{n}.py": TILL.replace("smallest", f"number {n}") for n in range(12)}
-
-    def made(name: str) -> list[str]:
-        folder = write_files(tmp_path / name, files)
-        found = comment_questions(folder, drawn(sorted(files), "comment"))
-        return [one.question for one in islice(found, 4)]
-
-    first = made("a")
-    assert len(first) == 4 and made("b") == first
 
 
 def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) -> None:
@@ -286,23 +250,16 @@ def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(
 ) -> None:
     folder = write_files(tmp_path / "copy", FILES)
     place = CitedLines("shop/till.py", 4, 8)
-    found = thumb_questions(
-        [
-            thumb(
-                "how is it paid?",
-                place,
-                place,
-                CitedLines("gone.py", 1, 2),
-                CitedLines("../x", 1, 1),
-            ),
-            thumb("where is the gate?", CitedLines("gate/gate.go", 5, 400)),
-            thumb("not good", place, value=-1),
-            thumb("and then?", place, searched=False),
-            thumb("changed my mind", place),
-            thumb("changed my mind", place, value=-1),
-        ],
-        folder,
-    )
+    elsewhere = (CitedLines("gone.py", 1, 2), CitedLines("../x", 1, 1))
+    thumbs = [
+        thumb("how is it paid?", place, place, *elsewhere),
+        thumb("where is the gate?", CitedLines("gate/gate.go", 5, 400)),
+        thumb("not good", place, value=-1),
+        thumb("and then?", place, searched=False),
+        thumb("changed my mind", place),
+        thumb("changed my mind", place, value=-1),
+    ]
+    found = thumb_questions(thumbs, folder)
     assert [(one.question, one.category) for one in found] == [("how is it paid?", THUMB)]
     assert [(t.path, t.start, t.end) for t in found[0].relevant] == [("shop/till.py", 4, 8)]
 
@@ -353,7 +310,7 @@ def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
     assert "copying" not in done.err
 
 
-@pytest.mark.parametrize("option", ["--order", "--rerank", "--context=fast", "--list=files"])
+@pytest.mark.parametrize("option", ["--order", "--context=fast"])
 def test_lists_that_are_judged_as_they_are_take_no_option_of_a_search(
     tmp_path: Path, judged: Command, option: str
 ) -> None:

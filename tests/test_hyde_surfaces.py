@@ -160,14 +160,6 @@ def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
     assert all(hit["sent"] == ((hit["path"], hit["start_line"]) in sent) for hit in hits)
 
 
-def test_a_turn_that_searched_nothing_has_no_stages(make_client: Client) -> None:
-    client = make_client()
-    done = annotations(ask(client, question="hello"))[-1]
-    assert (done["hyde"], done["stages"]) == ("", [])
-    shown = client.get(f"/api/context/{done['turn']}").json
-    assert (shown["hyde"], shown["stages"], shown["hits"]) == ("", [], [])
-
-
 def test_opening_the_page_sends_nothing_to_the_model(
     make_client: Client, server: ScriptedServer
 ) -> None:
@@ -208,19 +200,14 @@ def chosen(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer) -> ScriptedS
 def test_search_drafts_only_when_told_to(
     shop_codeqa: Command, shop: Path, chosen: ScriptedServer
 ) -> None:
-    plain = shop_codeqa("search", QUESTION, "--repo", shop)
-    assert plain.status == 0 and chosen.exchanges == []
-    found = shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "two")
+    search = ("search", QUESTION, "--repo", shop)
+    assert shop_codeqa(*search).status == 0 and chosen.exchanges == []
+    found = shop_codeqa(*search, "--hyde", "two")
     assert found.status == 0, found.err
     assert drafted(chosen) == [400, 768]
-    assert (
-        "Language model: first draft done in " in found.err
-        and ", second draft done in " in found.err
-    )
-    assert "PayOrder" in found.out
-    told = json.loads(
-        shop_codeqa("search", QUESTION, "--repo", shop, "--hyde", "one", "--json").out
-    )
+    assert "Language model: first draft done in " in found.err
+    assert ", second draft done in " in found.err and "PayOrder" in found.out
+    told = json.loads(shop_codeqa(*search, "--hyde", "one", "--json").out)
     assert told["hyde"] == "one" and told["stages"][0]["text"] == DRAFTS[400]
     assert any("hyde-1 text" in hit["channels"] for hit in told["hits"])
 

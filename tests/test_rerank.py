@@ -11,17 +11,18 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from indexed import indexed
 from reranking import hit, numbers
 
 from codeqa.embeddings import model_files
 from codeqa.errors import RerankerError
-from codeqa.indexing import Indexer
 from codeqa.search import (
     Reranked,
     Search,
@@ -30,7 +31,7 @@ from codeqa.search import (
     parse_rerank,
     reranker_status,
 )
-from codeqa.search.rerank import choice, local
+from codeqa.search.rerank import local
 from codeqa.search.rerank.built_in import BuiltInReranker
 from codeqa.search.rerank.local import (
     BATCH,
@@ -41,7 +42,6 @@ from codeqa.search.rerank.local import (
 )
 from codeqa.search.rerank.reranker import ModelReranker
 from codeqa.settings import load_settings
-from codeqa.store import Tables, locate
 
 QUESTION = parse_query("when does a session cookie expire")
 HITS = [hit(number) for number in range(40)]
@@ -99,12 +99,10 @@ def test_a_model_orders_the_first_hits_and_the_rest_stays_behind() -> None:
 def test_the_first_stage_has_half_a_say_and_penalties_hold() -> None:
     same = with_model(scoring(lambda n: 1.0))
     assert numbers(same.rerank(HITS[:5], QUESTION).hits) == [0, 1, 2, 3, 4]
-    test, source = hit(0, role="test", score=0.5), hit(1, score=0.5)
+    test, source, worst = hit(0, role="test", score=0.5), hit(1, score=0.5), hit(2, score=0.01)
+    done = with_model(scoring({0: 1.0, 1: 0.8, 2: 0.0}.__getitem__))
+    assert numbers(done.rerank([test, source, worst], QUESTION).hits) == [1, 0, 2]
     likes_the_test = with_model(scoring(lambda n: 1.0 if n == 0 else 0.7))
-    worst = hit(2, score=0.01)
-    scores = {0: 1.0, 1: 0.8, 2: 0.0}
-    done = with_model(scoring(scores.__getitem__)).rerank([test, source, worst], QUESTION)
-    assert numbers(done.hits) == [1, 0, 2]
     asked_for = parse_query("which test checks the session cookie")
     assert numbers(likes_the_test.rerank([test, source], asked_for).hits) == [0, 1]
 
@@ -165,14 +163,6 @@ def test_a_model_is_loaded_once_for_all_that_ask_at_the_same_time() -> None:
     assert len(done) == 6 and all(order == done[0] for order in done)
 
 
-def test_a_failure_that_nobody_foresaw_is_still_one_that_is_explained() -> None:
-    def load() -> Score:
-        raise PermissionError("denied")
-
-    with pytest.raises(RerankerError, match=r"x-small cannot be loaded \(PermissionError: denied"):
-        loading(load).rerank(HITS, QUESTION)
-
-
 def test_a_model_that_breaks_says_so_without_the_code_or_the_question() -> None:
     def broken(question: str, texts: Sequence[str]) -> Iterable[float]:
         raise ValueError(f"cannot read {question} {texts}")
@@ -198,25 +188,24 @@ def forget_loaded_models() -> None:
     local.shared.cache_clear()
 
 
+@pytest.mark.parametrize("value", ["auto", "", " auto ", "built-in"])
 def test_automatically_the_built_in_one_is_taken_without_the_extra_and_without_a_word(
-    no_extra: None,
+    no_extra: None, value: str
 ) -> None:
-    for value in ("auto", "", " auto ", "built-in"):
-        reranker = choose_reranker(load_settings(reranker=value))
-        done = reranker.rerank(HITS, QUESTION)
-        assert (done.reranker, done.warnings) == ("built-in", ())
+    done = choose_reranker(load_settings(reranker=value)).rerank(HITS, QUESTION)
+    assert (done.reranker, done.warnings) == ("built-in", ())
 
 
 def test_a_wished_model_without_the_extra_is_replaced_and_the_answer_says_how_to_get_it(
     no_extra: None,
 ) -> None:
-    wished = choose_reranker(load_settings(reranker="answerdotai/answerai-colbert-small-v1"))
-    done = wished.rerank(HITS, QUESTION)
-    assert done.reranker == "built-in"
-    assert done.hits == BuiltInReranker().rerank(HITS, QUESTION).hits
-    assert done.warnings == (
-        "answerdotai/answerai-colbert-small-v1 cannot be used: fastembed is not installed. "
-        'The built-in reranker was used. Install it: pip install "codeqa[models]"',
+    done = choose_reranker(load_settings(reranker="owner/colbert")).rerank(HITS, QUESTION)
+    assert done == replace(
+        BuiltInReranker().rerank(HITS, QUESTION),
+        warnings=(
+            "owner/colbert cannot be used: fastembed is not installed. The built-in reranker was "
+            'used. Install it: pip install "codeqa[models]"',
+        ),
     )
 
 
@@ -275,47 +264,28 @@ def test_the_status_says_which_reranker_would_be_used(no_extra: None) -> None:
     assert reranker_status(load_settings(reranker="built-in")) == (True, "built-in", "")
     ok, message, hint = reranker_status(load_settings())
     assert (ok, hint) == (True, "")
-    assert message == (
-        "built-in; answerdotai/answerai-colbert-small-v1 is not used: fastembed is not installed. "
-        'Install it: pip install "codeqa[models]"'
-    )
+    assert message.startswith("built-in; answerdotai/answerai-colbert-small-v1 is not used: ")
     ok, message, hint = reranker_status(load_settings(reranker="owner/name"))
-    assert not ok
-    assert message == "owner/name cannot be used: fastembed is not installed."
+    assert (ok, message) == (False, "owner/name cannot be used: fastembed is not installed.")
     assert "pip install" in hint
-
-
-def test_a_working_model_is_used_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "shared", lambda *_, **__: with_model(scoring()))
-    done = choose_reranker(load_settings(reranker="./x-small")).rerank(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == ("x-small", ())
-    assert numbers(done.hits)[0] == CANDIDATES - 1
 
 
 # In a search
 
 
 def test_a_search_reranks_before_it_cuts(tmp_path: Path) -> None:
-    for number in range(12):
-        target = tmp_path / "shop" / f"m{number}.py"
-        target.parent.mkdir(exist_ok=True)
-        lines = "    touch(cookie)\n" * number
-        target.write_text(f"def session_{number}(cookie):\n{lines}    return {number}\n")
-    settings = load_settings(data=tmp_path / "data", workers=1)
-    location = locate(settings, tmp_path / "shop")
-    Indexer(settings, location).run()
-    tables = Tables.open(location)
+    body = "def session_{0}(cookie):\n{1}    return {0}\n"
+    files = {f"m{n}.py": body.format(n, "    touch(cookie)\n" * n) for n in range(12)}
+    tables = indexed(tmp_path, files)
     by_length = ModelReranker(
         "by length", lambda hits, query: [len(one.unit.source_code) for one in hits], 50, 5.0
     )
-    search = Search(lambda: tables, settings, reranker=by_length)
+    search = Search(lambda: tables, load_settings(data=tmp_path / "data"), reranker=by_length)
     plain = search.search("session cookie", top=5)
     assert "session_11" not in [one.unit.name for one in plain.methods]
     done = search.search("session cookie", top=5, rerank=True)
     assert (done.reranker, done.warnings) == ("by length", ())
     assert "session_11" in [one.unit.name for one in done.methods]
-    everything = search.search("session cookie", top=50).units
-    assert {one.unit.id for one in done.units} <= {one.unit.id for one in everything}
 
 
 def test_nothing_is_imported_before_something_is_reranked(run_python: Run) -> None:

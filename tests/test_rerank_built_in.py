@@ -45,15 +45,6 @@ def test_the_nearest_passage_of_a_long_unit_is_found_and_its_lines_told() -> Non
     assert alone.late > filler.late
 
 
-def test_what_is_near_stays_within_one_and_an_empty_unit_is_near_to_nothing() -> None:
-    near = question_matcher("open_session")
-    same = near.nearness(UnitText("", "", "", "", "", "open_session open session"))
-    assert 0.9 < same.late <= 1.0001 and same.passage <= 1.0001
-    for body in ("", "\n\n", "!!"):
-        nothing = near.nearness(UnitText("", "", "", "", "", body))
-        assert nothing.late == nothing.passage == 0.0
-
-
 def test_what_better_hits_call_is_lifted_and_what_only_holds_it_does_not_count() -> None:
     caller = named("handle", "def handle():\n    verify_token()", path="a.py")
     called = named("verify_token", "def verify_token():\n    pass", path="b.py")

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -150,13 +151,11 @@ def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is
 @pytest.mark.parametrize("value", ["auto", "built-in", ""])
 def test_an_exported_key_alone_sends_nothing(value: str) -> None:
     with openai_server(the_last_first) as server:
+        url = server.base_url
         settings = load_settings(
-            reranker=value,
-            cohere_api_key=KEY,
-            jina_api_key=KEY,
-            cohere_base_url=server.base_url,
-            jina_base_url=server.base_url,
-        )
+            reranker=value, cohere_api_key=KEY, jina_api_key=KEY, cohere_base_url=url,
+            jina_base_url=url,
+        )  # fmt: skip
         reranker = choose_reranker(settings)
         assert "sends" not in reranker_status(settings)[1]
         done = reranker.rerank(HITS, QUESTION)
@@ -188,36 +187,27 @@ def test_keys_are_read_from_the_usual_variables(monkeypatch: pytest.MonkeyPatch)
 # The setting
 
 
-@pytest.mark.parametrize(
-    ("setting", "wish"),
-    [
-        ("built-in", None),
-        ("auto", RerankerChoice()),
-        ("owner/name", RerankerChoice(model="owner/name")),
-        ("/models/colbert-small", RerankerChoice(model="/models/colbert-small")),
-        ("./cohere/name", RerankerChoice(model="./cohere/name")),
-        ("Cohere/name", RerankerChoice(model="Cohere/name")),
-        ("jinaai/jina-colbert-v2", RerankerChoice(model="jinaai/jina-colbert-v2")),
-        ("cohere/rerank-v3.5", RerankerChoice("cohere", "rerank-v3.5")),
-        (
-            "cross-encoder/ms-marco-MiniLM-L-6-v2",
-            RerankerChoice(
-                model="cross-encoder/ms-marco-MiniLM-L-6-v2", family=Family.CROSS_ENCODER
-            ),
-        ),
-        (
-            "cross-encoder/BAAI/bge-reranker-base",
-            RerankerChoice(model="BAAI/bge-reranker-base", family=Family.CROSS_ENCODER),
-        ),
-        ("cross-encoder//models/x", RerankerChoice(model="/models/x", family=Family.CROSS_ENCODER)),
-        ("cross-encoder/./x", RerankerChoice(model="./x", family=Family.CROSS_ENCODER)),
-        ("rerankers/a/b", RerankerChoice(model="a/b", family=Family.PYTORCH)),
-    ],
-)
-def test_the_first_part_of_the_setting_decides_what_it_names(
-    setting: str, wish: RerankerChoice | None
-) -> None:
-    assert parse_reranker(setting) == wish
+CROSS = partial(RerankerChoice, family=Family.CROSS_ENCODER)
+WISHES = {
+    "built-in": None,
+    "auto": RerankerChoice(),
+    "owner/name": RerankerChoice(model="owner/name"),
+    "/models/colbert-small": RerankerChoice(model="/models/colbert-small"),
+    "./cohere/name": RerankerChoice(model="./cohere/name"),
+    "Cohere/name": RerankerChoice(model="Cohere/name"),
+    "jinaai/jina-colbert-v2": RerankerChoice(model="jinaai/jina-colbert-v2"),
+    "cohere/rerank-v3.5": RerankerChoice("cohere", "rerank-v3.5"),
+    "cross-encoder/ms-marco-tiny": CROSS(model="cross-encoder/ms-marco-tiny"),
+    "cross-encoder/BAAI/bge-reranker-base": CROSS(model="BAAI/bge-reranker-base"),
+    "cross-encoder//models/x": CROSS(model="/models/x"),
+    "cross-encoder/./x": CROSS(model="./x"),
+    "rerankers/a/b": RerankerChoice(model="a/b", family=Family.PYTORCH),
+}
+
+
+@pytest.mark.parametrize("setting", WISHES)
+def test_the_first_part_of_the_setting_decides_what_it_names(setting: str) -> None:
+    assert parse_reranker(setting) == WISHES[setting]
 
 
 @pytest.mark.parametrize(
@@ -258,20 +248,12 @@ def refused(answer: Answer, *, provider: str = "cohere") -> str:
     return warning.removeprefix(f"{host} ")
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (401, "did not rerank with rerank-v3.5 (status 401)."),
-        (429, "did not rerank with rerank-v3.5 (status 429)."),
-        (500, "did not rerank with rerank-v3.5 (status 500)."),
-    ],
-)
-def test_a_refusal_is_said_by_its_kind_and_never_in_the_servers_words(
-    status: int, said: str
-) -> None:
+@pytest.mark.parametrize("status", [401, 429, 500])
+def test_a_refusal_is_said_by_its_kind_and_never_in_the_servers_words(status: int) -> None:
     def refuse(path: str, body: dict[str, Any]) -> Plain:
         return status, {}, {"message": f"{KEY} {body['query']} {body['documents'][0]}"}
 
+    said = f"did not rerank with rerank-v3.5 (status {status})."
     assert refused(refuse).startswith(said)
 
 
@@ -316,15 +298,14 @@ def test_a_server_that_is_silent_is_not_waited_for_beyond_the_time(
             model.rerank(HITS, QUESTION)
 
 
+@pytest.mark.parametrize("results", [[], [{"index": 0, "relevance_score": float("nan")}], None])
 def test_whatever_goes_wrong_after_sending_says_to_which_host(
-    named_host: Callable[[ScriptedServer], str],
+    results: Any, named_host: Callable[[ScriptedServer], str]
 ) -> None:
-    for results in ([], [{"index": 0, "relevance_score": float("nan")}], None):
-        with openai_server(lambda path, body, r=results: (200, {}, {"results": r})) as server:
-            done = choose_reranker(settings_for("jina", named_host(server))).rerank(HITS, QUESTION)
-            assert len(server.requests) == 1
-        assert done.reranker == "built-in"
-        assert "rerank.test:" in done.warnings[0]
+    with openai_server(lambda path, body: (200, {}, {"results": results})) as server:
+        done = choose_reranker(settings_for("jina", named_host(server))).rerank(HITS, QUESTION)
+        assert len(server.requests) == 1
+    assert done.reranker == "built-in" and "rerank.test:" in done.warnings[0]
 
 
 def test_a_server_that_is_not_there_is_said() -> None:
