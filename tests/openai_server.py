@@ -1,7 +1,7 @@
 """A scripted HTTP server that speaks OpenAI's API, for tests over a real connection.
 
 A script answers each POST by a reply: `completion`, `failure`, `stream`, `silent`, `dropped`,
-`malformed`, `context_length` or `rate_limited`. `GET …/models` lists `server.models`.
+`context_length` or `rate_limited`. `GET …/models` lists `server.models`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class Streamed:
     usage: tuple[int, int] | None = None
     end: str = "done"
     silence: float = 0.0
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 Reply = Plain | Streamed
@@ -49,16 +48,13 @@ Script = Callable[[str, dict[str, Any]], Reply]
 
 @dataclass
 class Exchange:
-    """One request with the times, in `time.monotonic()`, of what happened to it (0.0: never)."""
+    """One request, and when it was `asked` in `time.monotonic()`."""
 
     method: str
     path: str
     body: dict[str, Any]
     headers: dict[str, str]
     asked: float
-    first_piece: float = 0.0
-    disconnected: float = 0.0
-    connection: int = 0
 
 
 @dataclass
@@ -117,17 +113,17 @@ def failure(
     return status, headers or {}, {"error": error}
 
 
-def context_length(message: str = "", code: str | None = "context_length_exceeded") -> Plain:
-    """The refusal of a prompt that is too long, by default in OpenAI's words."""
-    said = message or (
+def context_length() -> Plain:
+    """The refusal of a prompt that is too long, in OpenAI's words."""
+    said = (
         "This model's maximum context length is 8192 tokens. However, your messages resulted in "
         "9001 tokens. Please reduce the length of the messages."
     )
-    return failure(400, said, code=code, param="messages")
+    return failure(400, said, code="context_length_exceeded", param="messages")
 
 
-def rate_limited(retry_after: float | str | None = None, message: str = "Slow down.") -> Plain:
-    """A rate limit, with or without the seconds (or the date) to wait."""
+def rate_limited(retry_after: float | None = None, message: str = "Slow down.") -> Plain:
+    """A rate limit, with or without the seconds to wait."""
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
     return failure(429, message, headers, code="rate_limit_exceeded")
 
@@ -152,7 +148,6 @@ def stream(
     first: float | None = None,
     reason: str | None = "stop",
     end: str = "done",
-    headers: dict[str, str] | None = None,
 ) -> Streamed:
     """An answer that comes in `pieces`, `delay` seconds before each, `first` before the first.
 
@@ -162,25 +157,18 @@ def stream(
     events = [delta(piece) for piece in pieces]
     if reason is not None:
         events.append(delta(reason=reason))
-    return Streamed(tuple(events), delay, first, usage, end, headers=headers or {})
+    return Streamed(tuple(events), delay, first, usage, end)
 
 
-def silent(seconds: float, then: Sequence[str] = ("late",), *, headers: bool = True) -> Streamed:
+def silent(seconds: float, *, headers: bool = True) -> Streamed:
     """A model that says nothing for `seconds`, by default after the response's headers."""
-    reply = stream(then, first=seconds if headers else 0.0)
+    reply = stream(["late"], first=seconds if headers else 0.0)
     return reply if headers else replace(reply, silence=seconds)
 
 
-def dropped(after: Sequence[str] = (), *, reset: bool = False, delay: float = 0.0) -> Streamed:
+def dropped(after: Sequence[str] = (), *, reset: bool = False) -> Streamed:
     """The connection ends in the middle, after these pieces; without any, before the headers."""
-    events = tuple(delta(piece) for piece in after)
-    return Streamed(events, delay, end="reset" if reset else "closed")
-
-
-def malformed(pieces: Sequence[str] = ("a", "b"), junk: bytes = b"data: {not json\n\n") -> Streamed:
-    """An answer in `pieces` with an event that nobody can read before each and after the last."""
-    events = [part for piece in pieces for part in (junk, delta(piece))]
-    return Streamed((*events, junk, delta(reason="stop")))
+    return Streamed(tuple(map(delta, after)), end="reset" if reset else "closed")
 
 
 class _ClientGoneError(Exception):
@@ -212,14 +200,12 @@ class _Handler(BaseHTTPRequestHandler):
         except (_ClientGoneError, OSError):
             self.close_connection = True
             with self.server.state.changed:
-                exchange.disconnected = time.monotonic()
                 self.server.state.disconnects.append(exchange)
                 self.server.state.changed.notify_all()
 
     def _note(self, method: str, body: dict[str, Any]) -> Exchange:
         headers = {name.lower(): value for name, value in self.headers.items()}
         exchange = Exchange(method, self.path, body, headers, time.monotonic())
-        exchange.connection = self.client_address[1]
         state = self.server.state
         with state.changed:
             state.exchanges.append(exchange)
@@ -252,16 +238,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._rest(reply.silence)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        for name, value in reply.headers.items():
-            self.send_header(name, value)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number, data in enumerate(reply.events):
             wait = reply.delay if number or reply.first is None else reply.first
             self._rest(wait)
             self._chunk(data)
-            if not exchange.first_piece:
-                exchange.first_piece = time.monotonic()
         if reply.end in ("closed", "reset"):
             self._hang_up(reply.end == "reset")
             return

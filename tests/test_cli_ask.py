@@ -84,24 +84,6 @@ def test_without_a_model_nothing_is_sent(
     assert server.exchanges == []
 
 
-def test_a_model_that_is_named_is_asked_whatever_was_picked(
-    shop_codeqa: Command, shop: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    import shutil
-
-    data = tmp_path / "data of this test"
-    shutil.copytree(shop.parent / "data", data)
-    monkeypatch.setenv("CODEQA_DATA", str(data))
-    assert shop_codeqa("models", "use", "custom/picked").status == 0
-    asked = shop_codeqa("ask", QUESTION, "--repo", shop)
-    assert "Model: custom/picked" in asked.err
-    asked = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/named")
-    assert "Model: custom/named" in asked.err
-    asked = shop_codeqa("ask", QUESTION, "--repo", shop)
-    assert "Model: custom/picked" in asked.err
-
-
 def test_a_follow_up_goes_on_from_the_code_that_was_found(
     shop_codeqa: Command, shop: Path, server: ScriptedServer
 ) -> None:

@@ -194,7 +194,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
     with openai_embedding(script) as (embedding, server):
         assert embedding.embed_passages(["a"]).shape == (1, 8)
         first, second, _ = server.exchanges
-    assert 0.4 <= second.asked - first.asked < 3
+    assert second.asked - first.asked >= 0.4
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import socket
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -25,7 +23,6 @@ from tests.openai_server import (
     dropped,
     event,
     failure,
-    malformed,
     openai_server,
     silent,
     stream,
@@ -56,13 +53,12 @@ def test_an_answer_comes_in_pieces_and_ends_with_what_it_took() -> None:
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
+THINKING = ("<thi", "nk>secret", " thought</th", "ink>\n\n", "Answer with <think> in it.")
 THOUGHTS = Streamed(
     (
         delta(reasoning_content="let me see"),
         delta(reasoning="and more"),
-        *map(
-            delta, ("<thi", "nk>secret", " thought</th", "ink>\n\n", "Answer with <think> in it.")
-        ),
+        *map(delta, THINKING),
         delta(reason="stop"),
     )
 )
@@ -106,7 +102,10 @@ def test_an_answer_is_read_in_whatever_form_it_comes(reply: Reply, expected: lis
         (Streamed((delta(reasoning_content="hm"), delta(reason="length"))), "without content"),
         (stream([]), "without content"),
         (stream([], reason="content_filter"), "without content"),
-        (malformed(["a"]), "broke off: it cannot be read"),
+        (
+            Streamed((b"data: {not json\n\n", delta("a"), delta(reason="stop"))),
+            "broke off: it cannot be read",
+        ),
         ((200, {"Content-Type": "text/html"}, b"<html>hello</html>"), "not a chat API"),
         ((200, {}, {"status": "ok"}), "not a chat API"),
         (
@@ -155,8 +154,8 @@ def test_a_silent_model_is_given_up_after_the_timeout(
 
 def test_signs_of_life_keep_a_slow_model_alive() -> None:
     thinking = [b": still here\n\n", delta(reasoning="hm"), delta(role="assistant")] * 2
-    reply = Streamed((*thinking, delta("at last"), delta(reason="stop")), delay=0.1)
-    with openai_server(lambda path, body: reply) as server, model_at(server, 0.4) as model:
+    reply = Streamed((*thinking, delta("at last"), delta(reason="stop")), delay=0.25)
+    with openai_server(lambda path, body: reply) as server, model_at(server, 1.5) as model:
         assert list(model.stream(MESSAGES)) == [Thought("hm"), Thought("hm"), "at last"]
 
 
@@ -164,32 +163,7 @@ def test_signs_of_life_keep_a_slow_model_alive() -> None:
 def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
     reply = silent(600, headers=headers)
     with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        model.list_models()  # the client is loaded
-        cancelled = threading.Event()
-        got: list[str | TokenUsage] = []
-
-        def read() -> None:
-            got.extend(model.stream(MESSAGES, cancelled=cancelled.is_set))
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        assert server.wait_for_requests()
-        time.sleep(0.1)
-        began = time.monotonic()
-        cancelled.set()
-        reader.join(5)
-        assert not reader.is_alive() and got == []
-        assert server.wait_for_disconnects()
-        assert server.disconnects[0].disconnected - began < 2
-
-
-def test_a_reader_that_forgets_the_iterator_closes_the_request() -> None:
-    reply = Streamed((delta("one"), delta("two")), delay=20, first=0)
-    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        pieces = model.stream(MESSAGES)
-        assert next(pieces) == "one"
-        del pieces
-        gc.collect()
+        assert list(model.stream(MESSAGES, cancelled=lambda: len(server.requests) > 0)) == []
         assert server.wait_for_disconnects()
 
 
@@ -219,32 +193,6 @@ def test_a_caller_that_has_already_cancelled_sends_nothing() -> None:
         assert list(model.stream(MESSAGES, cancelled=lambda: True)) == []
         assert model.complete(MESSAGES, 5, lambda: True) == ""
         assert server.requests == []
-
-
-def test_a_connection_is_used_again_for_the_next_question() -> None:
-    with openai_server() as server, model_at(server) as model:
-        for _ in range(3):
-            list(model.stream(MESSAGES))
-            time.sleep(0.1)  # nobody asks again before the end of the response is read
-        assert len({exchange.connection for exchange in server.exchanges}) == 1
-
-
-def test_many_threads_share_a_model() -> None:
-    def script(path: str, body: dict[str, Any]) -> Reply:
-        return stream([f"for {body['messages'][0]['content']}", "."], 0.02)
-
-    answers: dict[int, str] = {}
-    with openai_server(script) as server, model_at(server) as model:
-
-        def one(number: int) -> None:
-            answers[number] = model.complete([{"role": "user", "content": str(number)}], 5)
-
-        readers = [threading.Thread(target=one, args=(number,)) for number in range(24)]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join(20)
-    assert answers == {number: f"for {number}." for number in range(24)}
 
 
 def test_no_key_and_no_question_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -282,15 +230,6 @@ def test_only_what_a_request_needs_is_sent_along(monkeypatch: pytest.MonkeyPatch
         assert "secret" not in str(exchange.headers)
     assert "authorization" not in server.exchanges[-1].headers
     assert server.exchanges[0].headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_a_redirect_is_not_followed() -> None:
-    with openai_server() as other:
-        moved = (307, {"Location": f"{other.base_url}/chat/completions"}, {})
-        with pytest.raises(ModelError, match="status 307") as caught:
-            ask(moved)
-        assert other.requests == []
-    assert caught.value.hint
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(

@@ -7,10 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.llm import estimate_messages
 from codeqa.llm.answer import Answer
-from codeqa.llm.client import message_text
-from codeqa.text.tokens import estimate_tokens
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
@@ -36,12 +33,9 @@ def test_leading_thoughts_are_left_out_however_they_are_cut(
         assert got == answer.lstrip()
 
 
-def test_text_that_only_begins_like_a_thought_is_kept() -> None:
+def test_text_that_only_begins_like_a_thought_is_kept_and_space_around_one_is_not() -> None:
     for text in ("<thi", "<thing>", "  <th", "a <think>b</think>"):
         assert text_of(list(text)) == text.lstrip()
-
-
-def test_white_space_around_a_thought_is_no_part_of_the_answer() -> None:
     assert text_of([" <think>so</think>", " \n", " ", " and", " on"]) == "and on"
 
 
@@ -55,11 +49,3 @@ def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
     ]  # fmt: skip
     assert [piece for event in odd for piece in answer.take(event)] == []
     assert answer.reason == "" and answer.usage is None
-
-
-def test_a_request_is_estimated_with_what_stands_around_each_message() -> None:
-    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
-    assert message_text({"role": "user", "content": parts}) == "one\n\ntwo"
-    assert message_text({"role": "user", "content": None}) == ""
-    one = estimate_messages([{"role": "user", "content": "x" * 300}])
-    assert estimate_tokens("x" * 300) < one < estimate_tokens("x" * 300) + 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from codeqa.errors import NotFoundError
 from codeqa.state import State
 from codeqa.state import turns as turns_module
-from codeqa.state.records import Turn, TurnExtras
+from codeqa.state.records import Turn
 
 PLACE = ("local", "shop")
 
@@ -37,20 +36,6 @@ def with_parent(turn: Turn, parent: str) -> Turn:
 
 def shown(state: State, conversation: str = "c", **wished: object) -> list[str]:
     return [turn.id for turn in state.turns.active(conversation, *PLACE, **wished)]  # type: ignore[arg-type]
-
-
-def test_an_answer_given_again_stands_beside_the_earlier_one(state: State) -> None:
-    for turn in ("t1", "t2", "t3"):
-        save(state, turn)
-    save(state, "t4", replaces="t2")
-    assert shown(state) == ["t1", "t4"]
-    assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t4": ("t2", "t4")}
-    save(state, "t5")
-    assert shown(state) == ["t1", "t4", "t5"]
-    state.turns.choose_branch("c", "t2", *PLACE)
-    assert shown(state) == ["t1", "t2", "t3"], "with what followed it"
-    save(state, "t6")
-    assert shown(state) == ["t1", "t2", "t3", "t6"]
 
 
 @pytest.mark.parametrize("parent", ["missing", "d1", "t9"])
@@ -124,37 +109,6 @@ def test_where_the_beginning_is_gone_a_branch_begins_later(
     save(state, "t5", replaces="t4")
     assert shown(state) == ["t3", "t5"]
     assert state.turns.branches("c", *PLACE) == {"t3": ("t3",), "t5": ("t4", "t5")}
-
-
-def test_a_lost_leaf_gives_way_to_the_latest_turn(state: State) -> None:
-    save(state, "t1")
-    save(state, "t2")
-    with state._database.writing() as connection:
-        connection.execute("UPDATE conversation SET leaf = 'gone'")
-    assert shown(state) == ["t1", "t2"]
-    save(state, "t3")
-    assert shown(state) == ["t1", "t2", "t3"]
-
-
-def test_turns_that_follow_each_other_in_a_circle_are_read_once(state: State) -> None:
-    for number in range(1, 4):
-        save(state, f"t{number}")
-    with state._database.writing() as connection:
-        connection.execute("UPDATE turn SET parent = 't3' WHERE id = 't1'")
-    assert shown(state) == ["t1", "t2", "t3"]
-    assert list(state.turns.branches("c", *PLACE)) == ["t1", "t2", "t3"]
-    with pytest.raises(NotFoundError):
-        state.turns.choose_branch("c", "t1", *PLACE)
-
-
-def test_the_same_turn_saved_by_many_at_once_is_kept_once(state: State) -> None:
-    save(state, "t1")
-    turn = Turn("t2", "c", "q", "a", "", {}, 2.0, *PLACE)
-    extras = TurnExtras("e", b"12", {"name": "Ada"})
-    with ThreadPoolExecutor(8) as pool:
-        kept = list(pool.map(lambda _: state.turns.save(turn, extras=extras), range(16)))
-    assert all(kept) and shown(state) == ["t1", "t2"]
-    assert len(state.turns.past_questions(*PLACE, "e")) == 1
 
 
 @settings(max_examples=40, deadline=None)

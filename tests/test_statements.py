@@ -71,20 +71,6 @@ FRAGMENTS = {
           )
         end
     """,
-    "php": """\
-        public function pick(int $wanted): int
-        {
-            // The first that fits.
-            foreach ($this->all as $one) {
-                if ($one === $wanted) {
-                    return $one;
-                }
-            }
-            return $this->fallback(
-                $wanted,
-            );
-        }
-    """,
 }
 
 

@@ -168,31 +168,7 @@ def test_a_chunk_named_by_number_is_cited_by_the_lines_that_were_sent(
     assert place in parts(script.sent[2])[0] and "[Chunk 1]" not in parts(script.sent[2])[0]
 
 
-def test_a_chunk_is_one_of_the_smaller_block_when_that_was_sent(
-    engine: Engine, script: Script
-) -> None:
-    script.replies = [context_length(), dropped(["See [Chunk 2] ", "and [Chunk 1]"])]
-    question = "@codebase how does warehouse_part_1 move stock between warehouse parts?"
-    events = ask(engine, question)
-    chunks = engine.conversations.turn(events[-1].data["turn"]).chunks
-    places = [f"[{c.path}:{c.start_line}-{c.end_line}]" for c in chunks]
-    second = places[1] if len(places) > 1 else "[Chunk 2]"
-    assert answer(events) == f"See {second} and {places[0]}", "also what waited when it broke off"
-
-
 # No model.
-
-
-def test_without_the_model_the_same_question_is_answered_by_the_code_itself(
-    engine: Engine, script: Script
-) -> None:
-    events = ask(engine, ASK, use_model=False)
-    assert "Without a language model" in answer(events)
-    assert script.bodies == []
-    done = events[-1].data
-    assert (done["generator"], done["model"], done["host"]) == ("extractive", "", "")
-    assert done["tokens"] == {"prompt": 0, "completion": 0, "estimated": False}
-    assert engine.conversations.turn(done["turn"]).sent == []
 
 
 def test_a_model_without_its_key_says_what_to_set(opened: Open) -> None:
@@ -346,27 +322,12 @@ def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(engin
 # Kept turns.
 
 
-def test_conversations_are_listed_shown_renamed_and_deleted(engine: Engine, script: Script) -> None:
+def test_with_a_conversation_goes_what_is_cached_of_it(engine: Engine, script: Script) -> None:
     ask(engine, ASK)
-    ask(engine, "and what is MONTH?")
-    found = engine.conversations.get("talk")
-    assert found in engine.conversations.all()
-    assert found.title == "when does expire_session forget the visitor?"
-    assert found.turns == 2
-    first, second = engine.conversations.turns("talk")
-    assert (first.question, first.tagged) == (ASK.removeprefix("@codebase "), True)
-    assert (second.question, second.tagged) == ("and what is MONTH?", False)
-    assert first.answer == "".join(SAYS)
-    assert first.finished and first.error is None
-    assert (first.generator, first.model) == ("openai/gpt-4o", "openai/gpt-4o")
-    assert first.citations[0]["path"] == "shop/session.py"
-    assert first.created <= second.created
-    engine.conversations.rename("talk", "Ends of sessions")
-    assert engine.conversations.get("talk").title == "Ends of sessions"
     engine.conversations.delete("talk")
     assert engine.conversations.turns("talk") == []
     ask(engine, "and what is MONTH?")
-    assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1, "what is cached goes too"
+    assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1
 
 
 @pytest.mark.parametrize(

@@ -91,22 +91,6 @@ def test_stopping_ends_the_stream_properly() -> None:
     assert lines == [b'0:"a"\n', b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
 
 
-def test_closing_the_stream_closes_the_events() -> None:
-    closed = []
-
-    def events() -> Iterator[Event]:
-        try:
-            yield Event("generating")
-            yield Event("token", {"text": "a"})
-        finally:
-            closed.append(True)
-
-    lines = encode_stream(events())
-    next(lines)
-    lines.close()  # type: ignore[attr-defined]
-    assert closed
-
-
 @pytest.mark.parametrize("row", ["- item {}\n", "| {} | b |\n", "> quoted {}\n"])
 def test_a_block_is_not_parsed_again_for_each_of_its_lines(
     row: str, monkeypatch: pytest.MonkeyPatch
@@ -208,36 +192,6 @@ def test_of_question_query_and_messages_the_first_that_holds_words_is_asked(
     assert fake_engine.chat.asked[-1]["question"] == "the query"
     stream(client, empty, query=empty, messages=[{"role": "user", "content": "the last"}])
     assert fake_engine.chat.asked[-1]["question"] == "the last"
-
-
-def test_steps_and_reasons_reach_only_a_client_that_asks(client: FlaskClient) -> None:
-    events = [
-        Event("step", {"name": "embed", "milliseconds": 3.217}),
-        Event("classified", {"intent": "continuation", "confidence": 0.8, "source": "heuristics",
-                             "reason": "a pronoun", "rules": ["follow-up"]}),
-        Event("rewritten", {"question": "who calls total?", "by": "carried"}),
-        Event("generating"),
-        Event("token", {"text": "a"}),
-        Event("done", {"intent": "continuation", "confidence": 0.8, "retrieval_info": {},
-                       "query_tags": [], "steps": [1], "rules": ["follow-up"], "suggestions": []}),
-        Event("step", {"name": "persist", "milliseconds": 1}),
-    ]  # fmt: skip
-    assert b"".join(encode_stream(events)).decode().splitlines() == [
-        '8:[{"stage":"classified","intent":"continuation","confidence":0.8}]',
-        '8:[{"stage":"generating"}]',
-        '0:"a"',
-        '8:[{"intent":"continuation","confidence":0.8,"retrieval_info":{},"query_tags":[]}]',
-        'e:{"finishReason":"stop"}',
-        'd:{"finishReason":"stop"}',
-    ]
-    clock = iter(range(100)).__next__
-    lines = b"".join(encode_stream(events, cite=lambda *_: None, clock=clock)).decode().splitlines()
-    told = annotations(lines)
-    assert told[0] == {"stage": "step", "name": "embed", "took": 3.2, "milliseconds": 1000}
-    assert told[1]["source"] == "heuristics" and told[1]["rules"] == ["follow-up"]
-    assert told[2]["stage"] == "rewritten" and told[2]["question"] == "who calls total?"
-    (final,) = [one for one in told if "query_tags" in one]
-    assert final["steps"] == [1] and final["rules"] == ["follow-up"]
 
 
 def test_an_answer_that_a_hook_changed_reaches_the_page_rendered(client: FlaskClient) -> None:
@@ -361,21 +315,6 @@ def test_the_context_of_an_answer_is_exactly_what_was_packed(client: FlaskClient
     assert context["messages"] == [] and context["model"] == context["host"] == ""
 
 
-def test_the_messages_of_an_answer_are_exactly_what_was_sent(
-    client: FlaskClient, fake_engine: FakeEngine
-) -> None:
-    fake_engine.models.choose(ModelChoice("openai", "gpt-4o"))
-    stream(client, "x", conversation="c")
-    context = client.get("/api/context/turn-1").json
-    roles = [message["role"] for message in context["messages"]]
-    assert roles == ["system", "user", "assistant", "user"]
-    assert context["messages"][-1]["parts"] == [
-        "[MODE: explain]\n[INSTRUCTION]\nx",
-        context["text"],
-    ]
-    assert context["host"] == "api.openai.com" and context["tokens"]["prompt"] == 3120
-
-
 def test_examples_are_made_from_the_repository(client: FlaskClient) -> None:
     questions = client.get("/api/examples").json["questions"]
     assert questions[0] == "What does `SessionInterface` do, and where is it used?"
@@ -452,8 +391,11 @@ def test_every_refusal_has_the_same_shape(client: FlaskClient, fake_engine: Fake
 
 
 def test_only_the_names_of_this_machine_are_answered(client: FlaskClient) -> None:
-    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil", "x"):
-        assert error_of(client.get("/", headers={"Host": host}), 421)["code"] == "host"
+    for host in ("evil.example", "127.0.0.1.nip.io", "localhost.evil.example", "[::1].evil.example",
+                 "localhost:5001@evil.example", "evil.example#localhost", "0.0.0.0", "127.1",
+                 "localhost."):  # fmt: skip
+        assert client.get("/api/status", headers={"Host": host}).status_code in (400, 421), host
+    assert error_of(client.get("/", headers={"Host": "x"}), 421)["code"] == "host"
     for host in ("127.0.0.1:5001", "localhost", "LOCALHOST:80", "[::1]:5001"):
         assert client.get("/health", headers={"Host": host}).status_code == 200
 
@@ -473,9 +415,7 @@ def test_a_question_from_another_page_is_refused(
         assert answered.status_code == 200
 
 
-@pytest.mark.parametrize(
-    "address", ["/api/status", "/api/models/local", "/api/conversations", "/v1/models"]
-)
+@pytest.mark.parametrize("address", ["/api/status", "/api/models/local", "/v1/models"])
 def test_another_page_cannot_make_the_server_work_for_it(client: FlaskClient, address: str) -> None:
     assert client.get(address, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     for site in ("same-origin", "none"):  # our page, and an address that was typed
@@ -516,8 +456,12 @@ def test_a_host_that_others_reach_needs_a_token_and_no_other(data_dir: Path) -> 
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", ""):
         with pytest.raises(SettingsError, match="CODEQA_TOKEN"):
             create_app(load_settings(data=data_dir, host=host))
+        create_app(load_settings(data=data_dir, host=host, token="one,two"))
     for host in ("127.0.0.1", "localhost", "::1", "[::1]", "127.8.9.1"):
         create_app(load_settings(data=data_dir, host=host))
+    for host in ("127.0.0.1", "0.0.0.0"):  # commas alone are no token and open no door
+        with pytest.raises(SettingsError, match="no token"):
+            create_app(load_settings(data=data_dir, token=" , ", host=host))
 
 
 def test_a_page_behind_a_token_asks_for_it_and_remembers_the_right_one(

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
+from urllib.parse import quote
 
 import pytest
 from browser.fakes import ANSWER
-from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 from serving import ask, listed
 
 pytest_plugins = ("web_kit",)
-
-EVIL = [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}]
-
-
-class Tags(HTMLParser):
-    """Notes the tags of some HTML, and their attributes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, {name: value or "" for name, value in attrs}))
 
 
 def test_conversations_are_listed_the_last_one_first(client: FlaskClient) -> None:
@@ -35,33 +21,15 @@ def test_conversations_are_listed_the_last_one_first(client: FlaskClient) -> Non
         ("one", "first", 2),
         ("two", "second", 1),
     ]
-    assert set(listed(client)[0]) == {
-        "id",
-        "title",
-        "created",
-        "updated",
-        "turns",
-        "turn",
-        "snippet",
-    }
 
 
 def test_an_opened_conversation_holds_everything_that_the_page_shows(client: FlaskClient) -> None:
     ask(client, "@codebase how?", "one", body={"rerank": True, "mode": "review"})
     ask(client, "and then?", "one")
     opened = client.get("/api/conversations/one").json
-    assert set(opened) == {"id", "title", "carries", "context", "answering", "turns"}
     assert (opened["id"], opened["title"], opened["carries"]) == ("one", "how?", 3_500)
     assert opened["context"] is True
     first, second = opened["turns"]
-    assert set(first) == {
-        "id", "question", "tagged", "html", "answer", "citations", "finished", "error",
-        "generator", "model", "host", "reranker", "notice", "tokens", "coverage", "mode",
-        "created", "effort", "hyde", "stages", "feedback", "parent", "siblings", "intent",
-        "confidence", "source", "reason", "rules", "searched_automatically", "searches", "goes_on",
-        "left_out", "suggest_codebase", "steps", "looked_up",
-        "rewritten", "suggestions", "hook_problems", "grounding",
-    }  # fmt: skip
     assert (first["question"], first["tagged"], first["mode"]) == ("how?", True, "review")
     assert first["reranker"] == "built-in" and first["finished"] and first["error"] is None
     assert second["tagged"] is False and second["answer"] == ANSWER
@@ -78,24 +46,6 @@ def test_a_stored_answer_is_rendered_as_it_was_when_it_was_streamed(client: Flas
         if "block" in value
     )
     assert client.get("/api/conversations/one").json["turns"][0]["html"] == streamed
-
-
-def test_a_payload_in_a_stored_answer_is_never_markup(client: FlaskClient) -> None:
-    for payload in PAYLOADS:
-        ask(client, f"say:{payload}", "one")
-    turns = client.get("/api/conversations/one").json["turns"]
-    assert len(turns) == len(PAYLOADS)
-    for turn in turns:
-        tags = Tags()
-        tags.feed(turn["html"])
-        assert {name for name, _ in tags.found} <= {
-            "p", "a", "code", "pre", "span", "div", "table", "thead", "tbody", "tr", "th", "td",
-            "ul", "li", "blockquote", "strong", "em", "h1",
-        }, turn["question"]  # fmt: skip
-        for _, attributes in tags.found:
-            assert not any(name.startswith("on") or name == "style" for name in attributes)
-            href = attributes.get("href", "").lower().strip()
-            assert not href.startswith(("javascript", "data"))
 
 
 def test_conversations_are_found_by_what_was_said(client: FlaskClient) -> None:
@@ -159,8 +109,6 @@ def test_a_title_that_cannot_be_shown_is_refused(client: FlaskClient, body: str)
 def test_any_id_that_a_client_may_choose_can_be_opened(
     client: FlaskClient, identifier: str
 ) -> None:
-    from urllib.parse import quote
-
     ask(client, "first", identifier)
     address = f"/api/conversations/{quote(identifier, safe='')}"
     assert client.get(address).json["id"] == identifier
@@ -172,14 +120,3 @@ def test_an_unknown_conversation_is_not_found(client: FlaskClient, method: str) 
     body = {"json": {"title": "x"}} if method == "post" else {}
     missing = getattr(client, method)("/api/conversations/unknown", **body)
     assert missing.status_code == 404 and missing.json["error"]["code"] == "not_found"
-
-
-@pytest.mark.parametrize("headers", EVIL)
-def test_another_page_can_neither_rename_nor_delete(
-    client: FlaskClient, headers: dict[str, str]
-) -> None:
-    ask(client, "first", "one")
-    renamed = client.post("/api/conversations/one", json={"title": "x"}, headers=headers)
-    deleted = client.delete("/api/conversations/one", headers=headers)
-    assert renamed.status_code == deleted.status_code == 403
-    assert listed(client)[0]["title"] == "first"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from browser.fakes import FakeEngine
 from flask.testing import FlaskClient
-from serving import client_of
-
-from codeqa.settings import load_settings
 
 pytest_plugins = ("web_kit",)
 
@@ -93,10 +89,6 @@ def test_an_address_on_this_machine_is_said_to_be_local(client: FlaskClient) -> 
         assert post(client, "/api/models", **body)["current"]["local"] is local
 
 
-EVIL = (
-    {"Origin": "http://evil.example"}, {"Origin": "null"},
-    {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
-)  # fmt: skip
 BAD_CHOICES: list[dict[str, Any]] = [
     {"provider": "no-such-provider"},
     {"provider": 7},
@@ -121,29 +113,3 @@ def test_a_bad_choice_is_refused_without_repeating_its_key(
             assert set(refused.json) == {"error"} and refused.json["error"]["hint"]
             assert KEY not in refused.text
     assert fake_engine.models.current() is None and fake_engine.models.keys == {}
-
-
-def test_another_page_cannot_choose_a_model(client: FlaskClient, fake_engine: FakeEngine) -> None:
-    body = {"provider": "custom", "model": "m", "address": "http://evil.example/v1", "key": KEY}
-    for address in POSTS:
-        for headers in EVIL:
-            assert client.post(address, json=body, headers=headers).status_code == 403
-        assert client.post(address, data=body).status_code == 415  # as a form of theirs would
-    assert fake_engine.models.current() is None and fake_engine.models.tested == []
-
-
-def test_only_the_owner_of_a_shared_server_sees_to_the_model(
-    data_dir: Path, fake_engine: FakeEngine
-) -> None:
-    settings = load_settings(data=data_dir, token="owner,guest", host="0.0.0.0")
-    client = client_of(settings, fake_engine)
-    owner, guest = ({"Authorization": f"Bearer {token}"} for token in ("owner", "guest"))
-    body = {"provider": "custom", "model": "m", "address": "http://127.0.0.1:9/v1"}
-    for address in POSTS:
-        refused = client.post(address, json=body, headers=guest)
-        assert refused.status_code == 403 and "first token" in refused.json["error"]["hint"]
-    assert client.get("/api/models/local", headers=guest).status_code == 403
-    assert client.get("/api/models", headers=guest).json["changeable"] is False
-    assert fake_engine.models.current() is None and fake_engine.models.probed == 0
-    assert client.post("/api/models", json=body, headers=owner).status_code == 200
-    assert client.get("/api/models", headers=guest).json["current"]["host"] == "127.0.0.1"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from pydantic import SecretStr
 
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
@@ -120,34 +119,3 @@ def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
     ):
         refused = client.get("/api/folders", query_string={"path": str(path)})
         assert refused.status_code == 400, path
-
-
-def test_only_the_owner_changes_which_repositories_there_are(
-    make_client: Client, tmp_path: Path
-) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "a.py").write_text("A = 1\n")
-    client = make_client(token=SecretStr("anna,bela"))
-    anna = {"Authorization": "Bearer anna"}
-    repo = client.post("/api/repos", json={"path": str(tmp_path / "one")}, headers=anna).json["id"]
-    asked = [
-        ("POST", "/api/repos", {"path": "https://host.invalid/a/b"}),
-        ("POST", f"/api/repos/{repo}", {"name": "mine"}),
-        ("POST", f"/api/repos/{repo}/refresh", None),
-        ("POST", f"/api/repos/{repo}/cancel", None),
-        ("DELETE", f"/api/repos/{repo}", None),
-        ("GET", "/api/folders", None),
-    ]
-    for method, address, body in asked:
-        refused = client.open(address, method=method, json=body, headers=BELA)
-        assert refused.status_code == 403, (method, address)
-    assert client.get("/api/repos", headers=BELA).json["changeable"] is False
-    assert client.get("/api/repos", headers=anna).json["repositories"][0]["name"] == "one"
-
-
-def test_addresses_that_git_must_not_be_given_are_refused(make_client: Client) -> None:
-    client = make_client()
-    for path in ("file:///etc", "ext::sh -c x", "http://host.org/a/b", "https://-x/a/b"):
-        refused = client.post("/api/repos", json={"path": path})
-        assert refused.status_code == 400 and path not in refused.text
-    assert rows(client) == {}

@@ -18,7 +18,6 @@ from openai_server import failure, openai_server, silent, stream
 from pydantic import SecretStr
 from serving import serving
 
-from codeqa.llm import ModelChoice
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
 
@@ -141,19 +140,6 @@ def test_a_conversation_survives_a_restart_with_its_context(make_client: Client)
         assert "add_article" not in contents(server.requests[-1])
 
 
-def test_a_failed_answer_can_be_replaced_by_one_without_the_model(make_client: Client) -> None:
-    client = make_client()
-    with openai_server(lambda path, body: failure(401, "no such key")) as server:
-        choose(client, server.base_url, KEY)
-        text, failed = ask(client, QUESTION)
-        assert text == "" and "127.0.0.1" in failed["error"]["message"] and failed["error"]["hint"]
-        _, done = ask(client, QUESTION, without_model=True, replaces=failed["turn"])
-        assert len(server.requests) == 1
-    assert done["generator"] == "extractive" and done["model"] == done["host"] == ""
-    (turn,) = client.get("/api/conversations/c").json["turns"]
-    assert turn["id"] == done["turn"] and turn["error"] is None and "add_article" in turn["answer"]
-
-
 def test_two_users_never_see_each_others_code_questions_or_answers(make_client: Client) -> None:
     client = make_client(token=SecretStr("anna, bela"))
     anna, bela = ({"headers": {"Authorization": f"Bearer {name}"}} for name in ("anna", "bela"))
@@ -220,9 +206,7 @@ def test_a_server_that_sends_elsewhere_is_not_followed(make_client: Client) -> N
 
 def test_an_exported_key_sends_nothing_until_its_provider_is_chosen(make_client: Client) -> None:
     with openai_server() as server:
-        client = make_client(
-            openai_api_key=SecretStr(KEY), openai_base_url=server.base_url
-        )  # fmt: skip
+        client = make_client(openai_api_key=SecretStr(KEY), openai_base_url=server.base_url)
         overview = client.get("/api/models")
         openai = overview.json["providers"][0]
         assert openai["key"] == "exported" and overview.json["current"] is None
@@ -294,22 +278,6 @@ def test_a_model_picked_for_one_repository_answers_for_all(
     assert [one["title"] for one in listed] == ["what is alone?"]
 
 
-def test_a_model_named_at_the_start_is_asked_until_another_is_picked(make_client: Client) -> None:
-    client = make_client()
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        choose(client, server.base_url)
-        started = make_client()
-        started.application.extensions["codeqa"].prefer(
-            ModelChoice("custom", "named", server.base_url)
-        )
-        _, done = ask(started, QUESTION)
-        assert done["model"] == "custom/named"
-        assert started.get("/api/models").json["current"]["model"] == "named"
-        choose(started, server.base_url)
-        _, done = ask(started, QUESTION)
-        assert done["model"] == "custom/m"
-
-
 def test_the_answer_in_one_piece_comes_from_the_model_too(make_client: Client) -> None:
     client = make_client()
     with openai_server(lambda path, body: stream(ANSWER)) as server:
@@ -342,40 +310,24 @@ def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_con
 # Over a real connection
 
 
-def post(port: int, question: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    body = json.dumps({"question": question, "conversation": "c"})
-    connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
-    return connection.getresponse()
-
-
-def test_a_program_that_leaves_ends_the_request_to_a_model_that_is_still_silent(
-    shop: Path, shop_settings: Settings
+@pytest.mark.parametrize("speaks", [True, False])
+def test_words_reach_the_reader_at_once_and_one_who_leaves_ends_the_request_to_the_model(
+    shop: Path, shop_settings: Settings, speaks: bool
 ) -> None:
-    with openai_server(lambda path, body: silent(600)) as server:
-        settings = shop_settings.model_copy(
-            update={"model": "custom/m", "model_url": server.base_url}
-        )
-        with serving(settings, shop) as port:
-            response = post(port, QUESTION)
+    reply = stream(ANSWER, delay=600, first=0.0) if speaks else silent(600)
+    with openai_server(lambda path, body: reply) as server:
+        update = {"model": "custom/m", "model_url": server.base_url}
+        with serving(shop_settings.model_copy(update=update), shop) as port:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            body = json.dumps({"question": QUESTION, "conversation": "c"})
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", "/chat/stream", body, headers)
+            response = connection.getresponse()
             assert server.wait_for_requests()
+            while speaks and not response.readline().startswith(b"0:"):
+                pass  # the second word never comes
             assert server.disconnects == []
             response.close()
-            assert server.wait_for_disconnects()
-
-
-def test_the_first_words_of_a_model_reach_the_reader_at_once(
-    shop: Path, shop_settings: Settings
-) -> None:
-    with openai_server(lambda path, body: stream(ANSWER, delay=600, first=0.0)) as server:
-        settings = shop_settings.model_copy(
-            update={"model": "custom/m", "model_url": server.base_url}
-        )
-        with serving(settings, shop) as port:
-            response = post(port, QUESTION)
-            while not response.readline().startswith(b"0:"):
-                pass
-            response.close()  # the second word never comes
             assert server.wait_for_disconnects()
 
 
