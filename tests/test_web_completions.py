@@ -26,7 +26,6 @@ from pydantic import SecretStr
 from serving import serving
 
 from codeqa.settings import Settings
-from codeqa.web.openai_api import UNANSWERED, CompletionBody, read_messages
 
 pytest_plugins = (
     "cli_shop",
@@ -143,14 +142,21 @@ def test_without_a_language_model_the_code_is_quoted_and_nothing_is_counted(
 
 
 def test_the_history_is_that_of_the_client(start: Start, client: Client) -> None:
-    earlier = [user("Where are baskets?"), assistant("In store/basket.py, class Basket.")]
+    parts = [{"type": "text", "text": "Where are"}, {"type": "text", "text": "baskets?"}]
+    earlier = [
+        assistant("Hello, what can I do?"),
+        user("What is sold?"),
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "content": "ignored", "tool_call_id": "x"},
+        user(parts), assistant("In store/basket.py,"), assistant("class Basket."),
+    ]  # fmt: skip
     with openai_server(lambda *_: stream(ANSWER)) as model:
         complete(client(start(model)), *earlier, user("and who calls it?"))
-    sent = model.requests[-1][1]["messages"]
-    assert [one["role"] for one in sent] == ["system", "user", "assistant", "user"]
-    assert "Where are baskets?" in json.dumps(sent[1])
-    assert "class Basket" in json.dumps(sent[2])
-    assert "and who calls it?" in json.dumps(sent[3])
+    system, sold, unanswered, *sent, last = model.requests[-1][1]["messages"]
+    assert [one["role"] for one in (system, unanswered, last)] == ["system", "assistant", "user"]
+    assert "What is sold?" in json.dumps(sold) and unanswered["content"]
+    assert sent == [user("Where are\nbaskets?"), assistant("In store/basket.py,\n\nclass Basket.")]
+    assert "and who calls it?" in json.dumps(last) and "ignored" not in contents(model)
 
 
 def test_what_the_client_wants_of_answers_stands_beside_our_rules(
@@ -331,26 +337,3 @@ def test_a_client_that_leaves_ends_the_request_to_the_model(
             response.close()
         connection.close()
         assert model.wait_for_disconnects()
-
-
-# Messages
-
-
-def test_messages_become_questions_with_their_answers() -> None:
-    body = CompletionBody(
-        model="codeqa",
-        messages=[
-            {"role": "system", "content": "Answer in French."},
-            assistant("Hello, what can I do?"),
-            user("one"), assistant("1"), assistant("and more"),
-            user([{"type": "text", "text": "two"}, {"type": "text", "text": "lines"}]),
-            {"role": "assistant", "content": None, "tool_calls": []},
-            {"role": "tool", "content": "ignored", "tool_call_id": "x"},
-            user("three \ud800"),
-            assistant("left out"),
-        ],
-    )  # fmt: skip
-    read = read_messages(body.messages)
-    assert read.question == "three ?" and read.instructions == "Answer in French."
-    said = [(one.question, one.answer) for one in read.history or ()]
-    assert said == [("one", "1\n\nand more"), ("two\nlines", UNANSWERED)]

@@ -51,9 +51,12 @@ def test_a_body_that_is_too_long_is_explained_over_http(
     data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     with serving(load_settings(data=data_dir), engine=fake_engine) as port:
-        response = post(port, "x" * 1_500_000)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/chat/stream", b"x" * 1_500_000, headers)
+        response = connection.getresponse()
         assert response.status == 413 and json.load(response)["error"]["code"] == "too_large"
-        response.close()
+        connection.close()
 
 
 # Ports
