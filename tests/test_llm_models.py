@@ -450,6 +450,7 @@ def test_servers_on_this_machine_are_found_quickly_and_only_when_asked(
         models.current()
         models.key_state(ModelChoice("groq", ""))
         assert good.exchanges == []
+        models.running_locally(providers)  # the client is loaded
         found = models.running_locally(providers)
     assert found == {providers[0]: ["qwen3", "bge-m3"], providers[1]: []}
     assert all("authorization" not in exchange.headers for exchange in good.exchanges)
