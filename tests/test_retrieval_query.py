@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codeqa.search.channels import (
-    NAMED,
-    QUALIFIED,
-    RESPELLED,
-    WORD,
-    filter_of,
-    symbol_strength,
-)
+from codeqa.search.channels import filter_of, symbol_strength
 from codeqa.search.fusion import fuse
 from codeqa.search.query import parse_query
 from codeqa.text.tokens import form_pattern, variants, written_forms
@@ -234,18 +227,23 @@ def test_channels_are_added_as_z_scores_and_what_one_lacks_counts_as_worse_than_
     assert fused["d"] > 0.0
 
 
-def test_the_owner_of_a_dotted_name_is_not_what_is_asked_for() -> None:
-    query = parse_query("QuerySet.bulk_create")
-    named = frozenset({"queryset", "bulkcreate"})
-    method = Unit("a.py", "python", "method", "bulk_create", "QuerySet.bulk_create", "", 1, 1)
-    owner = Unit("a.py", "python", "class", "QuerySet", "QuerySet", "", 1, 1)
-    assert symbol_strength(method, query, named) == QUALIFIED
-    assert symbol_strength(owner, query, named) == WORD
-
-
-def test_a_name_in_the_letters_of_the_question_comes_before_the_same_in_others() -> None:
-    query = parse_query("What calls NewAPI?")
-    asked = Unit("a.go", "go", "function", "NewAPI", "NewAPI", "", 1, 1)
-    other = Unit("b.go", "go", "function", "newAPI", "newAPI", "", 1, 1)
-    assert symbol_strength(asked, query, frozenset({"newapi"})) == NAMED
-    assert symbol_strength(other, query, frozenset({"newapi"})) == RESPELLED
+@pytest.mark.parametrize(
+    ("question", "asked_for", "other"),
+    [
+        ("QuerySet.bulk_create", "QuerySet.bulk_create", "QuerySet"),  # the owner says where
+        ("What calls NewAPI?", "NewAPI", "newAPI"),
+    ],
+)
+def test_a_name_as_it_is_written_counts_more_than_its_owner_or_other_letters(
+    question: str, asked_for: str, other: str
+) -> None:
+    named = frozenset({"queryset", "bulkcreate", "newapi"})
+    first, second = (
+        symbol_strength(
+            Unit("a.py", "python", "class", name.rpartition(".")[2], name, "", 1, 1),
+            parse_query(question),
+            named,
+        )
+        for name in (asked_for, other)
+    )
+    assert first > second

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from conftest import ROOT
 
 from benchmarks.retrieval import trees
 from evals.search.questions import Question, Target, load_questions
-
-LINES = {name: path.read_text("utf-8").splitlines() for name, path in trees.SETS.items()}
 
 
 @pytest.mark.parametrize(("name", "count"), [("development", 182), ("tuning", 360)])
@@ -30,19 +27,6 @@ def test_the_tuning_questions_are_of_repositories_that_trained_nothing() -> None
     commits = {one["repository"]: one["commit"] for one in listed["repositories"]}
     tuning = [one for one in trees.repositories() if one["questions"] == "tuning"]
     assert {one["repository"]: one["commit"] for one in tuning} == commits
-
-
-def test_a_third_of_the_tuning_questions_is_kept_by_whole_repositories() -> None:
-    rows = [json.loads(line) for line in LINES["tuning"]]
-    splits = {row["repo"]: row["split"] for row in rows}
-    assert all(row["split"] == splits[row["repo"]] for row in rows)
-    assert Counter(row["split"] for row in rows) == {"tune": 240, "check": 120}
-
-
-def test_the_tuning_questions_are_of_all_four_kinds() -> None:
-    kinds = Counter(question.category for question in load_questions(trees.SETS["tuning"]))
-    assert set(kinds) == {"architecture", "behaviour", "semantic", "symbol"}
-    assert min(kinds.values()) >= 36
 
 
 def mirror(folder: Path, files: dict[str, str]) -> str:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from indexed import copied, indexed
 
-from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError, RerankerError
+from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
 from codeqa.repositories.files import Files
 from codeqa.search import Query, Reranked, Search, query_encoders
-from codeqa.search.channels import length_factor
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
-from codeqa.types import Hit, Unit
+from codeqa.types import Hit
 
 FILES: Mapping[str, str | bytes] = {
     "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n\n"
@@ -174,32 +173,12 @@ def test_a_file_that_changed_on_disk_is_marked(own_tables: Tables, settings: Set
     assert search.search("basket total").changed["src/shop/basket.py"] == "deleted"
 
 
-def test_coverage_says_what_was_searched(search: Search) -> None:
-    result = search.search("session")
-    assert result.coverage == "7 of 7 files, text and symbols; no vectors"
-
-
 def test_a_question_about_the_repository_finds_its_readme_first(search: Search) -> None:
     result = search.search("what is this project?")
     assert result.units[0].unit.path == "README.md"
 
 
-def test_a_search_that_does_not_ask_for_it_never_calls_the_reranker(
-    tables: Tables, settings: Settings
-) -> None:
-    class Unwanted:
-        name = "unwanted"
-
-        def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
-            raise RerankerError("It was called.")
-
-    search = Search(lambda: tables, settings, reranker=Unwanted())
-    assert search.search("session cookie").units
-    with pytest.raises(RerankerError, match="It was called"):
-        search.search("session cookie", rerank=True)
-
-
-def test_the_order_name_and_warning_of_a_reranker_reach_the_result(
+def test_a_search_is_reranked_only_when_it_asks_for_it_and_says_by_what(
     tables: Tables, settings: Settings
 ) -> None:
     class Backwards:
@@ -213,6 +192,7 @@ def test_the_order_name_and_warning_of_a_reranker_reach_the_result(
     reranked = search.search("session cookie", top=100, rerank=True)
     assert names(reranked.units) == names(plain.units)[::-1]
     assert (reranked.reranker, reranked.warnings) == ("backwards", ("It was late.",))
+    assert (plain.reranker, plain.warnings) == ("", ())
     assert search.search("zzz lang:cobol", rerank=True).units == ()
 
 
@@ -248,12 +228,7 @@ def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
     assert "vectors of codeqa/code-table-1" in found.coverage
     without = Search(lambda: tables, settings, lambda name: None).search("price of things")
     assert "vector" not in without.channels
-    assert "no vectors" in without.coverage
-
-
-def test_of_two_units_equally_near_the_longer_one_counts_more() -> None:
-    lengths = [length_factor(Unit("a", "", "", "", "", "", 1, n)) for n in (1, 2, 100, 500)]
-    assert 1 == lengths[0] < lengths[1] < lengths[2] == lengths[3]
+    assert without.coverage == "7 of 7 files, text and symbols; no vectors"
 
 
 def test_a_failing_embedding_costs_its_channel_and_is_said(

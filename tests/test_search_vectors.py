@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from indexed import write
 
 from codeqa.embeddings import registry
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings
-
-WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 
 CONCEPTS = (("buy", "purchase", "acquire"), ("delete", "remove", "erase"), ("draw", "paint"))
 FILES = {
@@ -29,8 +28,8 @@ def meaning(text: str) -> list[float]:
 
 
 @pytest.fixture
-def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """`synonyms(alias)` registers an embedding by `meaning` in LanceDB's registry."""
+def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """The setting of an embedding by `meaning`, which stands in LanceDB's registry."""
     from lancedb.embeddings import TextEmbeddingFunction, get_registry
 
     known = get_registry()
@@ -38,6 +37,7 @@ def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     # The table that is installed takes no part here.
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
 
+    @known.register("concepts")
     class Synonyms(TextEmbeddingFunction):
         name: str = "synonyms"
 
@@ -47,22 +47,17 @@ def synonyms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
         def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
             return [meaning(text) for text in texts]
 
-    def add(alias: str) -> None:
-        known._functions.pop(alias, None)
-        known.register(alias)(Synonyms)
-
-    yield add
+    yield "concepts/synonyms"
     known._functions.clear()
     known._functions.update(before)
 
 
 def test_a_question_that_shares_no_word_with_the_code_finds_it_by_meaning(
-    synonyms: Callable[[str], None], settings: Settings, write_files: WriteFiles, tmp_path: Path
+    synonyms: str, settings: Settings, tmp_path: Path
 ) -> None:
-    repository = write_files(tmp_path / "repo", FILES)
+    repository = write(tmp_path / "repo", FILES)
     assert _search(open_engine(settings, repository)) == []
-    synonyms("concepts")
-    chosen = settings.model_copy(update={"embedding": "concepts/synonyms"})
+    chosen = settings.model_copy(update={"embedding": synonyms})
     assert _search(open_engine(chosen, repository))[0] == ("buy_article", "vector_refined")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -90,13 +89,10 @@ def test_a_python_without_venv_names_the_package_that_brings_it(checkout: Path) 
 def test_what_is_stamped_is_not_done_again_until_a_list_changes(checkout: Path) -> None:
     log = checkout.parent / "log"
     executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
-    first, after_first = set_up(checkout, "dev"), log.read_text()
-    second, after_second = set_up(checkout, "dev"), log.read_text()
-    assert (first.returncode, second.returncode, second.stderr) == (0, 0, "")
-    assert "pip install" in after_first
-    assert "pip" not in after_second.removeprefix(after_first)
-    # The development packages hold the others.
-    assert set_up(checkout, "run").returncode == 0
+    assert set_up(checkout, "dev").returncode == 0
+    assert log.read_text().count("pip install") == 1
+    assert set_up(checkout, "dev").stderr == ""
+    assert set_up(checkout, "run").returncode == 0  # the development packages hold the others
     assert log.read_text().count("pip install") == 1
     with (checkout / "constraints.txt").open("a") as constraints:
         constraints.write("another==1.0\n")
@@ -140,22 +136,6 @@ def test_a_package_that_cannot_be_downloaded_is_told_from_packages_that_do_not_g
     assert not (checkout / ".venv-training/.set-up").exists()
 
 
-def test_what_training_needs_is_installed_once_and_again_when_its_list_changes(
-    checkout: Path,
-) -> None:
-    log = checkout.parent / "log"
-    executable(checkout / ".venv-training/bin/python", NOTING.format(log=log, answers="*"))
-    assert set_up(checkout, script="setup_training.sh").returncode == 0
-    assert log.read_text().splitlines()[-1].endswith("requirements-training.txt")
-    once = log.read_text()
-    assert set_up(checkout, script="setup_training.sh").stderr == ""
-    assert log.read_text() == once
-    with (checkout / "requirements-training.txt").open("a") as packages:
-        packages.write("another==1.0\n")
-    assert set_up(checkout, script="setup_training.sh").returncode == 0
-    assert log.read_text() == once * 2
-
-
 def test_the_makefile_lists_its_targets() -> None:
     done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
@@ -170,12 +150,3 @@ def test_a_shell_script_can_be_parsed(script: str) -> None:
     assert shell == "sh" or os.access(ROOT / script, os.X_OK)
     done = subprocess.run([shell, "-n", str(ROOT / script)], capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_browser_is_found_or_its_absence_is_explained() -> None:
-    command = [sys.executable, str(ROOT / "scripts" / "chromium.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode == 0:
-        assert Path(done.stdout.strip()).is_file()
-    else:
-        assert "BROWSER=no" in done.stderr

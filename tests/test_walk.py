@@ -99,20 +99,15 @@ def test_a_pattern_that_holds_git_up_ends_in_an_error(
 # --- work trees ------------------------------------------------------------------------------
 
 
-def test_what_is_tracked_is_found_although_a_rule_ignores_it(
+def test_what_is_tracked_is_found_although_a_rule_ignores_it_and_not_when_it_was_deleted(
     repo: Path, write_files: Write
 ) -> None:
-    write_files(repo, {".gitignore": "*.log\n", "kept.log": "1", "left.log": "1"})
-    git(repo, "add", "-f", "kept.log")
-    assert paths_of(repo) == [".gitignore", "kept.log"]
-
-
-def test_a_tracked_file_that_was_deleted_is_not_found(repo: Path, write_files: Write) -> None:
-    write_files(repo, {"a.py": "1", "b/c.py": "1"})
-    git(repo, "add", ".")
+    write_files(repo, {".gitignore": "*.log\nbuild/\n", "a.py": "1", "b/c.py": "1"})
+    write_files(repo, {"kept.log": "1", "left.log": "1", "build/y.py": "1"})
+    git(repo, "add", "-f", "a.py", "b", "kept.log", "build")
     (repo / "a.py").unlink()
     shutil.rmtree(repo / "b")
-    assert walk(repo, max_file_bytes=LIMIT).files == ()
+    assert paths_of(repo) == [".gitignore", "build/y.py", "kept.log"]
 
 
 def test_a_subfolder_obeys_the_rules_above_it(repo: Path, write_files: Write) -> None:
@@ -168,19 +163,18 @@ def test_a_folder_of_repositories_is_read_repository_by_repository(
     assert paths_of(space) == ["one/.gitignore", "one/a.py", "two/a.py"]
 
 
-def test_a_broken_repository_is_walked_all_the_same(repo: Path, write_files: Write) -> None:
-    write_files(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
-    (repo / ".git" / "HEAD").write_text("broken")
-    assert paths_of(repo) == [".gitignore", "a.py"]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_repository_of_another_user_is_walked_all_the_same(
-    repo: Path, write_files: Write
+@pytest.mark.parametrize("wrong", ["broken", "of another user"])
+def test_a_repository_that_git_refuses_is_walked_all_the_same(
+    wrong: str, repo: Path, write_files: Write
 ) -> None:
     write_files(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
-    for path in (repo, repo / ".git"):
-        os.chown(path, 54_321, 54_321)
+    if wrong == "broken":
+        (repo / ".git" / "HEAD").write_text("broken")
+    elif os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    else:
+        for path in (repo, repo / ".git"):
+            os.chown(path, 54_321, 54_321)
     refused = subprocess.run(["git", "ls-files"], cwd=repo, capture_output=True, check=False)
     assert refused.returncode == 128
     assert paths_of(repo) == [".gitignore", "a.py"]
@@ -192,31 +186,17 @@ def test_without_git_the_error_says_what_to_do(repo: Path, monkeypatch: pytest.M
         walk(repo, max_file_bytes=LIMIT)
 
 
-def test_outside_git_the_folders_of_tools_are_left_out(tmp_path: Path, write_files: Write) -> None:
-    root = write_files(
-        tmp_path / "plain",
-        {
-            "a.py": "1",
-            "node_modules/x.js": "1",
-            "pkg/__pycache__/y.txt": "1",
-            "build/out.js": "1",
-            "src/build/steps.py": "1",
-            ".venv/z.py": "1",
-        },
-    )
+def test_the_folders_of_tools_are_left_out_only_outside_git(
+    tmp_path: Path, write_files: Write
+) -> None:
+    names = ["node_modules/x.js", "pkg/__pycache__/y.txt", "build/out.js", ".venv/z.py"]
+    read = ["a.py", "src/build/steps.py"]
+    root = write_files(tmp_path / "plain", dict.fromkeys([*read, *names], "1"))
     found = walk(root, max_file_bytes=LIMIT)
-    assert paths(found) == ["a.py", "src/build/steps.py"]
-    assert set(reasons(found)) == {
-        "node_modules/",
-        "pkg/__pycache__/",
-        "build/",
-        ".venv/",
-    }
-
-
-def test_inside_git_a_tracked_folder_of_tools_is_read(repo: Path, write_files: Write) -> None:
-    write_files(repo, {"node_modules/x.js": "1", "build/y.py": "1"})
-    assert paths_of(repo) == ["build/y.py", "node_modules/x.js"]
+    assert paths(found) == read
+    assert set(reasons(found)) == {"node_modules/", "pkg/__pycache__/", "build/", ".venv/"}
+    git(root, "init", "-q")
+    assert paths_of(root) == sorted([*read, *names])
 
 
 # --- .codeqaignore ---------------------------------------------------------------------------
@@ -325,19 +305,9 @@ def test_a_path_longer_than_the_system_takes_is_survived(repo: Path, write_files
 
 
 def test_size_emptiness_and_names_decide_without_reading(repo: Path, write_files: Write) -> None:
-    write_files(
-        repo,
-        {
-            "big.py": b"x" * 1_001,
-            "fits.py": b"x" * 1_000,
-            "empty.py": "",
-            "yarn.lock": "x",
-            "logo.png": "x",
-            ".env": "KEY=1",
-            "app.min.js": "x",
-            "app.js.map": "x",
-        },
-    )
+    write_files(repo, {"big.py": b"x" * 1_001, "fits.py": b"x" * 1_000, "empty.py": ""})
+    names = ["yarn.lock", "logo.png", ".env", "app.min.js", "app.js.map"]
+    write_files(repo, dict.fromkeys(names, "KEY=1"))
     found = walk(repo, max_file_bytes=1_000)
     assert paths(found) == ["fits.py"]
     assert reasons(found) == {

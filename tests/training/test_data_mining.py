@@ -16,8 +16,8 @@ from codeqa.text.unit_text import decode
 from training import licences, mine
 from training.collect import collect
 from training.console import read_lines, write_lines
-from training.mirrors import Entry, Mirror, MirrorError, find_mirror
-from training.rows import Rows, leaks, without_comment
+from training.mirrors import find_mirror
+from training.rows import Rows
 
 MIT = "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy"
 APACHE = "                 Apache License\n           Version 2.0, January 2004\n"
@@ -70,8 +70,6 @@ def _rows(path: str, text: str, role: str = "source") -> list[dict[str, Any]]:
         (APACHE, "Apache-2.0"),
         (GPL, "GPL"),
         ("GNU LESSER GENERAL PUBLIC LICENSE", "LGPL"),
-        ("Mozilla Public License Version 2.0", "MPL"),
-        ("Redistribution and use in source and binary forms, with or without", "BSD"),
         ("The new BSD license is GPL-compatible.\nRedistribution and use in source and\n"
          "binary forms", "BSD"),
         ("ISC License\n\nPermission to use, copy, modify, and/or distribute this software for\n"
@@ -104,56 +102,7 @@ def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted(
     assert (found, bool(why)) == (licence, refused)
 
 
-def test_folders_with_a_licence_of_their_own_that_is_not_allowed_are_restricted() -> None:
-    texts = {"a": GPL * 3, "b": MIT, "c": "../LICENSE", "d": "PolyForm Shield License " * 5}
-    tree = [Entry("x/LICENSE", "a", 1), Entry("y/COPYING", "b", 1), Entry("z/LICENSE", "c", 1),
-            Entry("w/LICENSE.md", "d", 1), Entry("LICENSE", "a", 1),
-            Entry("v/license.py", "a", 1)]  # fmt: skip
-    folders = licences.restricted_folders(tree, lambda blob: texts[blob].encode())
-    assert folders == ("x/", "w/")
-
-
-def test_a_file_that_states_copyleft_in_its_head_is_known() -> None:
-    assert licences.states_copyleft(b"/* SPDX-License-Identifier: LGPL-2.1 */\nint a;")
-    assert licences.states_copyleft(b"// under the terms of the GNU General Public License\n")
-    assert not licences.states_copyleft(b"/* SPDX-License-Identifier: MIT */\nint a;")
-
-
 # --- mirrors and collecting -------------------------------------------------------------------
-
-
-def test_a_mirror_is_read_without_writing_its_tree(make_mirror: MakeMirror) -> None:
-    target = make_mirror("owner/name", {"a/b.py": "x = 1\n", "ä.py": "y = 2\n"})
-    with Mirror(target) as mirror:
-        tree = mirror.tree(mirror.commit())
-        assert [(entry.path, entry.size) for entry in tree] == [("a/b.py", 6), ("ä.py", 6)]
-        assert [mirror.read(entry.blob) for entry in tree] == [b"x = 1\n", b"y = 2\n"]
-    assert not (target / "a").exists()
-
-
-def test_a_blob_that_the_mirror_lacks_reads_as_none_and_the_next_one_still_reads(
-    make_mirror: MakeMirror,
-) -> None:
-    target = make_mirror("owner/name", {"a.py": "x = 1\n", "b.py": "y = 2\n"})
-    with Mirror(target) as mirror:
-        first, second = mirror.tree(mirror.commit())
-        loose = target / "objects" / first.blob[:2] / first.blob[2:]
-        for pack in target.glob("objects/pack/*.pack"):  # unpack, to take one object out
-            moved = target.parent / pack.name
-            pack.rename(moved)
-            pack.with_suffix(".idx").unlink()
-            with moved.open("rb") as file:
-                subprocess.run(["git", "--git-dir", str(target), "unpack-objects", "-q"],
-                               stdin=file, check=True)  # fmt: skip
-        loose.unlink()
-        assert mirror.read(first.blob) is None
-        assert mirror.read(second.blob) == b"y = 2\n"
-        assert [entry.size for entry in mirror.tree(mirror.commit())] == [-1, 6]
-
-
-def test_a_commit_that_is_not_there_is_an_error(make_mirror: MakeMirror) -> None:
-    with Mirror(make_mirror("owner/name", {"a": "b"})) as mirror, pytest.raises(MirrorError):
-        mirror.commit("0" * 40)
 
 
 @pytest.mark.parametrize("layout", ["o+n", "o/n.git", "o/n/.git", "o+n/repo", "n.git"])
@@ -222,15 +171,11 @@ def test_documented_code_gives_rows_whose_units_do_not_hold_the_sentence() -> No
     assert "self.angle = hinge.turn(90)" in unit.body and "# push it" in unit.body
     for word in ("Swing", "sound", "oiled"):
         assert word not in unit.body
-    assert bang["source"] == "name"
-
-
-def test_an_undocumented_functions_name_is_the_query_and_nowhere_in_its_unit() -> None:
-    row = _rows("house/door.py", PYTHON)[2]
-    assert row["query"] == "close with a bang"
-    unit = decode(row["unit"])
+    # An undocumented function is asked for by its name, which its unit then lacks.
+    assert (bang["source"], bang["query"]) == ("name", "close with a bang")
+    unit = decode(bang["unit"])
     assert unit.name == "" and unit.owner == "Door"
-    assert "close_with_a_bang" not in row["unit"] and "self.room.echo(100)" in unit.body
+    assert "close_with_a_bang" not in bang["unit"] and "self.room.echo(100)" in unit.body
 
 
 @pytest.mark.parametrize(
@@ -238,35 +183,26 @@ def test_an_undocumented_functions_name_is_the_query_and_nowhere_in_its_unit() -
     [
         ("a.go", "package a\n\n// Open opens the door slowly. It may\n// creak.\n"
          "func Open(d int) int { return d }\n", "opens the door slowly", "It may\ncreak."),
-        ("a.rs", "/// Opens the door slowly.\n///\n/// It may creak.\n"
-         "#[inline]\npub fn open(d: i32) -> i32 { d }\n", "Opens the door slowly",
-         "It may creak."),
         ("A.java", "class A {\n  /**\n   * Opens the {@code door} slowly. It may creak.\n"
          "   * @param d which\n   */\n  int open(int d) { return d; }\n}\n",
          "Opens the door slowly", "It may creak.\n@param d which"),
         ("a.cs", "class A {\n  /// <summary>\n  /// Opens the <see cref=\"Door\"/> slowly.\n"
          "  /// </summary>\n  /// <param name=\"d\">which</param>\n"
          "  int Open(int d) { return d; }\n}\n", "Opens the Door slowly", "d: which"),
-        ("a.js", "/**\n * Opens the door slowly.\n * @param {number} d which\n */\n"
-         "function open(d) { return d; }\n", "Opens the door slowly",
-         "@param {number} d which"),
         ("a.rb", "# Opens the door slowly.\n# It may creak.\ndef open(d)\n  d\nend\n",
          "Opens the door slowly", "It may creak."),
-        ("a.c", "/* Opens the door slowly. It may creak. */\nint open_it(int d) { return d; }\n",
-         "Opens the door slowly", "It may creak."),
-        ("a.php", "<?php\n/**\n * Opens the door slowly.\n */\nfunction open($d) { return $d; }\n",
-         "Opens the door slowly", ""),
     ],
 )  # fmt: skip
-def test_every_language_gives_its_doc_comments(path: str, text: str, query: str, rest: str) -> None:
+def test_doc_comments_of_other_languages_give_rows(
+    path: str, text: str, query: str, rest: str
+) -> None:
     (row,) = [row for row in _rows(path, text) if row["source"] == "doc"]
     unit = decode(row["unit"])
     assert row["query"] == query
     assert [line.strip() for line in unit.doc_comment.split("\n") if line.strip()] == (
         rest.split("\n") if rest else []
     )
-    for word in re.findall("slowly|creak|which", unit.body):
-        pytest.fail(f"{word!r} is still in the body")
+    assert not re.findall("slowly|creak|which", unit.body)
 
 
 def test_tests_inside_source_files_give_no_rows() -> None:
@@ -280,19 +216,6 @@ def test_a_query_that_stands_in_the_code_is_dropped() -> None:
     maker = Rows("owner/name")
     assert list(maker.of_code(parse_file("a.py", text.encode()))) == []
     assert maker.refused == {"leaks": 1}
-
-
-def test_leaks_are_five_words_in_a_row() -> None:
-    unit = parse_file("a.py", b"def f():\n    x = 'one two three four five six'\n").units[0]
-    assert leaks("zero one two three four five", unit)
-    assert not leaks("one two three four seven eight", unit)
-
-
-def test_a_comment_is_taken_out_of_source_and_code_like_it_is_kept() -> None:
-    source = "// Adds one.\n// Fast.\nint add(int a) {\n  // Adds one.\n  return a + 1;\n}"
-    assert without_comment(source, "Adds one.\nFast.") == (
-        "int add(int a) {\n  // Adds one.\n  return a + 1;\n}"
-    )
 
 
 def test_a_heading_gives_a_row_with_the_text_below_it() -> None:

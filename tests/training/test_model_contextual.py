@@ -12,13 +12,12 @@ import training  # noqa: F401  # before PyTorch, whose threads it tells how to w
 
 torch = pytest.importorskip("torch")
 
-from codeqa.embeddings.table.wordpiece import WordPiece  # noqa: E402
-from codeqa.text.unit_text import UnitText, encode  # noqa: E402
+from codeqa.text.unit_text import encode  # noqa: E402
 from tests.training.training_samples import pieces, samples, write_features  # noqa: E402
 from training.console import write_lines  # noqa: E402
 from training.contextual import Encoder, Shape, Texts, main, write_onnx  # noqa: E402
 from training.features import FIELDS, Features  # noqa: E402
-from training.sequences import LIMITS, field_texts, make_sequences, sequence  # noqa: E402
+from training.sequences import make_sequences  # noqa: E402
 
 SHAPE = Shape(layers=2, width=32, heads=2, length=48)
 
@@ -74,23 +73,6 @@ def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(out: Path) -> Non
         single = torch.cat([encoder(texts.padded(rows[at : at + 1], FIELDS)) for at in range(30)])
     torch.testing.assert_close(whole, single, rtol=1e-4, atol=1e-5)
     assert torch.linalg.norm(whole, dim=1) == pytest.approx(1, abs=1e-5)
-
-
-def test_an_empty_text_has_a_vector(out: Path) -> None:
-    texts = Texts(make_sequences(out, pieces()), SHAPE)
-    encoder = Encoder(texts.pieces, SHAPE).eval()
-    ids = texts.padded(np.arange(3), FIELDS, {field: np.ones(3, bool) for field in FIELDS})
-    with torch.inference_mode():
-        assert torch.isfinite(encoder(ids)).all()
-
-
-def test_a_long_text_is_cut_to_its_limit() -> None:
-    known = WordPiece(pieces())
-    assert sequence("cookie " * 1_000, known, LIMITS["doc"]) == list(known.ids("cookie")) * 48
-    unit = UnitText("a/b/c/d/e/file.py", "Owner", "name", "Doc.", "", "def name(): pass")
-    texts = field_texts("question", unit)
-    assert texts["path"] == "c/d/e/file" and texts["name"] == "Owner name"
-    assert "name" not in texts["body"]
 
 
 def test_the_exported_encoder_gives_nearly_the_same_vectors(out: Path, tmp_path: Path) -> None:

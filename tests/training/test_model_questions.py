@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from codeqa.embeddings.table.wordpiece import UNKNOWN
-from codeqa.settings import Settings
 from training.evaluate import main
-from training.questions import open_embedding
 from training.table_files import save_weights
 
 FILES = {
@@ -72,55 +70,29 @@ def figures(world: Path, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_a_table_answers_what_text_alone_cannot(world: Path) -> None:
-    assert ask(world, "none", "--name", "text") == 0
-    assert ask(world, str(world / "export"), "--name", "table") == 0
-    assert "vectors" not in figures(world, "text")
-    assert figures(world, "text")["files"]["hit@1"] < 1
-    table = figures(world, "table")
-    assert table["vectors"]["hit@1"] == table["files"]["hit@1"] == 1
-
-
-def test_tests_count_half_in_the_vectors_alone(world: Path) -> None:
-    assert ask(world, str(world / "export"), "--name", "table") == 0
-    lines = (world / "evaluation" / "table.vectors.jsonl").read_text("utf-8").splitlines()
-    paths = list(dict.fromkeys(r["path"] for r in json.loads(lines[0])["results"]))
-    assert paths.index("gate.py") < paths.index("tests/test_gate.py")
-    first = json.loads(lines[0])["results"][0]
-    assert (first["start"], first["end"]) == (1, 2)
-
-
-def test_earlier_answers_are_compared_with(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ask(world, "none", "--name", "one") == 0
-    assert ask(world, str(world / "export"), "--name", "two", "--versus", "one") == 0
-    before, after = figures(world, "one")["files"], figures(world, "two")["files"]
-    difference, low, high = after["versus"]["hit@1"]
-    assert difference == pytest.approx(after["hit@1"] - before["hit@1"]) and difference > 0
-    assert low <= difference <= high
-    assert f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]" in capsys.readouterr().err
-
-
-def test_questions_without_targets_are_named_with_their_line(
+def test_a_table_answers_what_text_alone_cannot_and_both_are_compared(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (world / "questions.jsonl").write_text('{"id": "q", "repo": "house", "question": "x y"}\n')
-    assert ask(world, "none") == 1
-    assert "line 1: relevant: Field required" in capsys.readouterr().err
+    assert ask(world, "none", "--name", "text") == 0
+    assert ask(world, str(world / "export"), "--name", "table", "--versus", "text") == 0
+    text, table = figures(world, "text"), figures(world, "table")
+    assert "vectors" not in text and text["files"]["hit@1"] < 1
+    assert table["vectors"]["hit@1"] == table["files"]["hit@1"] == 1
+    difference, low, high = table["files"]["versus"]["hit@1"]
+    assert low <= difference <= high and difference == pytest.approx(1 - text["files"]["hit@1"])
+    assert f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]" in capsys.readouterr().err
+    # A test counts half in the vectors alone.
+    lines = (world / "evaluation" / "table.vectors.jsonl").read_text("utf-8").splitlines()
+    results = json.loads(lines[0])["results"]
+    paths = [result["path"] for result in results]
+    assert paths.index("gate.py") < paths.index("tests/test_gate.py")
+    assert (results[0]["start"], results[0]["end"]) == (1, 2)
 
 
-def test_an_embedding_that_is_not_there_is_one_sentence(
+def test_an_embedding_or_a_file_that_is_not_there_is_one_sentence(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(world, "nowhere/nothing") == 1
     assert "nowhere/nothing is not on this machine" in capsys.readouterr().err
-
-
-def test_what_the_questions_need_is_said_when_it_is_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["questions", "--out", str(tmp_path)]) == 2
+    assert main(["questions", "--out", str(world)]) == 2
     assert "--questions and --trees" in capsys.readouterr().err
-
-
-def test_no_embedding_is_an_embedding_too(settings: Settings) -> None:
-    assert open_embedding("none", settings) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
@@ -13,12 +12,12 @@ import training  # noqa: F401  # before PyTorch, whose threads it tells how to w
 
 torch = pytest.importorskip("torch")
 
-from tests.training.training_samples import pieces, write_features  # noqa: E402
-from training.batches import Batches, Mixing, gather, opening_ids, order_rows  # noqa: E402
-from training.features import BAGS, Features  # noqa: E402
+from tests.training.training_samples import write_features  # noqa: E402
+from training.batches import Mixing, gather, order_rows  # noqa: E402
+from training.features import Features  # noqa: E402
 from training.held_out import TableSides, held_out_ranks, interval  # noqa: E402
 from training.model import TableModel, TokenBags, info_nce, unit  # noqa: E402
-from training.train import Recipe, Trainer, main, rate  # noqa: E402
+from training.train import Recipe, Trainer  # noqa: E402
 
 SMALL = Mixing(batch=64, group=16)
 RECIPE = Recipe(dimension=32, epochs=2, warm_up=2, mixing=SMALL)
@@ -68,12 +67,6 @@ def test_the_loss_is_symmetric_cross_entropy_with_its_gradients() -> None:
         torch.testing.assert_close(ours, derived, rtol=0.05, atol=0.03 * float(derived.abs().max()))
 
 
-def test_the_loss_stays_finite_for_the_lowest_temperature_and_opposite_vectors() -> None:
-    query = unit(torch.randn(8, 4))
-    loss = info_nce(query, -query, torch.tensor(50.0))
-    assert torch.isfinite(loss)
-
-
 def test_rows_of_one_repository_stand_side_by_side_and_none_is_lost() -> None:
     owners = np.sort(np.arange(1_000) % 7).astype(np.int32)
     rows = np.arange(0, 1_000, 2)
@@ -82,84 +75,6 @@ def test_rows_of_one_repository_stand_side_by_side_and_none_is_lost() -> None:
     runs = np.diff(np.r_[0, np.flatnonzero(np.diff(owners[ordered])) + 1, len(ordered)])
     assert (runs >= 16).mean() >= 0.8
     assert ordered.tolist() != rows.tolist()
-
-
-def test_the_same_seed_epoch_and_step_give_the_same_batch(features: Features) -> None:
-    rows = features.where("train")
-    first, second = (Batches(features, rows, SMALL, 3) for _ in range(2))
-    whole, later = list(first.epoch(1)), list(second.epoch(1, start=2))
-    assert len(whole) == first.steps == len(rows) // 64
-    for one, other in zip(whole[2:], later, strict=True):
-        assert torch.equal(one.ids, other.ids) and torch.equal(one.starts, other.starts)
-    assert not torch.equal(whole[0].ids, next(first.epoch(2)).ids)
-
-
-def test_as_much_is_left_out_of_the_rows_as_is_asked_for(features: Features) -> None:
-    rows = features.where("train")
-    batches = Batches(
-        features, rows, Mixing(batch=400, opened=1.0, token_dropped=0.5, body_dropped=0.3), 0
-    )
-    batch = batches.batch(rows[:400], np.random.default_rng(0))
-    lengths = batch.lengths.view(len(BAGS), 400)
-    empty = {bag: float((lengths[at] == 0).float().mean()) for at, bag in enumerate(BAGS)}
-    assert empty["path"] == pytest.approx(0.3, abs=0.07)
-    assert empty["name"] == pytest.approx(0.4, abs=0.07)
-    assert empty["doc"] == pytest.approx(0.4, abs=0.07)
-    assert empty["query"] == 0
-    whole = np.diff(features.bags["body"].starts[:401]).sum()
-    assert float(lengths[BAGS.index("body")].sum()) / whole == pytest.approx(0.7, abs=0.05)
-    assert int(batch.starts[-1] + batch.lengths[-1]) == len(batch.ids)
-    openings = {tuple(opening) for opening in batches.openings}
-    starts = batch.starts.view(len(BAGS), 400)[-1].tolist()
-    assert all(
-        any(tuple(batch.ids[at : at + len(one)].tolist()) == one for one in openings)
-        for at in starts
-    )
-
-
-def test_as_many_questions_as_are_asked_for_name_what_they_are_about(features: Features) -> None:
-    rows = features.where("train")[:400]
-    standing = {"opened": 0.0, "token_dropped": 0.0, "placed": 0.0, "batch": 400}
-
-    def query(named: float, **other: float) -> list[set[int]]:
-        mixing = Mixing(**{**standing, "named": named, **other})
-        batch = Batches(features, rows, mixing, 0).batch(rows, np.random.default_rng(0))
-        starts = [*batch.starts.view(len(BAGS), 400)[-1].tolist(), len(batch.ids)]
-        return [set(batch.ids[a:b].tolist()) for a, b in itertools.pairwise(starts)]
-
-    plain = query(0.0)
-    for other in (query(0.5), query(0.0, placed=0.5)):
-        longer = [row for row in range(400) if other[row] > plain[row]]
-        assert 0.2 < len(longer) / 400 < 0.5
-        for row in longer:
-            own = {
-                *features.bags["name"].row(rows[row])[0],
-                *features.bags["path"].row(rows[row])[0],
-            }
-            assert other[row] - plain[row] <= own
-
-
-def test_an_opening_with_an_unknown_word_is_never_put_before_a_query() -> None:
-    vocabulary = pieces()
-    words = {
-        " ".join(vocabulary[token] for token in opening) for opening in opening_ids(vocabulary)
-    }
-    assert words == {
-        "how do",
-        "how does",
-        "how is",
-        "where is",
-        "where does",
-        "what does",
-        "what is",
-    }
-
-
-def test_the_rate_rises_over_the_first_steps_and_ends_at_nothing() -> None:
-    rates = [rate(step, 100, 10) for step in range(100)]
-    assert rates[0] == pytest.approx(0.1)
-    assert max(rates) == rates[9] or max(rates) == rates[10]
-    assert rates[-1] == pytest.approx(0.01)
 
 
 def test_training_finds_what_a_random_table_does_not(features: Features, tmp_path: Path) -> None:
@@ -202,14 +117,6 @@ def test_a_run_of_another_recipe_is_not_gone_on_with(features: Features, tmp_pat
     other = Recipe(dimension=32, epochs=3, warm_up=2, mixing=SMALL)
     with pytest.raises(ValueError, match="another recipe"):
         Trainer(features, other, tmp_path / "run", "cpu").run(quiet=True)
-
-
-def test_too_few_rows_for_a_batch_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_features(tmp_path / "features", rows=60)
-    assert main(["--out", str(tmp_path), "--device", "cpu"]) == 1
-    assert "do not fill one batch of 2,048" in capsys.readouterr().err
 
 
 def test_documents_of_equal_score_share_their_ranks(features: Features) -> None:

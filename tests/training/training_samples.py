@@ -22,21 +22,8 @@ def in_code(word: str) -> str:
 
 def pieces() -> list[str]:
     """A vocabulary that knows the small world."""
-    words = {
-        "how",
-        "does",
-        "where",
-        "is",
-        "what",
-        "the",
-        "of",
-        "src",
-        "def",
-        "return",
-        "self",
-        "do",
-    }
-    words |= {*SUBJECTS, *VERBS, *map(in_code, (*SUBJECTS, *VERBS))}
+    words = {"how", "does", "do", "where", "is", "what", "the", "of", "src", "def", "return"}
+    words |= {"self", *SUBJECTS, *VERBS, *map(in_code, (*SUBJECTS, *VERBS))}
     words |= {chr(code) for code in range(ord("a"), ord("z") + 1)}
     return [UNKNOWN, *sorted(words), *(f"##{chr(c)}" for c in range(ord("a"), ord("z") + 1))]
 
