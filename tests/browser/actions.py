@@ -70,19 +70,6 @@ def until(met: Callable[[], object], seconds: float = 30.0) -> bool:
     return result
 
 
-def rests(scroller: Locator) -> int:
-    """Where a scroller stands once it no longer moves: smooth scrolling takes its time."""
-    places = [-1, -2, -3]
-
-    def still() -> bool:
-        time.sleep(0.1)
-        places.append(int(scroller.evaluate("e => e.scrollTop")))
-        return len(set(places[-4:])) == 1
-
-    assert until(still), "it never comes to rest"
-    return places[-1]
-
-
 def scrolled_sideways(page: Page) -> bool:
     return bool(
         page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")

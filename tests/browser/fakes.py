@@ -100,15 +100,6 @@ Where it is used:
 |:-----|------:|
 | salt | [src/store/sessions.py:22] |
 """
-LONG_ANSWERS = {
-    "prose": "\n\n".join(
-        f"Line {n} says `name_{n}` and cites [src/store/sessions.py:25-33]." for n in range(2500)
-    ),
-    "code": "```python\n"
-    + "\n".join(f"value_{n} = compute({n}, 'text')  # line {n}" for n in range(5000))
-    + "\n```\n",
-}
-"""Answers of 5,000 lines: of paragraphs, and of a single block of code."""
 DRAFT = "def open_session(self, app, request):\n    <b>return</b> Session.load(request.cookies)\n"
 PLACE = ("path", "start_line", "end_line", "kind", "name")
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
@@ -119,12 +110,13 @@ class FakeChat:
 
     `modelfail` fails after a few words as long as a model is used, `hurt` names a notice,
     `nothing` is what a search does not find. With a model two drafts are searched by, the
-    second is `skipped`, `late` or `lost` if the question says so, `pause` waits before it.
+    second is `late` if the question says so; `held` waits for `drafts` before each is done.
     """
 
     def __init__(self, models: FakeModels) -> None:
         self.asked: list[dict[str, Any]] = []
         self.cancelled = threading.Event()
+        self.drafts = threading.Semaphore(0)
         self._models = models
         self._kept: dict[tuple[str, str], list[SimpleNamespace]] = {}
         self._titles: dict[tuple[str, str], str] = {}
@@ -146,12 +138,11 @@ class FakeChat:
         text = question.replace("@codebase", "").lstrip()
         choice = self._models.current() if options.use_model else None
         earlier = self._path(user, conversation) if conversation else []
-        intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
-        intent = intent if conversation and not tagged else "knowledge_base"
         automatic = options.retrieval == "auto" and not tagged and "needed" in question
-        turn = self._turn(text, tagged, options.rerank, options.mode, choice)
-        if automatic:
+        intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
+        if tagged or automatic or not conversation:
             intent = "knowledge_base"
+        turn = self._turn(text, tagged, options.rerank, options.mode, choice)
         turn.intent = intent
         turn.reasons = {
             "source": "tag" if tagged else "heuristics", "reason": "it names <b>code</b>",
@@ -161,9 +152,14 @@ class FakeChat:
             "suggest_codebase": "hello" in question and not tagged,
         }  # fmt: skip
         vars(turn).update(turn.reasons)
-        self._place(user, conversation, turn, options.replaces, options.after)
+        key = (user, conversation)
+        kept = {one.id: one for one in self._kept.get(key, [])}
+        beside = kept.get(options.replaces)
+        turn.parent = beside.parent if beside else options.after or self._leaf.get(key, "")
         if options.keep:
-            self._keep(user, conversation, turn)
+            self._kept.setdefault(key, []).append(turn)
+            self._leaf[key] = turn.id
+            self._titles.setdefault(key, " ".join(turn.question.split())[:80])
         yield Event("asked", {"turn": turn.id})
         turn.hyde = (options.hyde or "two") if choice and intent == "knowledge_base" else "off"
         turn.stages = turn.short_stages = stages_of(turn, question)
@@ -195,9 +191,7 @@ class FakeChat:
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
             created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
-            parent="", steps=[], looked_up=[],
-            suggestions=[],
-            intent="", confidence=0.92, reasons={}, rewritten="", hook_problems=[],
+            parent="", steps=[], looked_up=[], suggestions=[], intent="", confidence=0.92, reasons={}, rewritten="", hook_problems=[],
         )  # fmt: skip
 
     def _answer(
@@ -225,7 +219,7 @@ class FakeChat:
         if turn.hyde != "off" and choice:
             yield Event("hits", {"hits": found_so_far})
         for stage in turn.stages:
-            yield from self._drafted(stage, choice, "pause" in question)
+            yield from self._drafted(stage, choice, "held" in question)
         if turn.hyde != "off" and choice:
             yield Event("hits", {"hits": found_so_far[::-1]})
         info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
@@ -247,12 +241,12 @@ class FakeChat:
             turn.error = ModelError(message, "Enter another key, then try again.").as_data()
             yield Event("error", {**turn.error, "turn": turn.id})
             return
-        turn.citations = [_citation("src/store/sessions.py", 25, 33)] if found else []
+        cited = [("src/store/sessions.py", 25, 33, True, True)] if found else []
         if "unverified" in question:
-            turn.citations += [
-                _citation("src/store/long.py", 1200, 1210, verified=False),
-                _citation("src/store/sessions.py", 8, 20, verified=False, exists=False),
-            ]
+            cited.append(("src/store/long.py", 1200, 1210, False, True))
+            cited.append(("src/store/sessions.py", 8, 20, False, False))
+        names = ("path", "start", "end", "verified", "exists")
+        turn.citations = [dict(zip(names, one, strict=True)) for one in cited]
         if "unproven" in question:
             sent = Chunk("ctx_1", "src/store/sessions.py", 1, 34, "python", SESSIONS.rstrip("\n"))
             turn.grounding = as_data(judge_all(turn.answer, [sent]))
@@ -261,42 +255,28 @@ class FakeChat:
         yield from self._steps(turn, "generate", "after_generation", "persist")
         told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage",
                 "hyde", "stages", "steps", "suggestions", "hook_problems")  # fmt: skip
-        learnt = (
-            dict([question.partition("learn:")[2].split("=", 1)]) if "learn:" in question else {}
-        )
+        learnt = [question.partition("learn:")[2].split("=", 1)] if "learn:" in question else []
         turn.hook_problems = [question.partition("plugged:")[2]] if "plugged:" in question else []
-        yield Event(
-            "done",
-            {
-                **about,
-                "retrieval_info": info,
-                "query_tags": ["codebase"] if turn.tagged else [],
-                "turn": turn.id,
-                "citations": turn.citations,
-                "grounding": turn.grounding,
-                "carries": 3_500,
-                "profile": learnt,
-                **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),
-                **turn.reasons,
-                **{name: getattr(turn, name) for name in told},
-            },
-        )
+        yield Event("done", {
+            **about, "retrieval_info": info, "query_tags": ["codebase"] if turn.tagged else [],
+            "turn": turn.id, "citations": turn.citations, "grounding": turn.grounding,
+            "carries": 3_500, "profile": dict(learnt),
+            **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),
+            **turn.reasons, **{name: getattr(turn, name) for name in told},
+        })  # fmt: skip
 
-    def _drafted(self, stage: dict[str, Any], choice: Any, pause: bool) -> Iterator[Event]:
-        name, outcome = stage["name"], stage["outcome"]
-        if not name.startswith("hyde"):
-            return
-        if not outcome.startswith("skipped"):
+    def _drafted(self, stage: dict[str, Any], choice: Any, held: bool) -> Iterator[Event]:
+        name = stage["name"]
+        if name.startswith("hyde"):
             about = {"name": name, "model": str(choice), "host": self._models.host(choice)}
             yield Event("drafting", about)
-            time.sleep(0.3 if pause else 0)
-        told = {"name": name, "outcome": outcome, "took": stage["milliseconds"], "text": DRAFT}
-        yield Event("drafted", told)
+            if held:
+                self.drafts.acquire(timeout=60)
+            told = {"outcome": stage["outcome"], "took": stage["milliseconds"], "text": DRAFT}
+            yield Event("drafted", {"name": name, **told})
 
     def _tokens(self, question: str, choice: Any, cancelled: Callable[[], bool]) -> Iterator[Event]:
         answer = question.split("say:", 1)[1] if "say:" in question else ANSWER
-        if "long:" in question:
-            answer = LONG_ANSWERS[question.partition("long:")[2]]
         if "modelfail" in question and choice:
             answer = "It began well, "
         if "slow" in question:
@@ -314,21 +294,6 @@ class FakeChat:
             step = {"name": name, "milliseconds": 812.4 if name == "generate" else 3.21}
             turn.steps.append(step)
             yield Event("step", step)
-
-    def _place(
-        self, user: str, conversation: str, turn: SimpleNamespace, replaces: str, after: str
-    ) -> None:
-        """Put a turn beside the one that it replaces, else behind the one that it follows."""
-        known = {one.id: one for one in self._kept.get((user, conversation), [])}
-        beside = known.get(replaces)
-        leaf = self._leaf.get((user, conversation), "")
-        turn.parent = beside.parent if beside else after or leaf
-
-    def _keep(self, user: str, conversation: str, turn: SimpleNamespace) -> None:
-        key = (user, conversation)
-        self._kept.setdefault(key, []).append(turn)
-        self._leaf[key] = turn.id
-        self._titles.setdefault(key, " ".join(turn.question.split())[:80])
 
     def _take_back(self, user: str, conversation: str, turn: SimpleNamespace) -> None:
         kept = self._kept.get((user, conversation), [])
@@ -373,16 +338,13 @@ class FakeChat:
         """The newest turn of each conversation that holds `text`, or its title."""
         found = []
         for one in self.all(user):
+            titled = [("", "")] if text.lower() in one.title.lower() else []
             turns = self._kept[user, one.id]
-            held = [(t, words) for t in turns for words in (t.question, t.answer)
-                    if text.lower() in words.lower()]  # fmt: skip
-            if held:
-                turn, words = held[-1]
-                at = words.lower().index(text.lower())
+            said = [(turn.id, words) for turn in turns for words in (turn.question, turn.answer)]
+            for turn_id, words in (titled + [s for s in said if text.lower() in s[1].lower()])[-1:]:
+                at = max(0, words.lower().find(text.lower()))
                 snippet = " ".join(words[max(0, at - 40) : at + 80].split())
-                found.append(SimpleNamespace(conversation=one, turn_id=turn.id, snippet=snippet))
-            elif text.lower() in one.title.lower():
-                found.append(SimpleNamespace(conversation=one, turn_id="", snippet=""))
+                found.append(SimpleNamespace(conversation=one, turn_id=turn_id, snippet=snippet))
         return found
 
     def flush(self) -> None: ...
@@ -432,19 +394,18 @@ class FakeChat:
         return 3_500
 
     def turn(self, turn_id: str, user: str = "local") -> SimpleNamespace:
-        self._known(turn_id)
-        turn = self._found(turn_id)
+        if not re.fullmatch(r"turn-\d+", turn_id):
+            raise NotFoundError("There is no such answer.", "Ask again.")
+        turns = [turn for kept in self._kept.values() for turn in kept if turn.id == turn_id]
+        turn = turns[0] if turns else self._turn("", True, False, "", self._models.current())
         chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, "u1", "named")
         left = Chunk("c2", "src/store/long.py", 1, 2000, "python", "y" * 40_000)
-        stages, hits = [], []
-        if turn.tagged:
-            asked = {"model": turn.model, "host": turn.host, "text": DRAFT}
-            nobody = {"model": "", "host": "", "text": ""}
-            stages = [
-                {**stage, **(asked if stage["name"].startswith("hyde") else nobody)}
-                for stage in turn.stages
-            ]
-            hits = hits_of(any(stage["name"].startswith("hyde") for stage in stages))
+        asked = {"model": turn.model, "host": turn.host, "text": DRAFT}
+        stages = [
+            {**stage, **(asked if "hyde" in stage["name"] else dict.fromkeys(asked, ""))}
+            for stage in (turn.stages if turn.tagged else [])
+        ]
+        hits = hits_of(turn.hyde != "off") if turn.tagged else []
         record = TurnRecord(turn.id, turn.question, "", 0.0, "", hits=hits, chunks=(chunk,))
         return SimpleNamespace(
             block=ContextBlock(BLOCK, (chunk,), (left,)), chunks=(chunk,), dropped=(left,),
@@ -452,10 +413,6 @@ class FakeChat:
             tokens=turn.tokens if turn.model else {}, hyde=turn.hyde if turn.tagged else "",
             stages=stages, hit_of=record.hit_of, hits_shown=record.hits_shown,
         )  # fmt: skip
-
-    def _found(self, turn_id: str) -> SimpleNamespace:
-        turns = [turn for kept in self._kept.values() for turn in kept if turn.id == turn_id]
-        return turns[0] if turns else self._turn("", True, False, "", self._models.current())
 
     def _sent(self, turn: SimpleNamespace) -> list[dict[str, Any]]:
         instruction = f"[MODE: {turn.mode}]\n[INSTRUCTION]\n{turn.question}"
@@ -466,20 +423,10 @@ class FakeChat:
             {"role": "user", "parts": [instruction, BLOCK]},
         ]
 
-    def _known(self, turn_id: str) -> None:
-        if not re.fullmatch(r"turn-\d+", turn_id):
-            raise NotFoundError("There is no such answer.", "Ask again.")
-
 
 def stages_of(turn: SimpleNamespace, question: str) -> list[dict[str, Any]]:
     """The stages of the search for a turn, without what was drafted."""
-    second = "done"
-    if "skipped" in question:
-        second = "skipped: the first draft found what the question finds"
-    elif "late" in question:
-        second = "timed out"
-    elif "lost" in question:
-        second = "failed: The model's server cannot be reached."
+    second = "timed out" if "late" in question else "done"
     drafts = [("hyde-1", 2140.0, "done"), ("hyde-2", 1830.0, second)]
     stages = drafts[: {"one": 1, "two": 2}.get(turn.hyde, 0)]
     stages += [("search", 31.0, "done")] if turn.tagged else []
@@ -499,24 +446,8 @@ def hits_of(drafts: bool) -> list[dict[str, Any]]:
          {"<b>odd</b>": 7, "vector": 1}),
         ("u3", "src/store/long.py", 1200, 1210, "module", "", 0.25, [], {"text": 9}),
     ]  # fmt: skip
-    names = [
-        "unit_id",
-        "path",
-        "start_line",
-        "end_line",
-        "kind",
-        "name",
-        "score",
-        "why",
-        "channels",
-    ]
+    names = ("unit_id", *PLACE, "score", "why", "channels")
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def _citation(
-    path: str, start: int, end: int, verified: bool = True, exists: bool = True
-) -> dict[str, Any]:
-    return {"path": path, "start": start, "end": end, "verified": verified, "exists": exists}
 
 
 class FakeFiles:
@@ -524,9 +455,8 @@ class FakeFiles:
         if path not in FILES:
             raise NotFoundError(f"{path!r} is not an indexed file.", "Only those can be opened.")
         language, text = FILES[path]
-        return SimpleNamespace(
-            path=path, language=language, text=text, changed=path == "README.md"
-        )  # fmt: skip
+        changed = path == "README.md"
+        return SimpleNamespace(path=path, language=language, text=text, changed=changed)
 
     def paths(self) -> list[str]:
         return sorted(FILES)
@@ -603,13 +533,9 @@ class FakeEngine:
         """Nothing was asked, chosen or kept yet."""
         root = Path("/home/you/src/store")
         self.settings = SimpleNamespace(
-            effort="normal",
-            hyde="two",
-            retrieval="explicit",
-            reranker="built-in",
-            context_characters=12_000,
-            context_tokens=0,
-        )
+            effort="normal", hyde="two", retrieval="explicit", reranker="built-in",
+            context_characters=12_000, context_tokens=0,
+        )  # fmt: skip
         self.location = SimpleNamespace(
             id="store-0123abcd", name="store", root=root, snapshot_of="", commit="", remote=("", "")
         )

@@ -10,13 +10,11 @@ from browser.actions import PHONE, ask, get_answer, loaded, open_context, stop, 
 from browser.conftest import OpenPage, ScriptedServer
 from browser.test_hostile import replies
 from browser.test_phone import EVERYTHING
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = ("serious", "critical")
-Look = tuple[ViewportSize, Literal["light", "dark"]]
-DESKTOP: ViewportSize = {"width": 1280, "height": 800}
-SMALL: ViewportSize = {"width": PHONE["width"], "height": PHONE["height"]}
+Scheme = Literal["light", "dark"]
 
 
 def violations(page: Page, within: str = "body") -> list[str]:
@@ -34,26 +32,11 @@ def violations(page: Page, within: str = "body") -> list[str]:
     ]
 
 
-def whole(size: ViewportSize, scheme: Literal["light", "dark"], name: str) -> Any:
-    """Every view in one look."""
-    return pytest.param((size, scheme), (size, scheme), id=name, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [
-        pytest.param((DESKTOP, "light"), (SMALL, "dark"), id="desktop-light-then-phone-dark"),
-        whole(DESKTOP, "light", "desktop-light"),
-        whole(DESKTOP, "dark", "desktop-dark"),
-        whole(SMALL, "light", "phone-light"),
-        whole(SMALL, "dark", "phone-dark"),
-    ],
-)
+@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
 def test_axe_finds_nothing_serious_in_any_view(
-    scripted: ScriptedServer, open_page: OpenPage, first: Look, then: Look
+    scripted: ScriptedServer, open_page: OpenPage, scheme: Scheme, other: Scheme
 ) -> None:
-    (size, scheme), (later_size, later_scheme) = first, then
-    page = open_page(scripted, own=True, **size, color_scheme=scheme)
+    page = open_page(scripted, own=True, color_scheme=scheme)
     loaded(page)
     faults = {"first page": violations(page)}
     use_model(page)
@@ -79,12 +62,10 @@ def test_axe_finds_nothing_serious_in_any_view(
     expect(page.locator(".source .cited").first).to_be_visible()
     faults["file"] = violations(page, "#panel")
     page.get_by_role("button", name="Close the panel").click()
-    if then != first:
-        page.set_viewport_size(later_size)
-        page.emulate_media(color_scheme=later_scheme)
-        faults["conversation in its other look"] = violations(page)
-    if later_size is SMALL:
-        page.get_by_role("button", name="Open the menu").click()
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    page.emulate_media(color_scheme=other)
+    faults["conversation on a phone"] = violations(page)
+    page.get_by_role("button", name="Open the menu").click()
     page.get_by_label("Search the conversations").fill("cookie")
     expect(page.locator("#conversations-found a").first).to_be_visible()
     faults["found"] = violations(page, "#sidebar")
@@ -121,9 +102,8 @@ def test_these_rules_would_find_a_fault(page: Page) -> None:
     for attribute in ("aria-label", "placeholder"):
         page.locator("#conversation-search").evaluate(f"e => e.removeAttribute('{attribute}')")
     page.locator(".version").evaluate("e => { e.style.color = '#ccc' }")
-    assert {fault.split(":")[0] for fault in violations(page, "#sidebar")} == {
-        "label", "color-contrast",
-    }  # fmt: skip
+    found = {fault.split(":")[0] for fault in violations(page, "#sidebar")}
+    assert found == {"label", "color-contrast"}
 
 
 def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
@@ -139,24 +119,12 @@ def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
     assert heard[0].startswith("This answer is put together from the code itself: signatures,")
     assert "Code in python, 4 lines." in heard and "A table of 1 row." in heard
     assert len(heard) == len(set(heard)) == page.locator(".answer .block").count()
-    region = page.locator("#spoken-answer")
-    expect(region).to_have_attribute("aria-live", "polite")
-    assert page.locator(".answer").first.get_attribute("aria-live") is None  # not once more there
-    get_answer(page, "say:Another one.")
-    expect(region).to_have_text("Another one.")
 
 
-def test_every_control_has_a_name_and_the_focus_goes_through_a_turn_in_reading_order(
-    page: Page,
-) -> None:
+def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) -> None:
     get_answer(page, "x")
     page.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
-    nameless = """[...document.querySelectorAll("button, a, input, textarea")]
-      .filter(e => e.checkVisibility())
-      .filter(e => !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length))
-      .map(e => e.outerHTML)"""
-    assert page.evaluate(nameless) == []
     page.get_by_role("button", name="Edit the question").focus()
     page.keyboard.press("Shift+Tab")  # from here on the keyboard moves it
     page.keyboard.press("Tab")
@@ -188,14 +156,12 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
     scripted: ScriptedServer, open_page: OpenPage
 ) -> None:
     page = open_page(scripted, color_scheme="dark")
-    body, light_button = page.locator("body"), page.get_by_role("button", name="Light")
-    dark, light = "rgb(23, 24, 26)", "rgb(251, 250, 247)"
+    body, dark = page.locator("body"), "rgb(23, 24, 26)"
     expect(body).to_have_css("background-color", dark)
-    light_button.click()
+    page.get_by_role("button", name="Light").click()
     for reloaded in (False, True):
         if reloaded:
             page.reload()
-        expect(body).to_have_css("background-color", light)
-    expect(light_button).to_have_attribute("aria-pressed", "true")
+        expect(body).to_have_css("background-color", "rgb(251, 250, 247)")
     page.get_by_role("button", name="As the system").click()
     expect(body).to_have_css("background-color", dark)

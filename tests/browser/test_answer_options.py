@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from browser.actions import (
-    answered,
     ask,
     being_written,
     chip_of,
@@ -37,8 +36,7 @@ def test_an_effort_is_sent_decides_on_drafts_and_reranking_and_is_remembered(
     page: Page, scripted: ScriptedServer
 ) -> None:
     use_model(page)
-    for name in ("fast", "normal", "deep"):
-        expect(page.locator(f"#expected-{name}")).to_have_text("–")
+    expect(page.locator("#expected-normal")).to_have_text("–")
     for label, asked in (
         ("Deep", ("deep", True, "two")),
         ("Normal", ("normal", False, "")),
@@ -46,48 +44,34 @@ def test_an_effort_is_sent_decides_on_drafts_and_reranking_and_is_remembered(
     ):
         set_answer_options(page, label)
         expect(page.locator("#effort")).to_have_text(label)
-        get_answer(page, "@codebase pause")
+        get_answer(page, "@codebase x")
         assert last(scripted, "effort", "rerank", "hyde") == asked
     page.reload()
     expect(page.locator("#effort")).to_have_text("Fast")
     page.locator("#effort").click()
-    # What such answers took here: HyDE's two texts take 0.3 s each.
-    expect(page.locator("#expected-normal")).to_have_text(re.compile(r"^≈ \d\.\d s$"))
+    # What such answers took here.
+    expect(page.locator("#expected-normal")).to_have_text(re.compile(r"^≈ [\d.]+ m?s$"))
     expect(page.locator("#expected-own")).to_have_text("–")
-
-
-def test_what_failed_or_was_stopped_tells_nothing_of_the_time(page: Page) -> None:
-    ask(page, "slow")
-    being_written(page)
-    stop(page)
-    ask(page, "fail")
-    expect(page.get_by_role("alert")).to_be_visible()
-    assert page.evaluate("localStorage.getItem('codeqa.answer-times')") is None
 
 
 def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     page: Page, scripted: ScriptedServer
 ) -> None:
-    mark = page.get_by_text("searched automatically")
     chip_of(page).click()
-    expect(chip_of(page)).to_have_attribute("title", re.compile("where the question needs it"))
     get_answer(page, "needed: where are sessions kept?")
     assert last(scripted, "retrieval", "strict") == ("auto", False)
     assert not scripted.chat.asked[-1]["question"].startswith("@codebase")
     for reloaded in (False, True):
         if reloaded:
             page.reload()
-        expect(mark).to_be_visible()
+        expect(page.get_by_text("searched automatically")).to_be_visible()
     set_answer_options(page, "Only with @codebase", "Strict")
-    expect(page.locator("#effort")).to_have_text("Normal · strict")
     expect(page.locator("#effort")).to_have_accessible_name(
         "How to answer: normal, searches only with @codebase, strict"
     )
-    for reloaded in (False, True):  # it is remembered
-        if reloaded:
-            page.reload()
-        get_answer(page, "again")
-        assert last(scripted, "retrieval", "strict") == ("explicit", True)
+    page.reload()  # it is remembered
+    get_answer(page, "again")
+    assert last(scripted, "retrieval", "strict") == ("explicit", True)
     set_answer_options(page, "Automatically")
     get_answer(page, "once more")
     assert last(scripted, "retrieval", "strict") == ("auto", True)
@@ -97,24 +81,16 @@ def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page
     ask(page, "slow")
     being_written(page)
     chip = page.locator("#effort")
-    chip.focus()
-    page.keyboard.press("Enter")
+    chip.press("Enter")
     form = page.get_by_role("dialog", name="How to answer")
     expect(form.get_by_role("radio", name=re.compile("^Normal"))).to_be_focused()
-    expect(chip).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("ArrowUp")
     expect(form.get_by_role("radio", name=re.compile("^Fast"))).to_be_checked()
     expect(page.locator("#announce")).to_have_text("How to answer: fast")
-    page.keyboard.press("Tab")
-    expect(form.get_by_role("button", name="Choose a model")).to_be_focused()
     page.keyboard.press("Escape")
     expect(form).to_be_hidden()
     expect(chip).to_be_focused()
     expect(page.locator(".turn")).to_have_class(re.compile("writing"))
-    chip.click()
-    expect(form).to_be_visible()
-    chip.click()  # again closes it
-    expect(form).to_be_hidden()
     stop(page)
 
 
@@ -138,7 +114,7 @@ def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
     expect(form).to_be_hidden()
 
 
-def test_the_setting_for_drafts_holds_until_something_is_chosen(
+def test_the_setting_for_drafts_holds_until_something_is_chosen_and_editing_keeps_what_was_asked(
     page: Page, scripted: ScriptedServer
 ) -> None:
     use_model(page)
@@ -147,118 +123,77 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen(
     assert last(scripted, "hyde") == ("",)  # the server's setting decides
     expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
     set_answer_options(page, "One")
-    page.get_by_role("button", name="Rerank").click()
     expect(page.locator("#effort")).to_have_text("Own")
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
     expect(drafts(page)).to_have_value("one")
     get_answer(page, "@codebase again")
-    assert last(scripted, "hyde", "rerank") == ("one", True)
+    assert last(scripted, "hyde") == ("one",)
     expect(page.locator(".facts").last).to_contain_text("HyDE 1 draft")
     set_answer_options(page, "Off")
-    get_answer(page, "@codebase once more")
-    assert last(scripted, "hyde") == ("off",)
-    expect(page.locator(".facts").last).not_to_contain_text("HyDE")
-
-
-def test_a_question_is_asked_again_with_the_drafts_that_it_had(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    use_model(page)
-    set_answer_options(page, "One")
-    get_answer(page, "x")
-    set_answer_options(page, "Off")
-    page.get_by_role("button", name="Regenerate").click()
+    question = page.locator(".turn").last
+    question.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     assert last(scripted, "hyde") == ("one",)
-    page.reload()
-    expect(drafts(page)).to_have_value("off")
-    page.locator(".question").hover()
-    page.get_by_role("button", name="Edit the question").click()
+    question.get_by_role("button", name="Edit the question").click()
     expect(drafts(page)).to_have_value("one")
     set_answer_options(page, "Two")  # for this question alone
     page.locator("#question").press("Enter")
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     assert last(scripted, "hyde") == ("two",)
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(drafts(page)).to_have_value("off")
-    ask(page, "@codebase modelfail")
-    page.get_by_role("button", name="Answer without the model").click()
-    answered(page)
-    assert last(scripted, "use_model") == (False,)
+    expect(drafts(page)).to_have_value("off")
 
 
-def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(page: Page) -> None:
+def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(
+    page: Page, scripted: ScriptedServer
+) -> None:
     use_model(page)
-    ask(page, "pause")
+    ask(page, "held")
     stages = page.locator(".stages").last
     expect(stages).to_contain_text("Drafting code to look for")
-    expect(stages).to_contain_text(re.compile(r"Drafted\s*0\.\d s"))
+    scripted.chat.drafts.release()
+    expect(stages).to_contain_text(re.compile(r"Drafted\s*[\d.]+ m?s"))
     expect(stages).to_contain_text("Drafting again with what was found")
-    expect(stages).to_have_text(
-        re.compile(
-            r"^Understood(\s*[\d.]+ m?s)?"
-            r"\s*Drafted\s*0\.\d s\s*Drafted again\s*0\.\d s\s*Found 4 pieces"
-        )
-    )
+    scripted.chat.drafts.release()
+    expect(stages).to_contain_text(re.compile(r"Drafted again\s*[\d.]+ m?s\s*Found 4 pieces"))
     expect(page.locator(".answer")).not_to_contain_text("Session.load")  # a draft is no answer
-    for question, line, fact, told in (
-        ("skipped", None, "1 draft", "skipped: the first draft found what the question finds"),
-        ("late", "The draft took too long", "1 draft, 1 timed out", "timed out"),
-        ("lost", "No draft", "1 draft", "failed: The model's server cannot be reached."),
-    ):
-        get_answer(page, f"@codebase {question}")
-        expect(stages).to_contain_text("Drafted")
-        expect(stages).not_to_contain_text("Drafted again")
-        if line:
-            expect(stages.locator(".stopped")).to_contain_text(line)
-        hyde = page.locator(".facts").last.locator("div").filter(has_text="HyDE").locator("dd")
-        expect(hyde).to_have_text(fact)
-        page.get_by_role("button", name="Context").last.click()
-        second = page.locator(".search-stages li").nth(1)
-        expect(second).to_contain_text("Second draft")
-        expect(second).to_contain_text(told)
-        page.keyboard.press("Escape")
+    get_answer(page, "@codebase late")
+    expect(stages.locator(".stopped")).to_contain_text("The draft took too long")
+    expect(page.locator(".facts").last).to_contain_text("1 draft, 1 timed out")
+    page.get_by_role("button", name="Context").last.click()
+    second = page.locator(".search-stages li").nth(1)
+    expect(second).to_have_text(re.compile("Second draft.*timed out", re.DOTALL))
 
 
 def test_what_the_question_alone_finds_is_shown_and_opens_while_drafts_are_written(
-    page: Page,
+    page: Page, scripted: ScriptedServer
 ) -> None:
     use_model(page)
-    ask(page, "pause silent")
+    ask(page, "held silent")
     found = page.get_by_role("list", name="Found so far", exact=True).get_by_role("button")
     expect(found).to_have_count(3)
-    expect(found.first).to_have_text("SecureCookie.open_sessionsrc/store/sessions.py:25-33")
     expect(page.locator(".stages")).to_contain_text("Drafting")
     found.first.click()
     expect(page.locator(".source .cited").first).to_be_visible()
+    scripted.chat.drafts.release(2)
     expect(page.get_by_role("list", name="Found", exact=True)).to_be_visible()  # with the drafts
     expect(page.locator(".found button").first).to_have_text(re.compile("long.py:1200-1210$"))
     stop(page)
-    get_answer(page, "@codebase pause")
+    get_answer(page, "@codebase x")
     expect(page.locator(".turn").last.locator(".found")).to_have_count(0)  # the answer cites them
 
 
-def test_the_rerank_switch_beside_the_question_says_what_it_runs_and_what_would_bring_a_better_one(
+def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
     page: Page, scripted: ScriptedServer, scripted_server: tuple[str, FakeEngine],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     switch = page.get_by_role("button", name="Rerank", exact=True)
     note = page.locator("#rerank-note")
-    about = "Reads the best hits again and puts them in order; slower. Reranker: built-in"
-    expect(switch).to_have_accessible_description(about)
-    expect(switch).to_have_attribute("aria-pressed", "false")
-    switch.focus()
-    page.keyboard.press("Space")
+    switch.press("Space")
     expect(switch).to_have_attribute("aria-pressed", "true")
-    expect(switch).to_have_text("Rerank · built-in")
-    expect(page.locator("#effort")).to_have_text("Normal")
-    expect(note).to_have_text(about)
+    expect(note).to_contain_text("Reranker: built-in")
     get_answer(page, "@codebase x")
     assert last(scripted, "effort", "rerank") == ("", True)
-    expect(note).to_be_hidden()  # it has been read
     monkeypatch.setattr(model_files, "find_spec", lambda name: None)
     scripted_server[1].settings.reranker = "auto"
     page.reload()
@@ -266,21 +201,14 @@ def test_the_rerank_switch_beside_the_question_says_what_it_runs_and_what_would_
     for pressed in ("false", "true"):
         switch.click()
         expect(switch).to_have_attribute("aria-pressed", pressed)
-    expect(note).to_contain_text(
-        "Reranker: built-in; answerdotai/answerai-colbert-small-v1 is not used"
-    )
     expect(note.locator("code")).to_have_text('pip install "codeqa[models]"')
-    expect(note.get_by_role("button", name="Copy")).to_be_visible()
 
 
 def test_each_effort_says_the_tokens_that_the_model_in_use_will_be_sent(
-    page: Page, scripted_server: tuple[str, FakeEngine], monkeypatch: pytest.MonkeyPatch
+    page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page.locator("#effort").click()
-    expect(page.locator("#fast-does")).to_have_text(
-        "3 functions and 3 classes; up to 3,400 tokens of code"
-    )
-    expect(page.locator("#normal-does")).to_have_text("up to 8,000 tokens of code")
+    expect(page.locator("#fast-does")).to_contain_text("up to 3,400 tokens of code")
     expect(page.locator("#deep-does")).to_have_text("up to 24,000 tokens of code; reranked")
     page.keyboard.press("Escape")
     monkeypatch.setattr(models_api, "context_window", lambda endpoint: 8_192)
@@ -288,8 +216,3 @@ def test_each_effort_says_the_tokens_that_the_model_in_use_will_be_sent(
     page.locator("#effort").click()
     half = "up to 4,100 tokens of code, half of what gpt-4o takes at once; two drafts"
     expect(page.locator("#normal-does")).to_contain_text(half)
-    expect(page.locator("#deep-does")).to_contain_text(half)
-    page.keyboard.press("Escape")
-    scripted_server[1].settings.context_tokens = 2_000
-    page.locator("#effort").click()
-    expect(page.locator("#normal-does")).to_contain_text("up to 2,000 tokens of code; two drafts")

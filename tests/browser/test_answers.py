@@ -13,8 +13,6 @@ from browser.actions import (
     copied,
     expecting,
     get_answer,
-    loaded,
-    rests,
     scrolled_sideways,
     stop,
     until,
@@ -59,23 +57,23 @@ MARKED = """() => [...CSS.highlights.get('no-evidence')].map(String)"""
 
 
 def test_sentences_without_evidence_are_counted_listed_and_marked_where_they_stand(
-    page: Page, scripted: ScriptedServer
+    page: Page,
 ) -> None:
     get_answer(page, "unproven")
-    evidence = page.locator("details.evidence")
-    expect(evidence.locator("summary")).to_have_text("4 of 7 sentences have their evidence")
-    assert page.evaluate(MARKED) == []
-    evidence.locator("summary").click()
-    expect(evidence.locator("li")).to_have_text(
-        [re.compile("^called while"), re.compile("^the base class"), re.compile("nowhere")]
-    )
-    expect(evidence.locator("li").last).to_be_visible()
-    assert until(lambda: len(page.evaluate(MARKED)) == 3)
-    assert page.evaluate(MARKED)[0].startswith("called while a request is opened")
-    evidence.locator("summary").click()
+    evidence = page.locator("details.evidence summary")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(evidence).to_have_text("4 of 7 sentences have their evidence")
+        assert page.evaluate(MARKED) == []
+        evidence.click()
+        expect(page.locator("details.evidence li")).to_have_text(
+            [re.compile("^called while"), re.compile("^the base class"), re.compile("nowhere")]
+        )
+        assert until(lambda: len(page.evaluate(MARKED)) == 3)
+        assert page.evaluate(MARKED)[0].startswith("called while a request is opened")
+    evidence.click()
     assert until(lambda: page.evaluate(MARKED) == [])
-    page.reload()
-    expect(evidence.locator("summary")).to_have_text("4 of 7 sentences have their evidence")
 
 
 def test_an_answer_is_written_block_by_block_until_it_is_stopped(
@@ -100,48 +98,22 @@ def test_a_reader_keeps_the_place_unless_the_end_was_asked_for(page: Page) -> No
     jump = page.get_by_role("button", name="Jump to latest")
     place, left = "e => e.scrollTop", "e => e.scrollHeight - e.scrollTop - e.clientHeight"
 
-    def stays(before: int) -> bool:
+    def stays() -> bool:
+        before = scroller.evaluate(place)
         being_written(page, blocks=page.locator(".block").count() + 15)
         return bool(scroller.evaluate(place) == before)
 
     expect(jump).to_be_visible()
     assert scroller.evaluate(place) < 40  # reading begins at the question
-    page.mouse.move(700, 300)
-    page.mouse.wheel(0, 60)
-    assert stays(rests(scroller))
+    assert stays()
     jump.click()
     expect(jump).to_be_hidden()
     being_written(page, blocks=page.locator(".block").count() + 15)
     assert until(lambda: scroller.evaluate(left) < 60)  # it follows, since that was asked for
-    page.mouse.wheel(0, -300)
-    assert stays(rests(scroller))
-    jump.click()  # nor is the place taken by keys that the scroller never hears
     scroller.evaluate("e => { e.scrollTop -= 900 }")
-    assert stays(rests(scroller))
+    expect(jump).to_be_visible()
+    assert stays()
     stop(page)
-
-
-def test_the_block_in_progress_has_its_form_but_no_markup(page: Page) -> None:
-    show = """async text => {
-      const { showUnfinished } = await import("/static/js/answer/streaming.js");
-      const node = document.createElement("div");
-      showUnfinished(node, text);
-      return [node.className, node.textContent, node.innerHTML];
-    }"""
-    shapes = {
-        "**bold** and `a<b>` and **not yet": (
-            "", "bold and a<b> and **not yet",
-            "<strong>bold</strong> and <code>a&lt;b&gt;</code> and **not yet",
-        ),
-        "## Title": ("", "Title", "Title"),
-        "```js\n<img src=x>\n``": ("code", "<img src=x>", "&lt;img src=x&gt;"),
-        "<script>x</script> `<i>`": (
-            "", "<script>x</script> <i>",
-            "&lt;script&gt;x&lt;/script&gt; <code>&lt;i&gt;</code>",
-        ),
-    }  # fmt: skip
-    for text, expected in shapes.items():
-        assert tuple(page.evaluate(show, text)) == expected
 
 
 def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_struck(
@@ -174,7 +146,6 @@ def test_code_that_stands_in_a_cited_file_opens_there(page: Page) -> None:
         button = page.get_by_role("button", name="Open src/store/sessions.py, lines 26 to 29")
         expect(button).to_be_visible()
         expect(page.locator(".open-file")).to_have_count(1)  # neither the altered nor the short
-    expect(page.locator(".code-head .language")).to_have_text(["python", "python", "text"])
     button.click()
     cited = page.locator(".source .row.cited")
     expect(cited).to_have_count(4)
@@ -182,45 +153,15 @@ def test_code_that_stands_in_a_cited_file_opens_there(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(button).to_be_focused()
 
-    looked_up: list[str] = []
-    page.on("request", lambda r: looked_up.append(r.url) if "/api/lines" in r.url else None)
-    get_answer(page, f"say:{CODE}\n")  # cites nothing
-    expect(page.locator(".open-file")).to_have_count(1)
-    assert not looked_up
-
-
-def test_code_matches_exactly_but_for_its_indentation(page: Page) -> None:
-    match = """async ([text, lines]) => {
-      const { matchOf } = await import("/static/js/answer/code_references.js");
-      return matchOf(text, lines);
-    }"""
-    source = ["class A:", "    def f(self):  ", "", "        return self.value", "    x = 1"]
-    body = "def f(self):\n\n    return self.value"
-    deeper = "\n".join(f"      {line}" for line in body.split("\n"))
-    there = {"start": 1, "end": 3}
-    assert page.evaluate(match, [body, source]) == there
-    assert page.evaluate(match, [deeper, source]) == there
-    assert page.evaluate(match, [f"\n        {body}\n\n", source]) is None  # of two depths
-    assert page.evaluate(match, [body.replace("value", "other"), source]) is None
-    assert page.evaluate(match, ["x = 1", source]) is None  # it stands anywhere
-    assert page.evaluate(match, [body, []]) is None
-
 
 def test_stages_and_steps_are_told_while_they_last_and_kept(page: Page) -> None:
     use_model(page)
     ask(page, "silent")
-    details = page.get_by_role("button", name="Details")
-    expect(details).to_have_attribute("aria-expanded", "false")
     names = page.locator(".details-steps code")
     expect(names.first).to_be_hidden()  # the line above stays calm
-    details.click()
+    page.get_by_role("button", name="Details").click()
     expect(names).to_have_text(STEPS[:9])  # it is not written yet
-    expect(page.locator(".details-steps .size").first).to_have_text("3 ms")
-    expect(page.locator(".details-facts")).to_contain_text(
-        "Taken as a question about the code, 92 % sure (@codebase says so)"
-    )
     expect(page.locator(".stages")).to_contain_text("Waiting for gpt-4o")
-    expect(page.locator(".stages .time").last).to_have_text(re.compile(r"^\d+ s$"))
     stop(page)
 
     chip_of(page).click()
@@ -234,51 +175,33 @@ def test_stages_and_steps_are_told_while_they_last_and_kept(page: Page) -> None:
         expect(facts).to_contain_text("Searched for How long are pizza sessions kept?")
         expect(facts).to_contain_text("left out, for this is a new topic: no code has pizza")
         expect(facts).to_contain_text("by its words: it names <b>code</b>")
-        expect(facts).to_contain_text("Rules the-code-is-asked-for")
         expect(last.locator(".details-steps code")).to_have_text(STEPS)
         expect(last.locator('[data-step="generate"] .size')).to_have_text("0.8 s")
-        expect(last.locator(".facts")).to_contain_text(re.compile(r"Took \d+ ms|Took \d\.\d s"))
 
 
-def test_an_answer_says_model_host_tokens_reranker_and_why_another_was_used(page: Page) -> None:
+def test_an_answer_says_when_and_by_which_model_and_why_another_reranker_was_used(
+    page: Page, scripted: ScriptedServer
+) -> None:
     get_answer(page, "alone")
     facts = page.locator(".facts")
     expect(facts).to_contain_text("4 of 4 files")
     expect(facts).not_to_contain_text("Answered by")
-    expect(facts).not_to_contain_text("Reranked by")
     use_model(page)
     page.locator("#rerank").click()
-    get_answer(page, "hurt")
-    for told in ("gpt-4o · api.openai.com", "≈ 3,120 in, ≈ 412 out", "Reranked by built-in"):
-        expect(facts.last).to_contain_text(told)
-    expect(page.locator(".turn-notice")).to_contain_text("ColBERT model is not on this machine")
-    page.reload()
-    expect(facts.last).to_contain_text("Reranked by built-in")
-    expect(page.locator(".turn-notice")).to_contain_text("ColBERT model is not on this machine")
-
-
-def test_what_was_kept_says_when_and_whether_the_model_answered_or_was_only_asked(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    use_model(page)
-    get_answer(page, "one")
-    ask(page, "modelfail")
-    expect(page.get_by_role("alert")).to_be_visible()
+    get_answer(page, "@codebase hurt")
     ask(page, "silent")
     expect(page.locator(".stages").last).to_contain_text("Waiting for gpt-4o")
     page.get_by_role("button", name="Stop").click()
     assert scripted.chat.cancelled.wait(10)
-    page.reload()
-    turns = page.locator(".turn")
-    expect(turns).to_have_count(3)
-    for turn, told in zip(turns.all(), ("Answered", "Asked", "Asked"), strict=True):
-        expect(turn.locator(".asked-at")).to_have_text(re.compile(rf"^{told} at \d\d:\d\d$"))
-        by = "Answered by" if told == "Answered" else "Asked"
-        expect(turn.locator(".facts dt").first).to_have_text(by)
-    question = turns.first.locator(".question").bounding_box()
-    answer = turns.first.locator(".answer").bounding_box()
-    assert question is not None and answer is not None
-    assert answer["y"] - question["y"] - question["height"] > 24  # as when it was written
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        for told in ("gpt-4o · api.openai.com", "≈ 3,120 in, ≈ 412 out", "Reranked by built-in"):
+            expect(facts.nth(1)).to_contain_text(told)
+        expect(page.locator(".turn-notice")).to_contain_text("ColBERT model is not on this machine")
+    for turn, told in ((1, "Answered"), (2, "Asked")):
+        at = page.locator(".turn").nth(turn).locator(".asked-at")
+        expect(at).to_have_text(re.compile(rf"^{told} at \d\d:\d\d$"))
 
 
 def test_an_error_says_what_to_do_and_a_failing_model_leaves_its_text_and_ways_on(
@@ -289,9 +212,6 @@ def test_an_error_says_what_to_do_and_a_failing_model_leaves_its_text_and_ways_o
     expect(alert).to_contain_text("It did not work.")
     expect(alert).to_contain_text("Try it again.")
     expect(alert.get_by_role("button")).to_have_text(["Try again"])  # no model would help
-    alert.get_by_role("button", name="Try again").click()
-    expect(alert).to_contain_text("It did not work.")
-    expect(page.locator(".turn")).to_have_count(1)
 
     use_model(page)
     page.get_by_role("button", name="New conversation").first.click()
@@ -302,7 +222,6 @@ def test_an_error_says_what_to_do_and_a_failing_model_leaves_its_text_and_ways_o
         expect(alert).to_contain_text("The model's server refused the key.")
         expect(alert).to_contain_text("Enter another key, then try again.")
         expect(page.locator(".answer")).to_contain_text("It began well,")
-    expect(page.locator(".turn")).to_contain_text("Asked")
     alert.get_by_role("button", name="Try again").click()
     expect(page.locator(".stages")).to_contain_text("Failed")
     first = scripted.chat.asked[-1]["replaces"]
@@ -316,9 +235,6 @@ def test_an_error_says_what_to_do_and_a_failing_model_leaves_its_text_and_ways_o
     assert asked["use_model"] is False and asked["replaces"] not in ("", first)
     expect(page.locator(".turn")).to_have_count(1)
     expect(alert).to_have_count(0)
-    page.get_by_role("button", name="Regenerate").click()  # that asks the model once more
-    expect(alert).to_be_visible()
-    assert scripted.chat.asked[-1]["use_model"] is True
 
 
 def test_an_answer_without_the_code_says_so_and_offers_to_search_it(
@@ -329,28 +245,22 @@ def test_an_answer_without_the_code_says_so_and_offers_to_search_it(
     expect(page.locator(".stages")).to_contain_text("No code was used")
     page.reload()
     hint = page.locator(".suggest")
-    expect(hint).to_contain_text("The code was not searched for this answer.")
-    expect(page.get_by_role("button", name="Search the code", exact=True)).to_have_count(0)
     hint.get_by_role("button", name="Search the code base").click()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     answered(page)
     asked = scripted.chat.asked[-1]
-    assert asked["question"] == "@codebase hello, what does it do?"
-    assert asked["replaces"] == "turn-1"
+    assert (asked["question"], asked["replaces"]) == ("@codebase hello, what does it do?", "turn-1")
     expect(hint).to_have_count(0)
-    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
 
 
 def test_what_comes_next_what_was_learnt_and_what_a_plugin_did_stand_below(
     page: Page, scripted: ScriptedServer
 ) -> None:
     get_answer(page, "suggest:And for how long?|Who signs the `cookie`?")
-    offered = page.get_by_role("list", name="Questions that may come next")
-    expect(offered.get_by_role("button")).to_have_text(
-        ["And for how long?", "Who signs the cookie?"]
-    )
-    expect(offered.locator("code")).to_have_text("cookie")
     page.reload()
-    offered.get_by_role("button").last.click()
+    offered = page.get_by_role("list", name="Questions that may come next")
+    offered.get_by_role("button", name="Who signs the cookie?").click()
+    expect(page.locator(".turn")).to_have_count(2)
     answered(page)
     assert scripted.chat.asked[-1]["question"].endswith("Who signs the `cookie`?")
     expect(offered).to_have_count(0)  # only offered last
@@ -367,7 +277,6 @@ def test_what_comes_next_what_was_learnt_and_what_a_plugin_did_stand_below(
 def test_escape_leaves_an_answer_alone_while_something_is_open_over_it(
     page: Page, scripted: ScriptedServer
 ) -> None:
-    loaded(page)
     ask(page, "slow")
     being_written(page)
     page.locator("#model-chip").click()
@@ -375,12 +284,14 @@ def test_escape_leaves_an_answer_alone_while_something_is_open_over_it(
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.get_by_role("button", name="More for “slow”").press("Enter")
-    expect(page.get_by_role("menu")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("menu")).to_have_count(0)
-    page.get_by_role("button", name="Edit the question").focus()
-    page.keyboard.press("Shift+Escape")  # goes to the field
-    expect(page.locator("#question")).to_be_focused()
+    field, modes = page.locator("#question"), page.get_by_role("listbox", name="Modes")
+    field.press_sequentially("/p")
+    expect(modes).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(modes).to_be_hidden()
+    expect(field).to_have_value("/p")
     expect(page.locator(".turn")).to_have_class(re.compile("writing"))
     assert not scripted.chat.cancelled.is_set()
     stop(page)
@@ -424,16 +335,11 @@ def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
             page.reload()
         drawn, code = (page.locator(".code-block").nth(number) for number in (0, 1))
         drawing = drawn.get_by_role("img", name="Diagram: 3 boxes, 3 arrows")
-        expect(drawing).to_be_visible()
         boxes = drawing.locator("rect + text")
         expect(boxes).to_have_text(["Flask.<b>wsgi_app</b>", 'says "no"', "last ↻"])
         expect(drawing.locator("desc")).to_contain_text(
             'says "no" to Flask.<b>wsgi_app</b> (again)'
         )
-        expect(drawing.locator(".head")).to_have_count(3)
-        first, second, third = (boxes.nth(number).bounding_box() for number in range(3))
-        assert first and second and third and first["x"] < second["x"]
-        assert abs(second["y"] - third["y"]) > 20, "side by side in their layer"
         assert not scrolled_sideways(page)
         drawn.get_by_role("button", name="Text").press("Enter")
         expect(drawing).to_be_hidden()
@@ -442,33 +348,15 @@ def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
         expect(code.get_by_role("img")).to_have_count(0)
 
 
-def test_a_large_diagram_is_drawn_also_where_it_goes_in_circles(page: Page) -> None:
-    names = [f'n{number}["module.function_{number}"]' for number in range(60)]
-    arrows = [f"n{one} --> n{(one + 1) % 60}" for one in range(60)]
-    arrows += [f"n{one} --> n{(7 * one + 1) % 60}" for one in range(0, 60, 4)]
-    boxes = page.evaluate(
-        """async (source) => {
-          const { drawDiagram } = await import("/static/js/answer/diagram.js");
-          const own = ({ x, y, width, height }) =>
-            [x, y, width, height].map((one) => one.baseVal.value);
-          return [...drawDiagram(source).querySelectorAll("rect")].map(own);
-        }""",
-        "\n".join(["flowchart TD", *names, *arrows]),
-    )
-    assert len(boxes) == 60
-    apart = [
-        abs(x - left) >= width - 0.01 or abs(y - top) >= height - 0.01
-        for at, (x, y, width, height) in enumerate(boxes)
-        for left, top, *_ in boxes[:at]
-    ]
-    assert all(apart)
+def test_a_diagram_that_goes_in_circles_or_never_ends_does_not_stop_the_page(page: Page) -> None:
+    arrows = [f"n{one} --> n{(factor * one + 1) % 60}" for one in range(60) for factor in (1, 7)]
     chain = [f"n{one} --> n{one + 1}" for one in range(119)]
     endless = [["a --> a"] * 100_000, [*chain, *(f"n{one % 9} --> n119" for one in range(270))]]
     drawn = page.evaluate(
         """async (sources) => {
           const { drawDiagram } = await import("/static/js/answer/diagram.js");
-          return sources.map(drawDiagram);
+          return sources.map((one) => drawDiagram(one)?.querySelectorAll("rect").length);
         }""",
-        ["\n".join(["flowchart TD", *lines]) for lines in endless],
+        ["\n".join(["flowchart TD", *lines]) for lines in (arrows, *endless)],
     )
-    assert drawn == [None, None], "a model that repeats itself does not stop the page"
+    assert drawn == [60, None, None]

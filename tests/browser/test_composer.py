@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from browser.actions import (
     answered,
     ask,
-    being_written,
     chip_of,
-    choose_provider,
     field_of,
     get_answer,
     loaded,
-    scrolled_sideways,
-    stop,
     use_model,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Page, expect
-
-LONG_NAME = "llama-3.3-70b-versatile"
 
 
 def new_conversation(page: Page) -> None:
@@ -37,14 +30,11 @@ def test_enter_sends_shift_enter_begins_a_line_and_what_is_not_sent_outlives_a_r
 ) -> None:
     loaded(page)
     field = field_of(page)
-    height = field.bounding_box()["height"]  # type: ignore[index]
     field.press_sequentially("one")
     page.keyboard.press("Shift+Enter")
     field.press_sequentially("two")
     page.reload()
     expect(field).to_have_value("one\ntwo")
-    assert field.bounding_box()["height"] > height  # type: ignore[index]
-    expect(page.get_by_role("button", name="Send")).to_be_enabled()
     page.goto(f"{scripted.address}/repositories")
     page.go_back()
     expect(field).to_have_value("one\ntwo")
@@ -54,11 +44,10 @@ def test_enter_sends_shift_enter_begins_a_line_and_what_is_not_sent_outlives_a_r
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
     expect(field).to_have_value("")
-    page.get_by_role("button", name="New conversation").first.click()
     field.fill("asked by a double click")
     page.locator("#send").dblclick()  # the second click does not stop it
     answered(page)
-    expect(page.locator(".stages")).to_contain_text("Answered")
+    expect(page.locator(".stages").last).to_contain_text("Answered")
 
 
 def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
@@ -66,48 +55,43 @@ def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
 ) -> None:
     expect_chip(page, True)
     chip_of(page).click()
-    page.locator("#rerank").click()
     get_answer(page, "just this")
     asked = scripted.chat.asked[-1]
-    assert asked["question"] == "just this" and asked["rerank"] is True
+    assert asked["question"] == "just this"
     get_answer(page, "@Codebase sessions")
     assert scripted.chat.asked[-1]["question"] == "@codebase sessions"
     expect(page.locator(".question > div").last).to_have_text("@codebasesessions")
     new_conversation(page)
     expect_chip(page, True)
-    expect(page.locator(".turn")).to_have_count(0)
     get_answer(page, "fresh")
     assert scripted.chat.asked[-1]["conversation"] != asked["conversation"]
     expect_chip(page, True)  # without a model every question is searched for
-    page.reload()
-    expect(page.locator(".turn")).to_have_count(1)
-    expect_chip(page, True)
 
 
 def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     page: Page, scripted: ScriptedServer
 ) -> None:
-    chip, field = chip_of(page), field_of(page)
+    estimate = page.locator("#estimate")
     use_model(page)
     get_answer(page, "nothing of the kind")
     expect(page.locator(".stages")).to_contain_text("Found nothing")
     expect_chip(page, True)  # there is nothing to go on from
+    expect(estimate).to_be_hidden()  # what a search would find is not known
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
-    expect(chip).to_have_attribute("title", re.compile("searched where the question needs it"))
-    expect(field).to_have_attribute("placeholder", "Follow up on what was found")
+    expect(estimate).to_have_text("sends ≈ 3.5k tokens")
+    field_of(page).fill("word " * 400)
+    expect(estimate).to_have_text("sends ≈ 4.0k tokens")
     get_answer(page, "and for how long?")
     assert scripted.chat.asked[-1]["question"] == "and for how long?"
     expect(page.locator(".stages").last).to_contain_text("Went on from what was found before")
 
     new_conversation(page)
     expect_chip(page, True)
-    expect(field).to_have_attribute("placeholder", "Ask about store")
     page.go_back()
     expect(page.locator(".turn")).to_have_count(3)
     expect_chip(page, False)
-    chip.click()
-    page.locator(".question").last.hover()
+    chip_of(page).click()
     page.get_by_role("button", name="Edit the question").last.click()
     expect_chip(page, False)  # as it was asked
     page.keyboard.press("Escape")
@@ -117,40 +101,17 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     expect_chip(page, False)
 
 
-def test_the_estimate_says_what_a_follow_up_sends(page: Page) -> None:
-    estimate = page.locator("#estimate")
-    get_answer(page, "x")
-    expect(estimate).to_be_hidden()  # without a model nothing is sent
-    use_model(page)
-    get_answer(page, "y")
-    expect(estimate).to_have_text("sends ≈ 3.5k tokens")
-    chip_of(page).click()
-    expect(estimate).to_be_hidden()  # what a search would find is not known
-    chip_of(page).click()
-    field_of(page).fill("word " * 400)
-    expect(estimate).to_have_text("sends ≈ 4.0k tokens")
-    page.reload()
-    expect(estimate).to_be_visible()
-    new_conversation(page)
-    expect(estimate).to_be_hidden()
-
-
 def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     page: Page, scripted: ScriptedServer
 ) -> None:
     field, menu = field_of(page), page.get_by_role("listbox", name="Modes")
     options = menu.get_by_role("option")
+    modes = ("explain", "locate", "review", "plan", "change", "issue", "files", "all")
     field.press_sequentially("/")
-    expect(options).to_have_text(
-        [
-            re.compile(f"^/{mode} .+")
-            for mode in ("explain", "locate", "review", "plan", "change", "issue", "files", "all")
-        ]
-    )
+    expect(options).to_have_text([re.compile(f"^/{mode} .+") for mode in modes])
     expect(field).to_have_attribute("aria-activedescendant", "mode-explain")
     expect(page.locator("#announce")).to_contain_text("Tab completes")
     page.keyboard.press("ArrowUp")
-    expect(field).to_have_attribute("aria-activedescendant", "mode-all")
     expect(menu.get_by_role("option", selected=True)).to_contain_text("/all")
     field.press_sequentially("r")
     expect(options).to_have_text([re.compile("^/review")])
@@ -162,35 +123,12 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     page.keyboard.press("Enter")
     answered(page)
     assert scripted.chat.asked[-1]["question"] == "@codebase /review the sessions"
-    field.press_sequentially("/pl")
-    page.keyboard.press("Tab")
-    expect(field).to_have_value("/plan ")
-    field.fill("")
     field.press_sequentially("/")
     options.nth(1).click()
     expect(field).to_have_value("/locate ")
     expect(field).to_be_focused()
-
-
-def test_escape_closes_the_modes_and_enter_then_sends_as_always(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    field, menu = field_of(page), page.get_by_role("listbox", name="Modes")
-    ask(page, "slow")
-    being_written(page)
-    field.press_sequentially("/p")
-    expect(menu).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(menu).to_be_hidden()
-    expect(field).to_have_value("/p")
-    expect(page.locator(".turn")).to_have_class(re.compile("writing"))  # it goes on
-    field.press_sequentially("l")
-    expect(menu).to_be_hidden()
-    stop(page)
     field.fill("what is a/b")
     expect(menu).to_be_hidden()
-    get_answer(page, "/nonsense")
-    assert scripted.chat.asked[-1]["question"] == "@codebase /nonsense"
 
 
 def test_a_question_that_is_only_a_mode_or_a_tag_is_not_sent(
@@ -212,26 +150,3 @@ def test_a_question_that_is_only_a_mode_or_a_tag_is_not_sent(
     page.keyboard.press("Enter")
     answered(page)
     assert len(scripted.chat.asked) == 1
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_models_name_has_room_before_everything_else(
-    scripted: ScriptedServer, open_page: OpenPage, width: int
-) -> None:
-    page = open_page(scripted, width=width)
-    dialog = choose_provider(page, "OpenAI")
-    dialog.get_by_label("Model", exact=True).fill(LONG_NAME)
-    dialog.get_by_role("button", name="Use this model").click()
-    expect(dialog).to_be_hidden()
-    get_answer(page, "x")
-    expect(page.locator("#model-chip-name")).to_have_text(LONG_NAME)
-    expect(page.locator("#estimate")).to_be_visible()
-    for wide in (width, 600) if width == 1280 else (width,):
-        page.set_viewport_size({"width": wide, "height": 800})
-        assert page.locator("#model-chip-name").evaluate("e => e.scrollWidth <= e.clientWidth")
-        assert not scrolled_sideways(page)
-        send = page.get_by_role("button", name="Send").bounding_box()
-        form = page.locator("#composer").bounding_box()
-        assert send is not None and form is not None
-        assert send["x"] + send["width"] > form["x"] + form["width"] - 20  # at the row's end
-        assert page.locator("#estimate .words").first.is_visible() == (wide == 1280)

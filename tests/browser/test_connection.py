@@ -121,24 +121,6 @@ def test_a_connection_that_is_lost_is_taken_up_where_the_answer_is_by_then(
     stop(page)
 
 
-def test_what_had_come_stays_in_view_when_the_server_kept_nothing_of_it(
-    restartable: Restartable, open_page: OpenPage
-) -> None:
-    page = open_page(restartable.start())
-    expecting(page, *AWAY, "404")
-    ask(page, "slow")
-    being_written(page, blocks=4)
-    restartable.kill()
-    expect(page.locator("#connection")).to_contain_text("does not answer")
-    restartable.engine = FakeEngine()  # with an empty state
-    restartable.start()
-    expect(page.locator("#connection")).to_contain_text("is back")
-    page.get_by_role("button", name="Try again").click()
-    expect(page.locator(".turn")).to_have_count(2)  # below what had come, not in its place
-    expect(page.locator(".turn").first.locator(".answer")).to_contain_text("Paragraph 3 of")
-    page.keyboard.press("Escape")
-
-
 def test_while_nothing_is_asked_it_is_said_as_well_and_taken_back(
     restartable: Restartable, open_page: OpenPage
 ) -> None:

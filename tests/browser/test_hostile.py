@@ -6,7 +6,6 @@ All payloads go through every way in which words of others reach it.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,27 +104,13 @@ def test_each_as_a_question_and_a_title_of_its_own(page: Page, scripted: Scripte
     unharmed(page)
 
 
-def test_each_as_an_answer_as_code_in_it_and_exported(page: Page, scripted: ScriptedServer) -> None:
+def test_each_as_an_answer_and_as_code_in_it(page: Page) -> None:
     fence = "`" * 6
     code = "\n\n".join(f"{fence}html\n{payload}\n{fence}" for payload in PAYLOADS)
-    get_answer(page, "title")
     for text in ("\n\n".join(PAYLOADS), code):
         get_answer(page, f"say:{text}"[:19_900])
         unharmed(page)
     assert page.locator(".code-block").count() >= FEWEST
-    page.keyboard.press("Control+Shift+Semicolon")
-    conversation = scripted.chat.asked[0]["conversation"]
-    for name in ("Markdown", "JSON"):
-        with page.expect_download() as waited:
-            choose_from_menu(page, "title", f"Export as {name}")
-        assert "hacked" in Path(waited.value.path()).read_text(encoding="utf-8")
-        reply = page.request.get(
-            f"{scripted.address}/api/conversations/{conversation}/export?format={name.lower()}"
-        )
-        assert reply.headers["content-disposition"].startswith("attachment")
-        assert reply.headers["x-content-type-options"] == "nosniff"
-        assert "html" not in reply.headers["content-type"]
-    unharmed(page)
 
 
 def test_as_lines_of_a_file_and_as_names_of_files(
@@ -267,7 +252,6 @@ def test_models_and_what_providers_say_are_text(page: Page) -> None:
     expect(page.locator(".facts")).to_contain_text(HOSTILE)
     page.get_by_role("button", name="Context").click()
     expect(page.locator("#panel-title")).to_contain_text(HOSTILE)
-    expect(page.locator(".message pre").last).to_contain_text("<b>src</b>")
     unharmed(page)
     ask(page, "silent")
     expect(page.locator(".stages").last).to_contain_text(f"Waiting for {HOSTILE}")
@@ -279,13 +263,10 @@ def test_models_and_what_providers_say_are_text(page: Page) -> None:
     expect(dialog.get_by_role("status")).to_contain_text(HOSTILE)
     page.keyboard.press("Escape")
     use_model(page)
-    said = [HOSTILE, PAYLOADS[16], PAYLOADS[45]]
     page.get_by_role("button", name="New conversation").first.click()
-    for payload in said:
-        ask(page, f"modelfail because:{payload}")
-        expect(page.get_by_role("alert").last).to_contain_text(payload.strip())
-    page.reload()
-    expect(page.get_by_role("alert")).to_have_count(len(said))
-    for alert, payload in zip(page.get_by_role("alert").all(), said, strict=True):
-        expect(alert).to_contain_text(payload.strip())
+    ask(page, f"modelfail because:{PAYLOADS[16]}")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        expect(page.get_by_role("alert")).to_contain_text(PAYLOADS[16])
     unharmed(page)

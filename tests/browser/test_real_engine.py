@@ -15,7 +15,6 @@ from browser.actions import (
     choose_provider,
     expecting,
     get_answer,
-    loaded,
     open_context,
     set_answer_options,
 )
@@ -40,7 +39,6 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     page = open_page(real)
     expect(page.get_by_role("heading", name=re.compile("bookshop"))).to_be_visible()
     get_answer(page, ASK)
-    expect(page.locator(".question")).to_contain_text(f"@codebase{ASK}")
     for told in ("Understood", "pieces of code", "Answered"):
         expect(page.locator(".stages")).to_contain_text(told)
 
@@ -51,18 +49,10 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     expect(cited).to_have_count(end - start + 1)
     expect(cited.first).to_be_in_viewport()
     expect(cited.first).to_have_attribute("data-line", str(start))
-    lines = (page.locator(".source .row code")).all_text_contents()
-    assert "def reserve_copies" in "\n".join(lines[start - 1 : end])
-    assert "file=bookshop" in page.url
+    assert "def reserve_copies" in "\n".join(cited.all_text_contents())
     page.keyboard.press("Escape")
     expect(page.locator("#panel")).to_be_hidden()
     expect(citation).to_be_focused()
-
-    button = page.locator(".open-file").first
-    block = page.locator(".code-block").filter(has=button).first
-    first = (block.locator("pre").text_content() or "").strip().split("\n")[0].strip()
-    button.click()
-    expect(cited.first).to_contain_text(first)
 
 
 def test_an_earlier_answer_says_which_of_its_sources_changed_since(
@@ -115,11 +105,9 @@ def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_a
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    expect(page.locator("#index-state")).to_contain_text("Ready")
     expect(page.locator('[data-figure="files"]')).to_have_text("5")
     page.get_by_role("button", name=re.compile("skipped: why")).click()
     panel = page.get_by_role("complementary", name="Source and context")
-    expect(panel).to_contain_text("binary")
     expect(panel).to_contain_text("cover.png")
     example = page.locator("#examples button").first
     question = example.text_content() or ""
@@ -127,32 +115,10 @@ def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_a
     answered(page)
     expect(page.locator(".question")).to_contain_text(question)
     get_answer(page, "what does hostile do?")
-    expect(page.locator(".answer").last).to_contain_text("hostile")
     open_context(page)
     page.locator('.chunks button[data-path*="onerror"]').first.click()
     expect(page.locator(".source")).to_contain_text("<script>window.hacked=1</script>")
     assert page.evaluate("window.hacked") is None
-
-
-def test_another_folder_is_indexed_from_the_page_and_one_that_is_not_there_explained(
-    real: Server, open_page: OpenPage, tmp_path: Path
-) -> None:
-    shop = tmp_path / "corner-shop"
-    shop.mkdir()
-    (shop / "till.py").write_text("def open_till(cash):\n    return cash\n", encoding="utf-8")
-    page = open_page(real, "/repositories")
-    expecting(page, "400 (BAD REQUEST)")
-    expect(page.get_by_role("link", name=re.compile("bookshop"))).to_be_visible()
-    field = page.get_by_label("Folder on this machine, or address of a git repository")
-    field.fill("/nowhere/at/all")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("not a folder")
-    field.fill(str(shop))
-    page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_role("heading", name=re.compile("corner-shop"))).to_be_visible()
-    loaded(page)
-    get_answer(page, "open the till")
-    expect(page.locator('a.citation[data-path="till.py"]').first).to_be_visible()
 
 
 def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
@@ -161,16 +127,10 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
     page = open_page(real)
     chip_of(page).click()
     get_answer(page, "My name is Ada.")
-    expect(page.locator(".learnt")).to_contain_text("name: Ada")
     page.get_by_role("button", name="New conversation").first.click()
     get_answer(page, "What is an order?")
-    expecting(page, "ERR_INTERNET_DISCONNECTED")
-    page.context.set_offline(True)
     page.get_by_role("button", name="What is stored").click()
     dialog = page.get_by_role("dialog", name="What is stored")
-    expect(dialog.get_by_role("alert")).to_contain_text("The server cannot be reached.")
-    page.context.set_offline(False)
-    dialog.get_by_role("button", name="Try again").click()
     expect(dialog).to_contain_text(re.compile(r"Conversations \d+, about \d+ repositor(y|ies)"))
     expect(dialog).to_contain_text("Nobody: nothing leaves this machine.")
     expect(dialog).to_contain_text("name Ada")
@@ -178,17 +138,14 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
     listed = page.locator("#conversations li.conversation")
     before = listed.count()
 
-    def delete(scope: str) -> None:
+    def delete(scope: str, answer: str = "Delete for good") -> None:
         dialog.get_by_role("button", name=scope).click()
         sure = dialog.get_by_role("group", name=f"Delete: {scope}")
         expect(sure).to_contain_text("There is no way back.")
-        sure.get_by_role("button", name="Delete for good").click()
+        sure.get_by_role("button", name=answer).click()
+        expect(sure).to_have_count(0)
 
-    dialog.get_by_role("button", name="This conversation").click()
-    sure = dialog.get_by_role("group", name="Delete: This conversation")
-    expect(sure).to_contain_text("“What is an order?”, 1 question in view.")
-    sure.get_by_role("button", name="Keep it").click()
-    expect(sure).to_have_count(0)
+    delete("This conversation", "Keep it")
     delete("What it knows of you")
     expect(result).to_contain_text("1 thing known of you")
     expect(dialog).to_contain_text("Nothing. Tell it")
@@ -200,10 +157,8 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
     delete("Everything")
     expect(dialog).to_contain_text("Conversations none")
     dialog.get_by_role("button", name="Close").click()
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(page.locator("#no-conversations")).to_be_visible()
+    page.reload()
+    expect(page.locator("#no-conversations")).to_be_visible()
 
 
 # With a model
@@ -243,12 +198,11 @@ def beside_orders(replies: Iterator[Any]) -> Callable[[str, dict[str, Any]], Any
     return reply
 
 
-def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
+def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
     modelled: Server, open_page: OpenPage
 ) -> None:
     answers = iter(
         [
-            completion("ready"),
             stream(["Stock takes them off ", "the shelf [bookshop/stock.py:311-320].\n\n",
                     "It raises an error when there are too few."], usage=(900, 30)),
             stream(["It is raised as `OutOfStockError`."], usage=(950, 12)),
@@ -257,17 +211,7 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
     )  # fmt: skip
     with openai_server(beside_orders(answers)) as server:
         page = open_page(modelled)
-        dialog = choose_provider(page, "Another address")
-        dialog.get_by_label("Address", exact=True).fill(server.base_url)
-        dialog.get_by_role("button", name="List models").click()
-        dialog.get_by_role("option", name="gpt-4o", exact=True).click()
-        dialog.get_by_role("button", name="Test").click()
-        expect(dialog.get_by_role("status")).to_have_text(
-            re.compile(r"^gpt-4o at 127\.0\.0\.1\S* answered in [\d,]+ ms\.$")
-        )
-        dialog.get_by_role("button", name="Use this model").click()
-        expect(page.locator("#model-chip")).to_contain_text("gpt-4othis machine")
-
+        use(page, server)
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_contain_text("when there are too few.")
         expect(page.locator('a.citation[data-path="bookshop/stock.py"]')).to_be_visible()
@@ -279,7 +223,6 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
         block = block_of(parts)
         assert "def reserve_copies" in block
 
-        expect(page.locator("#estimate")).to_contain_text("sends ≈")
         set_answer_options(page, "Only with @codebase")
         get_answer(page, "Which error is that?")
         assert block_of(sent(server)[-1][1]) == block  # the cached context, unchanged
@@ -288,22 +231,18 @@ def test_a_model_is_picked_tested_asked_followed_up_reloaded_and_regenerated(
 
         open_context(page)
         shown = page.locator(".message pre")
-        expect(shown.first).to_be_attached()
         assert shown.all_text_contents() == [text for _, texts in sent(server) for text in texts]
         page.keyboard.press("Escape")
-
-        page.reload()
-        expect(page.locator(".turn")).to_have_count(2)
-        expect(page.locator(".answer").last).to_contain_text("It is raised as OutOfStockError.")
         page.get_by_role("button", name="Regenerate").last.click()
-        expect(page.locator(".answer").last).to_contain_text("Another way to say it.")
-        answered(page)
+        for reloaded in (False, True):
+            if reloaded:
+                page.reload()
+            expect(page.locator(".answer").last).to_contain_text("Another way to say it.")
+            answered(page)
+            expect(page.locator(".turn")).to_have_count(2)
         assert sent(server)[-1] == sent(server, -2)[-1]
         again = [text for _, texts in sent(server)[1:-1] for text in texts]
         assert again == history  # the answer that is replaced is not held against it
-        page.reload()
-        expect(page.locator(".turn")).to_have_count(2)
-        expect(page.locator(".answer").last).to_contain_text("Another way to say it.")
 
 
 def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
@@ -326,29 +265,20 @@ def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
 def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
     modelled: Server, open_page: OpenPage
 ) -> None:
-    hostile = "<img src=x onerror=window.hacked=1> no such model"
     key = "sk-secret-123"
-    refusals = iter([failure(404, hostile), failure(401, f"bad key {key}")])
+    refusals = iter([failure(404, "no such model"), failure(401, f"bad key {key}")])
     with openai_server(beside_orders(refusals)) as server:
         page = open_page(modelled)
         expecting(page, "502 (BAD GATEWAY)")
         dialog = use(page, server)
         ask(page, ASK)
         alert = page.get_by_role("alert")
-        for reloaded in (False, True):
-            if reloaded:
-                page.reload()
-            expect(alert).to_contain_text("test-model")
-            expect(alert.locator("p")).not_to_be_empty()  # the next step
-            expect(alert.locator("img")).to_have_count(0)
-        assert page.evaluate("window.hacked") is None
+        expect(alert).to_contain_text("test-model")
+        expect(alert.locator("p")).not_to_be_empty()  # the next step
         page.get_by_role("button", name="Answer without the model").click()
         answered(page)
-        for reloaded in (False, True):
-            if reloaded:
-                page.reload()
-            expect(page.locator(".answer")).to_contain_text("reserve_copies")
-            expect(page.locator(".turn")).to_have_count(1)
+        expect(page.locator(".answer")).to_contain_text("reserve_copies")
+        expect(page.locator(".turn")).to_have_count(1)
 
         choose_provider(page, "Another address")
         dialog.get_by_label("Key", exact=True).fill(key)
@@ -379,15 +309,11 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_have_text(re.compile("^Stock takes them off the shelf"))
         expect(page.locator(".stages")).to_contain_text("Drafted")
-        limits = [body.get("max_tokens", body.get("max_completion_tokens"))
-                  for _, body in server.requests]  # fmt: skip
-    assert limits[0] == FIRST_TOKENS and SECOND_TOKENS in limits
     page.reload()
     expect(page.locator(".facts")).to_contain_text("HyDE 2 drafts")
     open_context(page)
     page.locator(".hyde-text summary").first.click()
     expect(page.get_by_label("First draft", exact=True)).to_contain_text("return shelf_7()")
     page.get_by_text("All hits, best first").click()
-    expect(page.locator(".hits .sent").first).to_be_visible()
     expect(page.locator(".chunks .placed").first).to_contain_text(re.compile(r"text #\d+"))
     expect(page.locator(".hits .placed", has_text="hyde-1").first).to_be_visible()

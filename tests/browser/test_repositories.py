@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from browser.actions import PHONE, expecting, loaded, scrolled_sideways
+from browser.actions import PHONE, expecting, get_answer, loaded, scrolled_sideways
 from browser.conftest import OpenPage, Server
 from playwright.sync_api import Page, expect
 
@@ -38,6 +38,8 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
     dialog.get_by_role("button", name="Add this folder").press("Enter")
     expect(page.get_by_role("heading", name=re.compile("lamps"))).to_be_visible()
     loaded(page)
+    get_answer(page, "how does it shine?")
+    expect(page.locator('a.citation[data-path="light.py"]').first).to_be_visible()
 
     opened(page)
     dialog.get_by_role("button", name="Rename lamps").press("Enter")
@@ -76,15 +78,18 @@ def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(
     page.locator("#choose-repository").tap()
     dialog = page.get_by_role("dialog")
     field = dialog.get_by_label("Folder on this machine")
-    field.fill("http://host.invalid/a/b")
     expecting(page, "400 (BAD REQUEST)")
-    dialog.get_by_role("button", name="Add", exact=True).tap()
-    expect(dialog.get_by_role("alert")).to_contain_text("https://host/owner/name")
+    for typed, said in (
+        ("/nowhere/at/all", "not a folder"),
+        ("http://host.invalid/a/b", "https://host/owner/name"),
+    ):
+        field.fill(typed)
+        dialog.get_by_role("button", name="Add", exact=True).tap()
+        expect(dialog.get_by_role("alert")).to_contain_text(said)
     expect(dialog.get_by_label("Branch or tag")).to_be_visible()
     field.fill("https://host.invalid/some/shop")
     dialog.get_by_role("button", name="Add", exact=True).tap()
     failed = dialog.get_by_role("listitem").filter(has_text="https://host.invalid/some/shop")
-    expect(failed).to_contain_text("not cloned")
     expect(failed).to_contain_text("Could not resolve host")
     assert not scrolled_sideways(page)
     failed.get_by_role("button", name="Dismiss shop").tap()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from browser.actions import ask, being_written, expecting, get_answer, until
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
 
-HOSTILE = "<img src=x onerror=window.hacked=1>\nand more"
+HOSTILE = "<img src=x onerror=window.hacked=1>"
 
 
 def up(page: Page) -> Locator:
@@ -27,35 +27,34 @@ def pressed(thumb: Locator, on: bool) -> None:
     expect(thumb).to_have_attribute("aria-pressed", str(on).lower())
 
 
-def test_a_thumb_is_given_changed_explained_by_keyboard_and_taken_back(
-    scripted: ScriptedServer, open_page: OpenPage
+def test_a_thumb_is_given_changed_explained_by_keyboard_kept_and_taken_back(
+    page: Page, scripted: ScriptedServer
 ) -> None:
-    page, chat = open_page(scripted), scripted.chat
+    chat = scripted.chat
     get_answer(page, "x")
-    pressed(up(page), False)
     up(page).click()
     pressed(up(page), True)
     expect(page.locator("#announce")).to_have_text("Marked as a good answer")
     assert until(lambda: chat.rated == {"turn-1": (1, "")})
     expect(reason(page)).to_have_count(0)
-    up(page).focus()
-    page.keyboard.press("Tab")
-    expect(down(page)).to_be_focused()
-    page.keyboard.press("Space")
+    down(page).press("Space")
     pressed(up(page), False)
     expect(reason(page)).to_be_focused()
-    page.keyboard.type("The wrong")
+    page.keyboard.type(HOSTILE)
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("file")
     page.keyboard.press("Enter")
-    expect(page.locator(".reason-text")).to_have_text("The wrong\nfile", use_inner_text=True)
     expect(down(page)).to_be_focused()
-    assert until(lambda: chat.rated == {"turn-1": (-1, "The wrong\nfile")})
+    said = f"{HOSTILE}\nfile"
+    assert until(lambda: chat.rated == {"turn-1": (-1, said)})
+    page.reload()
+    pressed(down(page), True)
+    expect(page.locator(".reason-text")).to_have_text(said, use_inner_text=True)
+    assert page.evaluate("window.hacked") is None
     page.get_by_role("button", name="Change").click()
-    expect(reason(page)).to_have_value("The wrong\nfile")
-    reason(page).fill("no")
+    expect(reason(page)).to_have_value(said)
     page.keyboard.press("Escape")  # leaves it as it was, and closes nothing else
-    expect(page.locator(".reason-text")).to_contain_text("The wrong")
+    expect(page.locator(".reason-text")).to_contain_text("file")
     page.get_by_role("button", name="Change").click()
     reason(page).fill(" ")
     page.get_by_role("button", name="Save reason").click()
@@ -67,60 +66,34 @@ def test_a_thumb_is_given_changed_explained_by_keyboard_and_taken_back(
     assert until(lambda: chat.rated == {"turn-1": (0, "")})
 
 
-def test_thumbs_are_there_again_when_the_conversation_is_opened(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page, chat = open_page(scripted), scripted.chat
-    get_answer(page, "one")
-    up(page).click()
-    get_answer(page, "two")
-    down(page).last.click()
-    reason(page).fill(HOSTILE)
-    page.get_by_role("button", name="Save reason").click()
-    assert until(lambda: chat.rated == {"turn-1": (1, ""), "turn-2": (-1, HOSTILE)})
-    page.reload()
-    expect(page.locator(".turn")).to_have_count(2)
-    pressed(up(page).first, True)
-    pressed(down(page).first, False)
-    pressed(down(page).last, True)
-    expect(page.locator(".reason-text")).to_have_text(HOSTILE, use_inner_text=True)
-    assert page.evaluate("window.hacked") is None
-    assert page.locator(".reason img").count() == 0
-
-
 def test_a_thumb_that_cannot_be_kept_goes_back_and_the_last_of_quick_presses_is_kept(
-    scripted: ScriptedServer, open_page: OpenPage
+    page: Page, scripted: ScriptedServer
 ) -> None:
-    page, chat = open_page(scripted), scripted.chat
+    chat = scripted.chat
     expecting(page, "507 (INSUFFICIENT STORAGE)")
     get_answer(page, "x")
-    up(page).click()
-    assert until(lambda: chat.rated == {"turn-1": (1, "")})
     chat.refuse_thumbs = True
     up(page).click()
     alert = page.get_by_role("alert")
     expect(alert).to_have_text("The local state cannot be used. Is the disk full?")
-    pressed(up(page), True)
+    pressed(up(page), False)
     chat.refuse_thumbs = False
-    up(page).click()
-    expect(alert).to_have_count(0)
-    assert until(lambda: chat.rated == {"turn-1": (0, "")})
     with page.expect_response(lambda one: '"value":-1' in (one.request.post_data or "")):
         page.evaluate(
             """() => { const [up, down] = document.querySelectorAll(".thumb");
                for (const thumb of [up, up, up, down]) thumb.click(); }"""
         )
     pressed(down(page), True)
+    expect(alert).to_have_count(0)
     assert chat.rated == {"turn-1": (-1, "")}
 
 
 def test_only_what_was_answered_has_thumbs_and_a_stopped_answer_keeps_its_own(
-    scripted: ScriptedServer, open_page: OpenPage
+    page: Page, scripted: ScriptedServer
 ) -> None:
-    page, chat = open_page(scripted), scripted.chat
+    chat = scripted.chat
     ask(page, "fail")
     expect(page.get_by_role("alert")).to_contain_text("It did not work.")
-    expect(page.locator(".thumbs")).to_have_count(0)
     ask(page, "slow")
     being_written(page)
     expect(page.locator(".thumbs")).to_have_count(0)
