@@ -32,7 +32,10 @@ def violations(page: Page, within: str = "body") -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+@pytest.mark.parametrize(
+    ("scheme", "other"),
+    [("light", "dark"), pytest.param("dark", "light", marks=pytest.mark.slow)],
+)
 def test_axe_finds_nothing_serious_in_any_view(
     scripted: ScriptedServer, open_page: OpenPage, scheme: Scheme, other: Scheme
 ) -> None:

@@ -198,7 +198,8 @@ def test_an_answer_says_when_and_by_which_model_and_why_another_reranker_was_use
             page.reload()
         for told in ("gpt-4o · api.openai.com", "≈ 3,120 in, ≈ 412 out", "Reranked by built-in"):
             expect(facts.nth(1)).to_contain_text(told)
-        expect(page.locator(".turn-notice")).to_contain_text("ColBERT model is not on this machine")
+        notice = page.locator(".turn").nth(1).locator(".turn-notice")
+        expect(notice).to_contain_text("ColBERT model is not on this machine")
     for turn, told in ((1, "Answered"), (2, "Asked")):
         at = page.locator(".turn").nth(turn).locator(".asked-at")
         expect(at).to_have_text(re.compile(rf"^{told} at \d\d:\d\d$"))

@@ -10,6 +10,7 @@ from browser.actions import (
     expecting,
     get_answer,
     loaded,
+    until,
 )
 from browser.conftest import OpenPage, ScriptedServer
 from playwright.sync_api import Locator, Page, Route, expect
@@ -42,12 +43,13 @@ def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they
     page: Page, scripted: ScriptedServer
 ) -> None:
     looking: list[Route] = []
-    page.route("**/api/models/local", looking.append)
+    page.route("**/api/models/local", lambda route: looking.append(route))
     dialog = open_dialog(page)
     tops = """() => [...document.querySelectorAll(".provider")]
       .map(row => [row.querySelector("input").value, row.getBoundingClientRect().top])"""
     expect(page.locator(".providers-looking")).to_have_text("Looking for models…")
     before = page.evaluate(tops)
+    assert until(lambda: page.evaluate("1") and looking)
     looking[0].continue_()
     expect(page.locator(".providers-looking")).to_have_count(0)
     assert len(before) > 8 and page.evaluate(tops) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from browser.actions import ask, being_written, expecting, get_answer, until
+from browser.actions import expecting, get_answer, until
 from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -86,19 +86,3 @@ def test_a_thumb_that_cannot_be_kept_goes_back_and_the_last_of_quick_presses_is_
     pressed(down(page), True)
     expect(alert).to_have_count(0)
     assert chat.rated == {"turn-1": (-1, "")}
-
-
-def test_only_what_was_answered_has_thumbs_and_a_stopped_answer_keeps_its_own(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    chat = scripted.chat
-    ask(page, "fail")
-    expect(page.get_by_role("alert")).to_contain_text("It did not work.")
-    ask(page, "slow")
-    being_written(page)
-    expect(page.locator(".thumbs")).to_have_count(0)
-    page.get_by_role("button", name="Stop").click()
-    down(page).click()  # its id is found first
-    assert until(lambda: len(chat.rated) == 1)
-    (kept,) = [turn for turn in chat.turns(chat.all()[0].id) if turn.question == "slow"]
-    assert chat.rated == {kept.id: (-1, "")}

@@ -8,12 +8,9 @@ from typing import Any
 from browser.actions import (
     answered,
     ask,
-    being_written,
     chip_of,
     field_of,
     get_answer,
-    open_context,
-    stop,
 )
 from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
@@ -64,22 +61,6 @@ def test_regenerating_any_answer_makes_another_version_of_it(
     page.keyboard.press("Enter")
     expect(page.locator("#announce")).to_have_text("Version 1 of 3")
     expect(later).to_be_focused()  # nothing is earlier than the first
-
-
-def test_a_stopped_answer_is_replaced_and_followed_as_well(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    ask(page, "slow")
-    being_written(page)
-    stop(page)
-    page.get_by_role("button", name="Regenerate").click()
-    being_written(page)
-    assert scripted.chat.asked[-1]["replaces"] == "turn-1"
-    stop(page)
-    open_context(page)  # its id is found, too
-    page.keyboard.press("Escape")
-    get_answer(page, "next")
-    assert scripted.chat.asked[-1]["after"] == "turn-2"
 
 
 def test_the_last_question_is_edited_in_the_field_and_becomes_another_version(
