@@ -191,7 +191,8 @@ class FakeChat:
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
             created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
-            parent="", steps=[], looked_up=[], suggestions=[], intent="", confidence=0.92, reasons={}, rewritten="", hook_problems=[],
+            parent="", steps=[], looked_up=[], suggestions=[], intent="",
+            confidence=0.92, reasons={}, rewritten="", hook_problems=[],
         )  # fmt: skip
 
     def _answer(
