@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from models import hub_cache, hub_of, put_in_cache
 
@@ -85,11 +86,26 @@ def test_a_colbert_model_in_a_folder_reranks_and_puts_the_words_asked_for_first(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_colbert_score_is_the_mean_over_the_question_of_the_nearest_token(colbert: Path) -> None:
+    from fastembed import LateInteractionTextEmbedding
+
+    model = fastembeds(LateInteractionTextEmbedding, DEFAULT_MODEL, colbert)
+    (question,) = model.query_embed("session cookie")
+    expected = []
+    for text in TEXTS:
+        (tokens,) = model.embed([" ".join(text.split()[:100])])
+        expected.append(np.mean([max(word @ token for token in tokens) for word in question]))
+    score = load_score(str(colbert), Family.COLBERT)
+    # Weights of 8 bits: the same to the second place.
+    assert list(score("session cookie", TEXTS)) == pytest.approx(expected, abs=0.01)
+
+
 def test_a_cross_encoder_in_a_folder_orders_by_what_it_says_of_each_pair(
-    judge: Path, capfd: pytest.CaptureFixture[str]
+    judge: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
+    monkeypatch.setattr(local, "QUANTISED_BYTES", 0)
     settings = settings_for(judge, "cross-encoder/")
     assert reranker_status(settings) == (True, "judge", "")
     done = choose_reranker(settings).rerank(HITS, QUESTION)
