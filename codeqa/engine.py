@@ -17,12 +17,16 @@ from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import AnswerStoppedError, UsageError, error_from
 from codeqa.indexing import Indexer
-from codeqa.indexing.multi_repo import MultiRepoIndexer
 from codeqa.llm import Models
 from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
 from codeqa.repositories.files import Files
-from codeqa.repositories.multi_repo import member_names, multi_repo_location, open_multi_repo_tables
+from codeqa.repositories.multi_repo import (
+    MultiRepoIndexer,
+    MultiRepoTables,
+    member_names,
+    multi_repo_location,
+)
 from codeqa.review import IssueGenerator, Reviewer
 from codeqa.routing.small_call import SmallCall
 from codeqa.search import Search, open_search
@@ -154,9 +158,9 @@ def open_multi_repo(settings: Settings, repositories: Sequence[Location], id_: s
         return open_engine(settings, repositories[0].root)
     members = member_names(repositories)
     location = multi_repo_location(settings, members, id_)
-    tables = open_multi_repo_tables(location, members)
+    tables = MultiRepoTables(location, members)
     index = MultiRepoIndexer(settings, location, members, tables)
-    return _joined(settings, location, tuple(members.values()), tables, index)
+    return _joined(settings, location, tuple(members.values()), tables.opened, index)
 
 
 def _joined(

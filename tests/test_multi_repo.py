@@ -13,6 +13,7 @@ from codeqa.chat import AskOptions
 from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
+from codeqa.repositories import multi_repo
 from codeqa.repositories.multi_repo import (
     MOST_REPOSITORIES,
     end_of,
@@ -21,7 +22,7 @@ from codeqa.repositories.multi_repo import (
     repositories_meant,
 )
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Filter, Location, locate, multi_repo
+from codeqa.store import Filter, Location, locate
 from codeqa.web.workspace import MULTI_REPOS_OPEN, Workspace
 
 FILES = {

@@ -16,8 +16,7 @@ from codeqa.chat.options import PLACES, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
 from codeqa.render.markdown import Cite
-from codeqa.repositories.multi_repo import MOST_REPOSITORIES, repositories_meant
-from codeqa.store.multi_repo import ID_SEPARATOR
+from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES, repositories_meant
 from codeqa.types import Event
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.protocol import HEADERS, encode_stream

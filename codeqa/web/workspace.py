@@ -16,10 +16,9 @@ from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
 from codeqa.llm import ModelChoice
 from codeqa.repositories import is_clone, last_used, remove_repository, rename_repository
-from codeqa.repositories.multi_repo import end_of, locations_of
+from codeqa.repositories.multi_repo import ID_SEPARATOR, end_of, locations_of
 from codeqa.settings import Settings
 from codeqa.store import list_locations
-from codeqa.store.multi_repo import ID_SEPARATOR
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.jobs import Jobs
 from codeqa.web.security import member_of_request
