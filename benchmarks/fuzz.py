@@ -109,7 +109,7 @@ def parse(chance: random.Random) -> None:
     """A file of any language: judged, parsed, and made into rows as the index has them."""
     from codeqa.parsing import parse_file
     from codeqa.parsing.worker import pack_parsed, unpack_parsed
-    from codeqa.repository.skip import classify
+    from codeqa.repository.classify import classify
     from codeqa.text.unit_text import decode, encode, fields_of
 
     name, data = chance.choice(CORPUS)

@@ -41,7 +41,7 @@ from typing import Any, cast
 from benchmarks.machine import conditions
 from codeqa.code import SURENESS, usages
 from codeqa.parsing import parse_file
-from codeqa.repository.roles import role_of
+from codeqa.repository.classify import role_of
 from codeqa.repository.walk import walk
 from codeqa.settings import load_settings
 from codeqa.store import Tables

@@ -19,7 +19,7 @@ from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexFormatError, StorageError
 from codeqa.indexing.indexer import Indexer
-from codeqa.indexing.lock import holder_of
+from codeqa.indexing.runs import holder_of
 from codeqa.languages import languages
 from codeqa.llm import SOURCES, Models
 from codeqa.parsing.grammar import grammar
@@ -31,7 +31,7 @@ from codeqa.state.rescue import damage_of, set_aside
 from codeqa.store import Location, Tables, list_locations, local_bytes
 from codeqa.store.damage import damage
 from codeqa.store.location import folder_bytes
-from codeqa.store.meta import record_of
+from codeqa.store.schema import record_of
 
 LITTLE_SPACE = 500_000_000
 """Bytes: an index of a million lines takes up to about this much."""

@@ -19,7 +19,7 @@ from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer
-from codeqa.indexing.status import CANCELLED, CancelledError
+from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
 from codeqa.text.tokens import estimate_tokens
@@ -422,7 +422,7 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register("bags")
-    monkeypatch.setattr("codeqa.indexing.vectors.os.cpu_count", lambda: 2)  # one worker
+    monkeypatch.setattr("codeqa.indexing.passes.os.cpu_count", lambda: 2)  # one worker
     engine = open_engine(
         indexer.settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1}),
         indexer.location.root,

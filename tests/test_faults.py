@@ -27,7 +27,7 @@ from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import open_engine, open_privacy
 from codeqa.errors import StorageError
 from codeqa.indexing import Indexer, indexer
-from codeqa.indexing.lock import holder_of
+from codeqa.indexing.runs import holder_of
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State, schema
 from codeqa.state.records import Turn
@@ -39,7 +39,7 @@ from tests.indexed import copied, indexed, write
 
 STEPS = {
     "before anything is written": "codeqa.store.writer:Writer.begin before 1",
-    "while files are parsed": "codeqa.indexing.build:_append after 2",
+    "while files are parsed": "codeqa.indexing.passes:_append after 2",
     "when changed files are marked": "codeqa.store.writer:Writer.invalidate after 1",
     "behind the methods": "codeqa.store.writer:Writer._commit after 1",
     "behind the classes": "codeqa.store.writer:Writer._commit after 2",
@@ -49,7 +49,7 @@ STEPS = {
     "while indices are built": "codeqa.store.writer:build_indices before 1",
     "before the end is noted": "codeqa.store.writer:Writer.finish before 1",
     "before old generations go": "codeqa.store.writer:drop_other_generations before 2",
-    "while vectors are refined": "codeqa.indexing.vectors:vector_array before 2",
+    "while vectors are refined": "codeqa.indexing.passes:vector_array before 2",
     "before checksums are noted": "codeqa.store.writer:note_files before 1",
 }
 """Step → function at which a run is killed: before or after which of its calls."""

@@ -13,9 +13,8 @@ import pytest
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError, StorageError
 from codeqa.indexing import Indexer
-from codeqa.indexing.build import make_plan
-from codeqa.indexing.lock import hold, holder_of
-from codeqa.indexing.status import read_run
+from codeqa.indexing.passes import make_plan
+from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, locate, reader
@@ -126,7 +125,7 @@ def test_a_file_changed_right_after_it_was_read_is_compared_by_content(
 def test_young_files_are_compared_once_and_trusted_from_then_on(
     indexer: Indexer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.indexing.build.TIME_RESOLUTION_NS", 100_000_000)
+    monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", 100_000_000)
     os.utime(repository / "app.py")
     indexer.run()
     before = versions(indexer.location)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.indexing import Indexer
-from codeqa.indexing.lock import holder_of
+from codeqa.indexing.runs import holder_of
 from codeqa.settings import load_settings
 from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import clean_rows, read_meanwhile, rows

@@ -15,7 +15,7 @@ from serving import client_of
 from codeqa.chat import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing import Indexer
-from codeqa.indexing.status import CANCELLED, CancelledError
+from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.repositories import report_on
 from codeqa.settings import Settings, load_settings
 from codeqa.types import IndexSummary, Progress

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from codeqa.repository.roles import role_of
-from codeqa.repository.skip import classify, is_binary, is_minified
+from codeqa.repository.classify import classify, is_binary, is_minified, role_of
 from codeqa.types import ROLES, Skipped
 
 PATHS = {

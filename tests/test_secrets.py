@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.parsing import parse_file
+from codeqa.repository.classify import classify
 from codeqa.repository.secrets import (
     is_secret_content,
     is_secret_name,
     mask_secret_bytes,
     mask_secrets,
 )
-from codeqa.repository.skip import classify
 from codeqa.types import Skipped
 
 RNG = random.Random(7)

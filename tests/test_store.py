@@ -28,8 +28,8 @@ from codeqa.store import (
     remove,
     save_location,
 )
-from codeqa.store.meta import write_meta
 from codeqa.store.records import Batch, pack_rows
+from codeqa.store.schema import write_meta
 from codeqa.store.writer import Writer
 from codeqa.text.tokens import search_tokens
 from codeqa.types import ParsedFile, Reference, Unit
@@ -294,7 +294,7 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
 def test_a_vector_index_is_built_where_brute_force_is_too_slow(
     location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.indices.VECTOR_INDEX_ROWS", 300)
+    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 300)
     random = np.random.default_rng(1)
     wide = EmbeddingRecord("test/wide", "1", 32)
     vectors = random.normal(size=(400, 32)).astype("float32")
@@ -311,8 +311,8 @@ def test_a_vector_index_is_built_where_brute_force_is_too_slow(
 def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.indices.KEEP_VERSIONS", timedelta(seconds=0.1))
-    monkeypatch.setattr("codeqa.store.indices.OLD_VERSIONS", (5, 5))
+    monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta(seconds=0.1))
+    monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (5, 5))
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
     monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 5)
     write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(6)]))
@@ -342,7 +342,7 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 1
     assert len(Tables.open(location).find(TextSearch("methods", "apple", 5))) == 2
-    monkeypatch.setattr("codeqa.store.indices.UNINDEXED_ROWS", 0)
+    monkeypatch.setattr("codeqa.store.writer.UNINDEXED_ROWS", 0)
     writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 0

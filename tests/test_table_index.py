@@ -19,9 +19,8 @@ from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables, locate
-from codeqa.store.comments import write_comments
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
-from codeqa.store.writer import Writer
+from codeqa.store.writer import Writer, write_comments
 from tests.index_rows import age
 from tests.indexed import copied, indexed, write
 

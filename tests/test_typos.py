@@ -12,7 +12,7 @@ from rapidfuzz.distance import OSA
 from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.store import Tables, TextSearch
-from codeqa.store.catalogue import Names
+from codeqa.store.tables import Names
 from codeqa.text.tokens import name_key
 
 FILES = {

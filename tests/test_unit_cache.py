@@ -61,7 +61,7 @@ def index(
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search looks for new commits, and the second one has the units copied."""
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.lookups.KEEP_AFTER", 0.0)
+    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", 0.0)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_an_index_that_was_deleted_and_made_again_is_another_one(
 def test_a_large_index_is_not_copied_into_memory(
     location: Location, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.lookups.MOST_BYTES", 19)  # two files of 10
+    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10
     index(location, two_files())
     tables = Tables.open(location)
     warm(tables)

@@ -19,7 +19,7 @@ import watchfiles
 
 from codeqa.embeddings.base import Embedding
 from codeqa.engine import Engine, open_engine
-from codeqa.indexing.watching import changes
+from codeqa.indexing.indexer import changes
 from codeqa.search import hybrid
 from codeqa.search.hybrid import find_candidates
 from codeqa.settings import Settings
@@ -196,7 +196,7 @@ def test_where_the_system_tells_no_changes_they_are_looked_for(
         return really(*paths, **options)
 
     monkeypatch.setattr(watchfiles, "watch", watch)
-    monkeypatch.setattr("codeqa.indexing.watching.POLL_MS", 100)
+    monkeypatch.setattr("codeqa.indexing.indexer.POLL_MS", 100)
     root, stop = write(tmp_path / "repo", FILES), threading.Event()
     seen = changes(root, [], stop)
     next(seen)

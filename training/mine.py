@@ -26,8 +26,7 @@ from typing import Any
 
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
-from codeqa.repository.roles import role_of
-from codeqa.repository.skip import classify, skip_by_name
+from codeqa.repository.classify import classify, role_of, skip_by_name
 from codeqa.types import ParsedFile
 from training.console import bar, file_name, parser, read_lines, say, write_json, write_lines
 from training.licences import states_copyleft

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.embeddings.table.wordpiece import runs
-from codeqa.repository.skip import is_binary
+from codeqa.repository.classify import is_binary
 from codeqa.text.unit_text import decode
 
 QUERY_WORDS = 5

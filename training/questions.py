@@ -26,7 +26,7 @@ from codeqa.search.channels import length_factor
 from codeqa.search.ranking import role_penalties
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, TextSearch, VectorSearch, locate
-from codeqa.store.meta import EmbeddingRecord
+from codeqa.store.schema import EmbeddingRecord
 from codeqa.text.unit_text import unit_text
 from codeqa.types import Unit
 from evals.search.questions import load_questions

@@ -21,7 +21,7 @@ from codeqa.code.tools import TOOLS
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
-from codeqa.indexing.memory import share_heaps
+from codeqa.indexing.indexer import share_heaps
 from codeqa.llm import ModelChoice, Models, parse_choice
 from codeqa.repository.git import trusted_programs
 from codeqa.settings import Settings, load_settings, variables_of_answers

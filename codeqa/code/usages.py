@@ -20,7 +20,7 @@ from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, split_address
 from codeqa.code.inheritance import is_abstract, overridden
 from codeqa.code.surroundings import CANDIDATES, Surroundings, language_name, related
 from codeqa.parsing.references import CLASS_MARK
-from codeqa.repository.roles import role_of
+from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, RateLimitError
-from codeqa.indexing.lock import hold
+from codeqa.indexing.runs import hold
 from codeqa.llm import Complete
 from codeqa.prompts import render_prompt
 from codeqa.settings import Settings
@@ -141,8 +141,7 @@ def add_comments(
 
 def _write(location: Location, described: Sequence[Described], *, last: bool = False) -> int:
     """Hold the index, write, and after the `last` ones bring its search indices up to date."""
-    from codeqa.store.comments import write_comments
-    from codeqa.store.writer import Writer
+    from codeqa.store.writer import Writer, write_comments
 
     with hold(location):
         meta = Tables.open(location).meta()

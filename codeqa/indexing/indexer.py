@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from codeqa.embeddings.base import Embedding
 from codeqa.embeddings.registry import chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
-from codeqa.indexing.build import Outcome, build
-from codeqa.indexing.lock import hold
-from codeqa.indexing.memory import give_back
-from codeqa.indexing.status import (
+from codeqa.indexing.passes import Outcome, build, refine_units
+from codeqa.indexing.runs import (
     CANCELLED,
     INTERRUPTED,
     CancelledError,
     RunRecorder,
     count_reasons,
+    hold,
     is_paused,
     read_status,
     recorded,
     refusals_explained,
 )
-from codeqa.indexing.vectors import refine_units
-from codeqa.indexing.watching import changes
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
 from codeqa.store.damage import clear, damage
 from codeqa.store.location import Location, local_bytes, save_location
-from codeqa.store.meta import record_of
 from codeqa.store.records import SKIPPED
-from codeqa.store.schema import ROWS_VERSION
+from codeqa.store.schema import ROWS_VERSION, record_of
 from codeqa.store.tables import Tables, open_once
 from codeqa.store.writer import Writer
 from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
@@ -44,6 +42,21 @@ LONGEST_REST = 5.0
 LOOK_ANYWAY = 300.0
 """Seconds after which a followed repository is looked at though nothing told of a change: the
 system loses some when very many come at once, and what git keeps elsewhere is not watched."""
+
+QUIET_MS, AT_MOST_MS = 50, 1_000
+"""Changes are told together once none has come for so long, or when the first is so old: editors
+write a file in several steps, and a change of branch writes thousands."""
+WAKE_MS = 250
+POLL_MS = 2_000
+"""Between two looks at all files, where events cannot be had: a network folder, or more folders
+than the system watches for one user."""
+M_ARENA_MAX = -8
+"""`malloc.h`; see mallopt(3)."""
+ARENAS = 2
+"""Heaps that the threads of a server share. With eight for each core, as is usual, every one keeps
+holes of its own: a served repository took 50 MB more after ten minutes of questions and edits."""
+
+_log = logging.getLogger(__name__)
 
 Listener = Callable[[Progress], None]
 Pass = tuple[Writer, Outcome]
@@ -341,3 +354,56 @@ class Indexer:
         except IndexMissingError:
             return []
         return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]
+
+
+def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[None]:
+    """Yield once when changes will be noticed from now on, then after changes below `root`, until
+    `stop` is set. What git keeps for itself, but for what says which files count, and what lies in
+    `own` is no change.
+
+    What happens while nobody asks is told with the next step. Raises OSError when `root` is gone,
+    and OSError or RuntimeError when looking fails as well.
+    """
+    from watchfiles import watch
+
+    ignored = tuple(f"{folder.as_posix()}/" for folder in (root / ".git", *own))
+
+    rules = {(root / ".git" / name).as_posix() for name in ("index", "info/exclude")}
+
+    def counts(_: object, path: str) -> bool:
+        name = Path(path).as_posix()
+        return name in rules or not f"{name}/".startswith(ignored)
+
+    began = False
+    for polling in (False, True):
+        try:
+            for changed in watch(
+                root, watch_filter=counts, stop_event=stop, debounce=AT_MOST_MS, step=QUIET_MS,
+                rust_timeout=WAKE_MS, yield_on_timeout=True, raise_interrupt=False,
+                force_polling=polling, poll_delay_ms=POLL_MS,
+                # Asked of events it would hide that the limit of watched folders is reached.
+                ignore_permission_denied=polling,
+            ):  # fmt: skip
+                if changed or not began:
+                    began = True
+                    yield
+            return
+        except (OSError, RuntimeError):  # the limit of watched folders, and what has no name
+            if polling or not root.is_dir():
+                raise
+        _log.warning("Changes of %s cannot be had from the system and are looked for.", root)
+
+
+def share_heaps() -> None:
+    """Let threads that begin from now on share ARENAS heaps."""
+    _call("mallopt", M_ARENA_MAX, ARENAS)
+
+
+def give_back() -> None:
+    """Give what is free in all heaps to the system."""
+    _call("malloc_trim", 0)
+
+
+def _call(name: str, *arguments: int) -> None:
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        getattr(ctypes.CDLL(None), name)(*arguments)

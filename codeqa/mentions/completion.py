@@ -22,7 +22,7 @@ from codeqa.mentions.coverage import MentionCoverage, mention_coverage
 from codeqa.search.mentions import LONGEST_MENTION, as_mention, looks_like_path, whole_name
 from codeqa.search.resolve import allowed_edits
 from codeqa.store import Tables
-from codeqa.store.catalogue import Catalogue
+from codeqa.store.tables import Catalogue
 from codeqa.text import counted
 from codeqa.text.tokens import split_identifier
 from codeqa.types import Chunk

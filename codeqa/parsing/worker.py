@@ -21,8 +21,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from codeqa.repository.classify import classify
 from codeqa.repository.reading import read_with_status
-from codeqa.repository.skip import classify
 from codeqa.types import ParsedFile, Reference, Skipped, Unit
 
 Packer = Callable[[ParsedFile], Any]

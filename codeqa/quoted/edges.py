@@ -13,7 +13,7 @@ from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
 from codeqa.code.relations import Walk
 from codeqa.code.surroundings import CANDIDATES
 from codeqa.code.tools.edges import use_places
-from codeqa.repository.roles import role_of
+from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
-from codeqa.indexing.lock import hold, holder_of
-from codeqa.indexing.status import read_run
+from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove

@@ -28,7 +28,7 @@ from codeqa.errors import (
     UsageError,
 )
 from codeqa.indexing import Indexer
-from codeqa.indexing.status import read_status
+from codeqa.indexing.runs import read_status
 from codeqa.repositories import find_repository
 from codeqa.settings import Settings
 from codeqa.store import (
@@ -41,10 +41,9 @@ from codeqa.store import (
     VectorSearch,
     list_locations,
 )
-from codeqa.store.catalogue import Catalogue
-from codeqa.store.meta import Meta
 from codeqa.store.records import IndexCounts
-from codeqa.store.schema import ALL_ROWS
+from codeqa.store.schema import ALL_ROWS, Meta
+from codeqa.store.tables import Catalogue
 from codeqa.text import counted
 from codeqa.types import IndexStatus, Reference, Unit
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, NotFoundError, RepositoryError, UsageError
-from codeqa.indexing.lock import hold
+from codeqa.indexing.runs import hold
+from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import find_git, read_git
-from codeqa.repository.skip import skip_by_name
 from codeqa.settings import Settings
 from codeqa.store import (
     Location,

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.errors import RepositoryError, UsageError
+from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import (
     Listing,
     excluded_by,
@@ -32,7 +33,6 @@ from codeqa.repository.git import (
     work_tree,
 )
 from codeqa.repository.reading import read_with_status
-from codeqa.repository.skip import skip_by_name
 from codeqa.types import Skipped
 
 OWN_IGNORE_FILE = ".codeqaignore"

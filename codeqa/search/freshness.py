@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from codeqa.indexing.lock import holder_of
-from codeqa.indexing.status import is_paused
+from codeqa.indexing.runs import holder_of, is_paused
 from codeqa.store import Tables
 
 FRESH_FILES = 10

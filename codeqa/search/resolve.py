@@ -15,7 +15,7 @@ from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
 from codeqa.search.query import KINDS, Query, with_words
 from codeqa.search.question_words import asking_words
 from codeqa.search.traceback import frames_here
-from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, nearest_words
+from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch
 from codeqa.text.tokens import name_key, variants, words
 from codeqa.types import ROLES
 
@@ -92,9 +92,11 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
 
 
 def _did_you_mean(word: str, known: Iterable[str], otherwise: str = "", mark: str = "") -> str:
-    near = nearest_words(word, known)
-    listed = f"there is {', '.join(sorted(known)) or 'nothing'}."
-    return f"did you mean {mark}{near[0]}?" if near else otherwise or listed
+    from rapidfuzz import fuzz, process
+
+    if near := process.extractOne(word, sorted(known), scorer=fuzz.ratio, score_cutoff=60):
+        return f"did you mean {mark}{near[0]}?"
+    return otherwise or f"there is {', '.join(sorted(known)) or 'nothing'}."
 
 
 def _without_places(query: Query) -> Query:

@@ -3,7 +3,6 @@
 Importing this package is free: LanceDB and Arrow are loaded by the first open.
 """
 
-from codeqa.store.catalogue import nearest_words
 from codeqa.store.filters import Filter
 from codeqa.store.location import (
     Location,
@@ -15,11 +14,9 @@ from codeqa.store.location import (
     snapshots_folder,
     snapshots_of,
 )
-from codeqa.store.lookups import TextSearch, VectorSearch
-from codeqa.store.meta import EmbeddingRecord
 from codeqa.store.records import INDEXED, FileRecord
-from codeqa.store.schema import UNIT_TABLES
-from codeqa.store.tables import Tables, open_once
+from codeqa.store.schema import UNIT_TABLES, EmbeddingRecord
+from codeqa.store.tables import Tables, TextSearch, VectorSearch, open_once
 
 __all__ = [
     "INDEXED",
@@ -34,7 +31,6 @@ __all__ = [
     "list_locations",
     "local_bytes",
     "locate",
-    "nearest_words",
     "open_once",
     "remove",
     "save_location",

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location, read_note, write_atomically
-from codeqa.store.meta import generation_tables
+from codeqa.store.schema import generation_tables
 from codeqa.store.tables import Tables
 
 NAME = "checksums.json"

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
 from codeqa.store.location import Location, connect
-from codeqa.store.meta import Meta, generation_tables, read_meta, refuse_functions, unreadable
-from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES, table_schema
+from codeqa.store.schema import (
+    ALL_ROWS,
+    REFINED,
+    UNIT_TABLES,
+    Meta,
+    generation_tables,
+    read_meta,
+    refuse_functions,
+    table_schema,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

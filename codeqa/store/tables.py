@@ -1,25 +1,93 @@
 """The reading side of the tables: units, references, files and numbers by what is asked.
 
-A `Tables` may be kept open as long as one likes and shared by threads (see `reader`).
+A search names rows and scores only: LanceDB reads a row's columns in many small pieces, which
+costs more than to find it, so each row is read once for all the searches that found it. To read
+the 230 candidates of one search from LanceDB takes 10 to 15 ms of processor time; of a copy in
+memory nothing needs to be made anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Sequence
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import EmbeddingError
-from codeqa.store.catalogue import Catalogue
+from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.store.filters import Filter, one_of, quote
 from codeqa.store.location import Location
-from codeqa.store.lookups import TextSearch, UnitCache, VectorSearch, read_units, scored
-from codeqa.store.meta import EmbeddingRecord, Meta, record_of
-from codeqa.store.reader import Reader, Snapshot
+from codeqa.store.reader import Key, Reader, Snapshot, run_on_loop
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
-from codeqa.store.schema import ALL_ROWS, REFINED, UNIT_TABLES
-from codeqa.types import Reference, Unit
+from codeqa.store.schema import (
+    ALL_ROWS,
+    REBUILD_HINT,
+    REFERENCE_COLUMNS,
+    REFINED,
+    UNIT_TABLES,
+    EmbeddingRecord,
+    Meta,
+    record_of,
+)
+from codeqa.types import TEXT_KINDS, Reference, Unit
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+MOST_BYTES = 80_000_000
+"""Text of all indexed files up to which their units are kept in memory. The copy takes about three
+times as much: 85 MB for Jenkins, 28 MB of text in 12,100 files."""
+
+KEEP_AFTER = 1.0
+"""Seconds that a version has been searched before it is copied: a command that searches once is
+over by then, and what an indexing run is still writing has another version."""
+
+LOOKED_UP_BY = ("id", "path", "name_key")
+"""Columns by whose values units are found in the copy as well."""
+
+NPROBES = 50
+"""Partitions searched of a vector index, which has one per 4,096 rows: all of them up to 200,000
+rows. Of 16 partitions 8 hold only 91 % of the 70 nearest units of a question."""
+
+REFINE = 2
+"""Candidates that are compared exactly, as a multiple of the limit, where some rows are not in
+the index yet. Where all are the index's own distances do: 8 bits a dimension, .0007 off, 99 of
+the 100 nearest; to refine them would take 2 ms more of a table's 2 ms."""
+
+DEFINITION_COLUMNS = ("path", "name", "qualified_name", "kind", "role", "start_line", "end_line")
+REMEMBERED = 32
+"""Answers about references that are kept: what calls a definition and what it calls are looked up
+for several units of a question, in the same files and under the same names."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """BM25 over `search_text`: units of `table` that hold any token of `query`."""
+
+    table: str
+    query: str
+    """Tokens joined by blanks (`tokens.search_tokens`); any text is safe."""
+    limit: int
+    where: Filter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSearch:
+    """Units of `table` whose `column` lies nearest to `vector`; those without one are left out."""
+
+    table: str
+    column: str
+    vector: np.ndarray
+    limit: int
+    where: Filter | None = None
 
 
 class Tables:
@@ -256,3 +324,306 @@ def open_once(location: Location) -> Callable[[], Tables]:
     """Give a function that opens the index on its first call and hands out the same tables ever
     after. It raises what `Tables.open` raises, until the index is there."""
     return functools.cache(lambda: Tables.open(location))
+
+
+async def scored(snapshot: Snapshot, search: TextSearch | VectorSearch) -> dict[int, float]:
+    """Row id → score of what `search` finds: BM25, or 1 - cosine distance.
+
+    Raises IndexFormatError when a vector does not have its column's dimension.
+    """
+    query: Any = snapshot.tables[search.table].query()
+    whole = False
+    if search.limit < 1:
+        return {}
+    if isinstance(search, TextSearch):
+        from lancedb.query import MatchQuery
+
+        if not search.query.strip():
+            return {}
+        match: Any = MatchQuery
+        query, column = query.nearest_to_text(match(search.query, "search_text")), "_score"
+    else:
+        record = snapshot.meta.vector if search.column == "vector" else snapshot.meta.refined
+        if record is None or not search.vector.any():
+            return {}
+        if search.vector.shape != (record.dimension,):
+            raise IndexFormatError(
+                f"The question's vector has {search.vector.size} dimensions, "
+                f"the index holds vectors of {record}.",
+                REBUILD_HINT,
+            )
+        whole = (search.table, search.column) in snapshot.indexed
+        query = query.nearest_to(search.vector.astype("float32")).column(search.column)
+        query, column = query.distance_type("cosine").nprobes(NPROBES), "_distance"
+        query = query if whole else query.refine_factor(REFINE)
+    if search.where and (condition := search.where.sql()):
+        query = query.where(condition)
+    rows = await query.select([column]).with_row_id().limit(search.limit).to_arrow()
+    found = zip(rows["_rowid"].to_pylist(), rows[column].to_pylist(), strict=True)
+    if column == "_score":
+        return dict(found)
+    # IVF_SQ gives the squared distance of the unit vectors, which is twice the cosine distance.
+    part = 0.5 if whole else 1.0
+    return {row: 1.0 - part * distance for row, distance in found if distance is not None}
+
+
+async def read_units(
+    snapshot: Snapshot, wanted: Mapping[str, Sequence[int]]
+) -> dict[str, dict[int, Unit]]:
+    """Table → row id → unit, read from the tables."""
+
+    async def read(table: str, rows: Sequence[int]) -> dict[int, Unit]:
+        if not rows:
+            return {}
+        query = snapshot.tables[table].take_row_ids(list(rows)).select(list(columns_of(table)))
+        found = await query.with_row_id().to_arrow()
+        return dict(zip(found["_rowid"].to_pylist(), units_of(found), strict=True))
+
+    units = await asyncio.gather(*(read(table, rows) for table, rows in wanted.items()))
+    return dict(zip(wanted, units, strict=True))
+
+
+class UnitCache:
+    """A copy of the units of the version that is searched, made in the background once that
+    pays; another version has it put away."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: Key | None = None
+        self._first = 0.0
+        """When this version was first searched; infinite once copying it has begun."""
+        self._tables: Mapping[str, CachedUnits] = {}
+
+    def of(self, snapshot: Snapshot) -> Mapping[str, CachedUnits]:
+        """Unit table → its copy, of exactly this snapshot; empty while there is none."""
+        with self._lock:
+            now = time.monotonic()
+            if self._key != snapshot.key:
+                # Also by a search that is late with an older version: the newer is copied again.
+                self._key, self._first, self._tables = snapshot.key, now, {}
+            elif now - self._first >= KEEP_AFTER:
+                self._first = math.inf
+                threading.Thread(target=self._fill, args=(snapshot,), name="units").start()
+            return self._tables
+
+    def _fill(self, snapshot: Snapshot) -> None:
+        """Read every unit unless that is too much: 0.4 s for 60,000."""
+        try:
+            found = run_on_loop(_all_units(snapshot))
+        except Exception:  # a rebuild dropped its tables; searches read LanceDB as before
+            _log.debug("the units were not copied into memory", exc_info=True)
+            return
+        tables = {table: CachedUnits(rows) for table, rows in found.items()}
+        with self._lock:
+            if self._key == snapshot.key:
+                self._tables = tables
+
+
+async def _all_units(snapshot: Snapshot) -> dict[str, pa.Table]:
+    files = snapshot.tables["files"].query().where("status = 'indexed'").select(["size"])
+    if sum((await files.limit(ALL_ROWS).to_arrow())["size"].to_pylist()) > MOST_BYTES:
+        return {}
+    found = []
+    for table in UNIT_TABLES:
+        query = snapshot.tables[table].query().select([*columns_of(table), "name_key"])
+        found.append(query.with_row_id().limit(ALL_ROWS).to_arrow())
+    return dict(zip(UNIT_TABLES, await asyncio.gather(*found), strict=True))
+
+
+class CachedUnits:
+    """The units of one table, by row id and by what they are looked up by."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        ids = rows["_rowid"].to_pylist()
+        self._units = dict(zip(ids, units_of(rows), strict=True))
+        self._rows: dict[str, dict[str, list[int]]] = {}
+        for column in LOOKED_UP_BY:
+            own = self._rows[column] = {}
+            for row, value in zip(ids, rows[column].to_pylist(), strict=True):
+                own.setdefault(value, []).append(row)
+
+    def at(self, rows: Sequence[int]) -> dict[int, Unit]:
+        """Row id → unit; all of `rows` are of this table."""
+        return {row: self._units[row] for row in rows}
+
+    def having(self, column: str, values: Sequence[str], limit: int) -> list[Unit]:
+        """The first units with one of `values` in `column`, which is one of LOOKED_UP_BY."""
+        known = self._rows[column]
+        rows = sorted(row for value in set(values) for row in known.get(value, ()))
+        return [self._units[row] for row in rows[:limit]]
+
+
+class Catalogue:
+    """What one version of an index holds; each part is read when it is first asked for.
+
+    A hundred thousand names take 20 MB.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.references = functools.lru_cache(REMEMBERED)(self._references)
+
+    @functools.cached_property
+    def counts(self) -> IndexCounts:
+        """How much it is."""
+        return self._reader.ask(_count)
+
+    @functools.cached_property
+    def paths(self) -> frozenset[str]:
+        """Every indexed file."""
+        return frozenset(self._files["path"].to_pylist())
+
+    @functools.cached_property
+    def by_file_name(self) -> Mapping[str, Sequence[str]]:
+        """The paths of the indexed files that are called so, whatever folder they are in."""
+        found: dict[str, list[str]] = {}
+        for path in self.paths:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
+        return found
+
+    @functools.cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages that at least one indexed file is written in."""
+        return frozenset(self._files["language"].unique().to_pylist()) - {""}
+
+    @functools.cached_property
+    def file_vectors(self) -> np.ndarray:
+        """What each file is about, as a unit vector a row: the mean of its units' fast vectors, of
+        those that have one. A thousand files take 1 MB."""
+        import numpy as np
+        import pyarrow as pa
+
+        columns, filled = ("path", "vector"), "vector IS NOT NULL"
+        rows = pa.concat_tables([self._reader.arrow(t, columns, filled) for t in UNIT_TABLES])
+        if not rows.num_rows:
+            return np.zeros((0, 0), "float32")
+        vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, -1)
+        _, file = np.unique(rows["path"].to_pylist(), return_inverse=True)
+        sums = np.zeros((file.max() + 1, vectors.shape[1]), "float32")
+        np.add.at(sums, file, vectors)
+        return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9))
+
+    @functools.cached_property
+    def folders(self) -> frozenset[str]:
+        """Every folder that holds an indexed file at any depth, with a `/` at the end."""
+        found: set[str] = set()
+        for path in self.paths:
+            folder = path.rpartition("/")[0]
+            while folder and folder + "/" not in found:
+                found.add(folder + "/")
+                folder = folder.rpartition("/")[0]
+        return frozenset(found)
+
+    @functools.cached_property
+    def names(self) -> Names:
+        """Every name of a definition."""
+        rows = self._defined(("name", "name_key")).group_by(["name", "name_key"]).aggregate([])
+        pairs = zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True)
+        return Names(dict(pairs))
+
+    def roles(self) -> dict[str, str]:
+        """What each indexed file is for."""
+        files = self._files
+        return dict(zip(files["path"].to_pylist(), files["role"].to_pylist(), strict=True))
+
+    def definitions(self) -> pa.Table:
+        """Name and place of every definition: DEFINITION_COLUMNS, in no order.
+
+        Read at each call: 0.1 s for a hundred thousand, which take 20 MB.
+        """
+        return self._defined(DEFINITION_COLUMNS)
+
+    def _defined(self, columns: Sequence[str]) -> pa.Table:
+        import pyarrow as pa
+
+        condition = f"NOT ({one_of('kind', sorted(TEXT_KINDS))})"
+        return pa.concat_tables(
+            [self._reader.arrow(table, columns, condition) for table in UNIT_TABLES]
+        )
+
+    def _references(self, condition: str, limit: int) -> tuple[Reference, ...]:
+        """References that meet `condition`, by place."""
+        rows = self._reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
+        rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
+        return tuple(Reference(**row) for row in rows)
+
+    def indexed_in(self, roles: Iterable[str]) -> pa.Table:
+        """The manifest's rows of the indexed files that are for one of `roles`."""
+        import pyarrow.compute as pc
+
+        return self._files.filter(pc.field("role").isin(list(roles)))
+
+    def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
+        """The manifest's rows of `paths`; unknown ones are left out."""
+        import pyarrow as pa
+
+        places = sorted({self._rows[path] for path in paths if path in self._rows})
+        rows = self.manifest.take(pa.array(places, pa.int64())).to_pylist()
+        return {row["path"]: FileRecord(**row) for row in rows}
+
+    @functools.cached_property
+    def _rows(self) -> dict[str, int]:
+        return {path: row for row, path in enumerate(self.manifest["path"].to_pylist())}
+
+    @functools.cached_property
+    def manifest(self) -> pa.Table:
+        """A row for each indexed or skipped file, as `FileRecord`."""
+        return self._reader.arrow("files", FileRecord.__slots__).combine_chunks()
+
+    @functools.cached_property
+    def _files(self) -> pa.Table:
+        import pyarrow.compute as pc
+
+        return self.manifest.filter(pc.field("status") == INDEXED)
+
+
+async def _count(snapshot: Snapshot) -> IndexCounts:
+    async def rows(table: str, where: str | None = None) -> int:
+        return await snapshot.tables[table].count_rows(where)
+
+    async def vectors(column: str, record: EmbeddingRecord | None) -> int:
+        where = f"{column} IS NOT NULL"
+        return sum([await rows(table, where) for table in UNIT_TABLES]) if record else 0
+
+    documents = await rows("classes", one_of("kind", sorted(TEXT_KINDS)))
+    return IndexCounts(
+        files=await rows("files", f"status = {quote(INDEXED)}"),
+        methods=await rows("methods"),
+        classes=await rows("classes") - documents,
+        documents=documents,
+        references=await rows("edges"),
+        embedded=await vectors("vector", snapshot.meta.vector),
+        refined=await vectors(REFINED, snapshot.meta.refined),
+    )
+
+
+class Names:
+    """Names with their keys (`tokens.name_key`), for finding the one that is meant by a misspelt
+    one: `spelled` maps name → key."""
+
+    def __init__(self, spelled: Mapping[str, str]) -> None:
+        self._names: dict[str, list[str]] = {}
+        for name, key in spelled.items():
+            self._names.setdefault(key, []).append(name)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def nearest(self, key: str, most: int) -> list[str]:
+        """Names whose keys are fewest edits from `key`, at most `most`; [] when none is.
+
+        An edit inserts, deletes or replaces a letter or swaps two neighbours. Names of equal
+        distance come with those first that begin as `key` does, then by the alphabet.
+        """
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        if not key or most < 1:
+            return []
+        alike = process.extract(
+            key, [*filter(None, self._names)], scorer=OSA.distance, score_cutoff=most, limit=None
+        )
+        least = min((distance for _, distance, _ in alike), default=0)
+        best = [one for one, distance, _ in alike if distance == least]
+        best.sort(key=lambda one: (one[0] != key[0], one))
+        return [name for one in best for name in sorted(self._names[one])]

@@ -17,25 +17,39 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from codeqa.embeddings.base import Embedding
+from codeqa.errors import IndexFormatError
 from codeqa.store.damage import note_files
 from codeqa.store.filters import one_of
-from codeqa.store.indices import build_indices, merge_fragments
 from codeqa.store.location import Location, connect
-from codeqa.store.meta import (
+from codeqa.store.records import INDEXED, Batch, Columns, FileRecord, search_text, units_of
+from codeqa.store.schema import (
+    ALL_ROWS,
     META_TABLE,
+    REFINED,
+    UNIT_TABLES,
+    VECTOR_DIMENSION,
     EmbeddingRecord,
     Meta,
-    choose_generation,
-    drop_other_generations,
-    open_generation,
-    open_tables,
+    generation_tables,
+    read_meta,
+    record_of,
+    refined_field,
+    refuse_functions,
+    table_names,
+    table_schema,
+    unreadable,
+    vector_array,
     write_meta,
 )
-from codeqa.store.records import INDEXED, Batch, Columns, FileRecord
-from codeqa.store.schema import ALL_ROWS, REFINED, vector_array
+from codeqa.text.tokens import search_tokens
+from codeqa.text.unit_text import decode, encode, unit_text
+from codeqa.types import Unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +60,42 @@ DESCRIBED = "llm_comment != ''"
 """Rows with a description."""
 PATHS_PER_STATEMENT = 1_000
 """Paths named in one condition; longer ones slow LanceDB's parser of SQL."""
+
+UNINDEXED_SHARE = 0.02
+"""Share of a table outside its full-text index from which on that is built anew: a search
+reads those rows one by one, about 10 µs each, and scores them by the words of the others.
+Building takes 0.3 s for 10,000 rows, 2 s for 60,000."""
+
+UNINDEXED_ROWS = 50
+"""As many rows may always wait for the next build."""
+
+OLD_VERSIONS = 20, 100
+"""Versions nobody reads any more from which on they are removed and the fragments merged: in a
+small table and in one of 100,000 rows and more. That takes a tenth of a second for each thousand
+rows; each version that stays makes every update and every search a little slower."""
+
+KEEP_VERSIONS = timedelta(seconds=20)
+"""A version stays for so long after another one took its place. An open reader goes on to the new
+one within a second, reads all of 300,000 units in four, and asks again when it was too late."""
+
+VECTOR_INDEX_ROWS = 5_000
+"""Rows from which on IVF_SQ is built: brute force takes 1 ms of processor time for each thousand
+of them, the index 3 ms for 30,000, of whose 70 nearest it finds 99 of 100. Building takes 0.4 s
+for 30,000."""
+
+UNINDEXED_VECTORS = 1_000
+"""Vectors outside of their index from which on it is built anew: those are compared one by one."""
+
+MAX_TOKEN = 64
+"""Longest token in the full-text index; longer ones are data, not names."""
+
+_COLUMNS = {
+    "methods": ("search_text", "id", "path", "name_key", "language", "kind", "role"),
+    "classes": ("search_text", "id", "path", "name_key", "language", "kind", "role"),
+    "edges": ("id", "name", "path"),
+    "files": (),
+}
+"""Table → columns that always have an index."""
 
 
 @dataclass(slots=True)
@@ -265,3 +315,214 @@ def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
     return (
         paths[at : at + PATHS_PER_STATEMENT] for at in range(0, len(paths), PATHS_PER_STATEMENT)
     )
+
+
+# Generations: every step may be the last one of a killed run, and each leaves what the next run can
+# open.
+
+
+def choose_generation(
+    database: Any, parser: str, vector: EmbeddingRecord | None, rebuild: bool
+) -> Meta:
+    """Commit and return the meta that says which generation this run writes.
+
+    The current one while `parser` and `vector` are what its rows were made with, else the
+    next; a rebuild for the same two that a dead run left is continued.
+    """
+    try:
+        meta = read_meta(database)
+    except IndexFormatError:
+        meta = None
+    if meta is None:
+        database.drop_all_tables()
+        new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
+        return write_meta(database, new)
+    wanted = f"{parser} {vector}"
+    stale = (meta.parser, meta.vector) != (parser, vector)
+    other = bool(meta.building) and meta.building_key != wanted
+    if rebuild or other or (stale and not meta.building):
+        number = max(meta.generation, meta.building) + 1 if rebuild or stale else 0
+        new = replace(meta, building=number, building_key=wanted, dirty=True)
+        return write_meta(database, new)
+    return meta
+
+
+def drop_other_generations(database: Any, wanted: set[int]) -> None:
+    """Drop every table but `meta` and those of the generations `wanted`."""
+    keep = {name for number in wanted for name in generation_tables(number).values()}
+    for name in table_names(database):
+        if name != META_TABLE and name not in keep:
+            database.drop_table(name, ignore_missing=True)
+
+
+def open_generation(
+    database: Any,
+    generation: int,
+    vector: EmbeddingRecord | None,
+    refined: EmbeddingRecord | None,
+    complete: bool = False,
+) -> tuple[dict[str, Table], bool]:
+    """The tables of `generation`, made where missing, and whether all were made just now.
+
+    Raises IndexFormatError when one is missing although a run over them was `complete`.
+    """
+    tables = open_tables(database, generation)
+    fresh = not tables
+    dimension = vector.dimension if vector else VECTOR_DIMENSION
+    for table, name in generation_tables(generation).items():
+        if table in tables:
+            continue
+        if complete:
+            raise unreadable(f"the table {name} is gone")
+        database.drop_table(name, ignore_missing=True)
+        tables[table] = database.create_table(name, schema=table_schema(table, dimension))
+    for handle in map(tables.__getitem__, UNIT_TABLES):
+        if refined and REFINED not in handle.schema.names:
+            handle.add_columns(refined_field(refined.dimension))
+        if not handle.list_indices():
+            handle.create_index("search_text", config=index_config("search_text"))
+    return tables, fresh
+
+
+def open_tables(database: Any, generation: int) -> dict[str, Table]:
+    """The tables of `generation` that are there.
+
+    A run may have died before it made one, or while it did: its folder is there, no version.
+    """
+    found = {}
+    for table, name in generation_tables(generation).items():
+        try:
+            found[table] = database.open_table(name)
+        except ValueError as error:
+            if "not found" not in str(error):
+                raise
+        else:
+            refuse_functions(found[table].schema)
+    return found
+
+
+# Indices and fragments
+
+
+def build_indices(tables: Mapping[str, Table], *, every: bool) -> None:
+    """Build what is missing, and build anew what many rows are not in; `every`: all of them.
+
+    Building an index anew costs no more than updating it would, and leaves the data where
+    it is.
+    """
+    for name, handle in tables.items():
+        unindexed = {
+            index.columns[0]: int(index.num_unindexed_rows or 0) for index in handle.list_indices()
+        }
+        rows = handle.count_rows()
+        share = int(rows * UNINDEXED_SHARE)
+        limits = dict.fromkeys(_COLUMNS[name], max(UNINDEXED_ROWS, share))
+        for column in {"vector", REFINED}.intersection(handle.schema.names):
+            filled = handle.count_rows(f"{column} IS NOT NULL") if rows >= VECTOR_INDEX_ROWS else 0
+            if filled >= VECTOR_INDEX_ROWS:
+                limits[column] = max(UNINDEXED_VECTORS, share)
+        if rows <= UNINDEXED_ROWS:  # as soon read as looked up
+            limits = {column: limits[column] for column in limits if column == "search_text"}
+        for column, limit in limits.items():
+            if every or unindexed.get(column, limit + 1) > limit:
+                handle.create_index(column, config=index_config(column), replace=True)
+
+
+def merge_fragments(handle: Table) -> None:
+    """Merge small fragments and remove old versions, once there are enough of these."""
+    made = [version["timestamp"] for version in handle.list_versions()]
+    now = datetime.now()
+    # Each version was current until the next one was made.
+    current = [first for first, after in pairwise([*made, now]) if after > now - KEEP_VERSIONS]
+    # Merging makes versions of its own while time goes on: what is current now stays meanwhile.
+    limit = min(current, default=now) - KEEP_VERSIONS
+    few, many = OLD_VERSIONS
+    if sum(one < limit for one in made) > min(max(few, handle.count_rows() // 1_000), many):
+        handle.optimize(cleanup_older_than=now - limit)
+
+
+def index_config(column: str) -> Any:
+    """LanceDB's configuration of the index on `column`."""
+    from lancedb.index import FTS, Bitmap, BTree, IvfSq
+
+    if column == "search_text":
+        return FTS(
+            base_tokenizer="whitespace",
+            stem=False,
+            remove_stop_words=False,
+            max_token_length=MAX_TOKEN,
+        )
+    if column in ("vector", REFINED):
+        return IvfSq(distance_type="cosine")
+    return Bitmap() if column in ("language", "kind", "role") else BTree()
+
+
+# Descriptions, which join the text that is embedded and searched (`code`, `search_text`): one
+# belongs to the source that it was written for, so a row whose source changed loses it.
+
+
+def write_comments(
+    writer: Writer, described: Sequence[tuple[Unit, str]], fast: Embedding | None = None
+) -> int:
+    """Set the descriptions of methods; returns how many rows changed. One commit.
+
+    The vectors of a changed row are made anew: those of `fast`, if the index holds such, here;
+    the others are dropped, and refining fills them again. Methods that are gone or have another
+    source by now are left alone.
+    """
+    import pyarrow as pa
+
+    comments = {unit.id: (unit.source_code, text) for unit, text in described}
+    handle = writer.tables["methods"]
+    found = handle.search().where(one_of("id", comments)).limit(ALL_ROWS).to_arrow()
+    changed = []
+    for row, unit in zip(found.to_pylist(), units_of(found), strict=True):
+        source, comment = comments[unit.id]
+        if row["llm_comment"] == comment or unit.source_code != source:
+            continue
+        row["llm_comment"] = comment
+        row["code"] = unit_text(unit, comment)
+        row["search_text"] = _with_words(search_text(unit), comment)
+        row["vector"] = None
+        if REFINED in row:
+            row[REFINED] = None
+        changed.append(row)
+    if not changed:
+        return 0
+    data = pa.Table.from_pylist(changed, schema=handle.schema)
+    if fast is not None and record_of(fast) == writer.meta.vector:
+        place = handle.schema.get_field_index("vector")
+        kind = handle.schema.field(place).type
+        vectors = vector_array(fast.embed_passages([row["code"] for row in changed]), kind)
+        data = data.set_column(place, handle.schema.field(place), vectors)
+    handle.merge_insert("id").when_matched_update_all().execute(data, on_bad_vectors="null")
+    return len(changed)
+
+
+def keep_comments(writer: Writer, batch: Batch) -> None:
+    """Give the methods of `batch` the descriptions that rows of the same id and source have.
+
+    To be called before `batch` is embedded and written.
+    """
+    columns = batch.tables["methods"]
+    old = writer.described
+    if old is None or not columns:
+        return
+    condition = f"({one_of('path', sorted(set(columns['path'])))}) AND {DESCRIBED}"
+    query = old.search().where(condition).select(["id", "source_code", "llm_comment"])
+    rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
+    comments = {(row["id"], row["source_code"]): row["llm_comment"] for row in rows}
+    pairs = zip(columns["id"], columns["source_code"], strict=True)
+    for place, pair in enumerate(pairs):
+        if (comment := comments.get(pair)) is None:
+            continue
+        fields = decode(columns["code"][place])
+        doc = "\n".join(part for part in (comment, fields.doc_comment) if part)
+        columns["llm_comment"][place] = comment
+        columns["code"][place] = encode(replace(fields, doc_comment=doc))
+        columns["search_text"][place] = _with_words(columns["search_text"][place], comment)
+
+
+def _with_words(text: str, comment: str) -> str:
+    """Tokens of a unit with those of its description."""
+    return " ".join([text, *search_tokens(comment)])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from codeqa.errors import IndexBusyError
-from codeqa.indexing.status import CancelledError
+from codeqa.indexing.runs import CancelledError
 from codeqa.repositories import RepositoryReport
 from codeqa.repository.clones import Report
 from codeqa.types import Progress

@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.indexing import Indexer
+from codeqa.repository.classify import classify
 from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
-from codeqa.repository.skip import classify
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.state.records import Feedback

@@ -26,7 +26,7 @@ from codeqa.errors import (
     StorageError,
 )
 from codeqa.mentions.completion import MentionCompleter, MentionCompletions
-from codeqa.store.catalogue import DEFINITION_COLUMNS
+from codeqa.store.tables import DEFINITION_COLUMNS
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""

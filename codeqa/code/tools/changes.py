@@ -21,8 +21,7 @@ from codeqa.embeddings.registry import question_matcher
 from codeqa.parsing import parse_file
 from codeqa.repositories.files import GROWN_BYTES
 from codeqa.repositories.snapshots import commit_of, read_blobs
-from codeqa.repository.roles import role_of
-from codeqa.repository.skip import classify
+from codeqa.repository.classify import classify, role_of
 from codeqa.text import counted
 from codeqa.text.unit_text import UnitText
 from codeqa.types import CLASS_KINDS, Unit

@@ -18,7 +18,7 @@ from codeqa.code.tools.declaration import Toolbox
 from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
 from codeqa.code.tools.results import Edge, Place, ToolResult, by_file, list_result
 from codeqa.code.usages import LIKELY, SURENESS
-from codeqa.repository.roles import role_of
+from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.tokens import last_word

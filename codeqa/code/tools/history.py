@@ -17,8 +17,8 @@ from codeqa.code.tools.reading import File, Lines, line_span, one_file
 from codeqa.code.tools.results import Commit, Place, ToolResult, fitting, list_result
 from codeqa.errors import NotFoundError
 from codeqa.repositories.files import GROWN_BYTES
+from codeqa.repository.classify import role_of
 from codeqa.repository.git import find_git, read_git
-from codeqa.repository.roles import role_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.text import counted

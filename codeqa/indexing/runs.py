@@ -1,6 +1,8 @@
-"""What an index holds and what is being done with it, as the page and every answer say it.
+"""One indexing run at a time, and what it says of itself.
 
-A run writes how far it is into `progress.json`, where other processes read it.
+The lock is the operating system's, so that it ends with its process however that ends; the note
+beside it, which says who holds it, is for people only. How far a run is stands in `progress.json`,
+where other processes read it.
 """
 
 from __future__ import annotations
@@ -9,20 +11,26 @@ import contextlib
 import errno
 import json
 import os
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from codeqa.errors import CodeQAError, IndexMissingError, StorageError
-from codeqa.indexing.lock import holder_of
+from filelock import FileLock, Timeout
+
+from codeqa.errors import CodeQAError, IndexBusyError, IndexMissingError, StorageError
 from codeqa.settings import Settings
-from codeqa.store.location import Location, read_note, write_atomically
-from codeqa.store.records import SKIPPED, FileRecord
-from codeqa.store.tables import Tables
+from codeqa.store import FileRecord, Location, Tables
+from codeqa.store.location import read_note, write_atomically
+from codeqa.store.records import SKIPPED
 from codeqa.types import IndexStatus, Progress
 
+GRACE_SECONDS = 0.3
+"""How long even a run that does not wait tries: a look at the status holds the lock for
+a moment."""
 WRITE_SECONDS = 0.5
 """Pause between two writes of a run's progress; the page asks about once a second."""
 REFUSALS = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
@@ -31,6 +39,65 @@ CANCELLED = "Indexing was cancelled; the next run completes it."
 RUNNING = ("indexing", "refining", "paused")
 PAUSE_SECONDS = 0.05
 """Between two looks of a paused run at whether it may go on."""
+
+
+@contextlib.contextmanager
+def hold(
+    location: Location, *, wait: bool = True, waiting: Callable[[str], None] = lambda holder: None
+) -> Iterator[None]:
+    """Hold the index of `location`.
+
+    While another run holds it, `waiting` is told now and then who that is, and may raise to give
+    up. Raises IndexBusyError when `wait` is false.
+    """
+    lock = _lock(location)
+    with contextlib.suppress(OSError):
+        Path(lock.lock_file).rmdir()  # a folder in its place, which nobody could ever hold
+    while not lock.is_locked:
+        try:
+            lock.acquire(timeout=GRACE_SECONDS, poll_interval=0.05)
+        except Timeout:
+            if not wait:
+                raise IndexBusyError(
+                    f"The index of {location.root} is being written by {_noted(location)}.",
+                    "Wait until that run ends, or end it.",
+                ) from None
+            waiting(_noted(location))
+    note = location.folder / "holder"
+    try:
+        began = time.strftime("%H:%M:%S")
+        write_atomically(note, f"process {os.getpid()} on {socket.gethostname()}, since {began}")
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            note.unlink()
+        lock.release()
+
+
+def holder_of(location: Location) -> str:
+    """Who holds the index now: process, host and since when; '' when nobody does."""
+    lock = _lock(location)
+    if not Path(lock.lock_file).exists():
+        return ""
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return _noted(location)
+    except OSError:  # no run can hold what cannot be opened for writing
+        return ""
+    lock.release()
+    return ""
+
+
+def _lock(location: Location) -> FileLock:
+    return FileLock(location.folder / "lock")
+
+
+def _noted(location: Location) -> str:
+    try:
+        return (location.folder / "holder").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return "another process"
 
 
 class CancelledError(CodeQAError, code="cancelled", http_status=409):
