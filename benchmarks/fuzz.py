@@ -207,7 +207,7 @@ def answers(chance: random.Random) -> None:
     from codeqa.chat.citation_writer import CitationWriter
     from codeqa.chat.citations import Citation, CitedCode, verify_all
     from codeqa.chat.grounding import judge_all
-    from codeqa.llm.answer import Answer
+    from codeqa.llm.client import Answer
     from codeqa.types import Chunk
 
     text = texts(chance).encode("utf-8", "replace").decode()

@@ -159,10 +159,10 @@ def check_model(settings: Settings) -> str:
     if choice is None:
         return "none chosen; answers are put together from the code that is found"
     # Raises what would keep a question from being sent, such as a missing key.
-    endpoint = models.endpoint(choice)
+    address = models.address(choice)
     named = str(choice) if choice.model else f"{choice}, the first of its models,"
     key, source = models.key_state(choice), SOURCES[models.source()]
-    return f"{named} at {endpoint.host}, key {key}, {source}"
+    return f"{named} at {address.host}, key {key}, {source}"
 
 
 def check_reranker(settings: Settings) -> str:

@@ -15,7 +15,7 @@ import llm_comments
 from codeqa.errors import ModelError, RateLimitError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CONCURRENT, MAX_CHARACTERS, PAUSES, describe
-from codeqa.llm import Endpoint, Message, Model, ModelChoice, Models
+from codeqa.llm import Message, Model, ModelAddress, ModelChoice, Models
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import ValueStore
@@ -54,7 +54,7 @@ def test_a_model_over_http_describes_each_method(values: ValueStore) -> None:
         return completion(f"About  {text.split('def ')[1].split('(')[0]}\nin two lines \ud83d.")
 
     units = [method(f"f{n}") for n in range(20)]
-    with openai_server(script) as server, Model(Endpoint(server.base_url, "m", "k")) as model:
+    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m", "k")) as model:
         texts = {unit.name: text for unit, text in describe(units, model.complete, "m", values)}
     # What is no text is kept with a mark for it.
     assert texts == {f"f{n}": f"About f{n} in two lines ?." for n in range(20)}
@@ -156,7 +156,7 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
         return completion("d") if "f0(" in body["messages"][1]["content"] else silent(600)
 
     units = [method(f"f{n}") for n in range(6)]
-    with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
+    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
         described = describe(units, model.complete, "m", values, stop=model.close)
         assert next(described)[0].name == "f0"
         assert server.wait_for_requests(6)  # else there is nothing to end
@@ -198,7 +198,7 @@ def test_a_host_that_asks_to_wait_is_sent_nothing_meanwhile_and_nothing_is_lost(
         return completion("d")
 
     units = [method(f"f{n}") for n in range(40)]
-    with openai_server(script) as server, Model(Endpoint(server.base_url, "m")) as model:
+    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
         described = list(describe(units, model.complete, "m", values))
         later = [one.asked for one in server.exchanges if one.asked > refused[-1]]
     assert len(described) == 40

@@ -16,7 +16,7 @@ import pytest
 from openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
 
 from benchmarks import intents as benchmark
-from codeqa.llm import Endpoint, Model
+from codeqa.llm import Model, ModelAddress
 from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words
 from codeqa.routing.small_call import (
     CACHE_SECONDS,
@@ -197,7 +197,7 @@ def with_model(
     """The call of a model that says `reply()`, and the server that counts what is asked."""
     with (
         openai_server(lambda path, body: reply()) as server,
-        Model(Endpoint(server.base_url, "small")) as model,
+        Model(ModelAddress(server.base_url, "small")) as model,
     ):
         yield SmallCall(cache, lambda: model, None, **{"seconds": 60.0, **given}), server
 
@@ -333,7 +333,7 @@ def test_an_answer_may_be_fenced_and_each_part_of_it_counts_by_itself() -> None:
 def test_a_prompt_that_cannot_be_used_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "understand.md").write_text("$nonsense")
-    with openai_server() as server, Model(Endpoint(server.base_url, "m")) as model:
+    with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
         assert ask(SmallCall(Kept(), lambda: model, tmp_path)) == Understood()
         assert server.requests == []
 

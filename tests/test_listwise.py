@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from codeqa.search import Search, listwise, open_search
+from codeqa.llm import Model
+from codeqa.search import Search, open_search
 from codeqa.search.listwise import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.settings import load_settings
 from codeqa.store import Tables
@@ -158,7 +159,7 @@ def test_the_same_question_over_the_same_candidates_is_asked_once(asked: Asked) 
 def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, question: str, window: int, why: str
 ) -> None:
-    monkeypatch.setattr(listwise, "context_window", lambda endpoint: window)
+    monkeypatch.setattr(Model, "window", lambda self: window)
     with openai_server(asked.script) as server:
         found = asked.open(server.base_url).search(question, hyde="off", order=True)
     assert asked.bodies == []

@@ -1,7 +1,8 @@
-"""A model over real HTTP: streaming, silence, cancellation, and what is left running."""
+"""A model over real HTTP: what its answers say, silence, cancellation, and how much it takes."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import socket
 import time
@@ -10,9 +11,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
-from codeqa.llm import Endpoint, Model, Thought, TokenUsage
+from codeqa.llm import Model, ModelAddress, Thought, TokenUsage, cut_off, provider_named
+from codeqa.llm.client import Answer
 from tests.openai_server import (
     Reply,
     Script,
@@ -30,10 +34,11 @@ from tests.openai_server import (
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 KEY = "sk-test-0123456789abcdef"
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
 def model_at(server: ScriptedServer, timeout: float = 5.0, key: str = KEY) -> Model:
-    return Model(Endpoint(server.base_url, "m1", key, "custom"), timeout)
+    return Model(ModelAddress(server.base_url, "m1", key, "custom"), timeout)
 
 
 def ask(reply: Reply | Script, **options: Any) -> tuple[list[str | TokenUsage], ScriptedServer]:
@@ -133,23 +138,20 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_is_not_asked_again(reset:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said", "asked"),
+    ("reply", "said"),
     [
-        (silent(600), "stayed silent", 1),
-        (silent(600, headers=False), "stayed silent", 1),
-        (Streamed((delta("Ha"), delta("late")), delay=20, first=0), "broke off.*silent", 1),
+        (silent(600), "stayed silent"),
+        (silent(600, headers=False), "stayed silent"),
+        (Streamed((delta("Ha"), delta("late")), delay=20, first=0), "broke off.*silent"),
     ],
     ids=["after the headers", "before the headers", "in the middle"],
 )
-def test_a_silent_model_is_given_up_after_the_timeout(
-    reply: Reply, said: str, asked: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+def test_a_silent_model_is_given_up_after_the_timeout(reply: Reply, said: str) -> None:
     with openai_server(lambda path, body: reply) as server, model_at(server, timeout=0.3) as model:
         with pytest.raises(ModelError, match=said):
             list(model.stream(MESSAGES))
-        assert server.wait_for_disconnects(asked)
-        assert len(server.requests) == asked
+        assert server.wait_for_disconnects()
+        assert len(server.requests) == 1
 
 
 def test_signs_of_life_keep_a_slow_model_alive() -> None:
@@ -182,7 +184,7 @@ def test_cancelling_while_connecting_is_at_once() -> None:
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(busy.getsockname())
-        target = Endpoint(f"http://127.0.0.1:{busy.getsockname()[1]}/v1", "m")
+        target = ModelAddress(f"http://127.0.0.1:{busy.getsockname()[1]}/v1", "m")
         until = time.monotonic() + 0.3
         with Model(target) as model:
             assert list(model.stream(MESSAGES, cancelled=lambda: time.monotonic() > until)) == []
@@ -243,12 +245,112 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
         assert proxy.exchanges == [] and len(server.requests) == 1
 
 
+def text_of(pieces: list[str]) -> str:
+    """The text of an answer whose content comes in `pieces`."""
+    answer = Answer()
+    events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+    taken = [one for event in events for one in answer.take(event) if isinstance(one, str)]
+    return "".join(taken) + answer.rest()
+
+
+@given(TEXTS, TEXTS, st.lists(st.integers(0, 80), max_size=8), st.booleans())
+def test_leading_thoughts_are_left_out_however_they_are_cut(
+    thought: str, answer: str, cuts: list[int], opened: bool
+) -> None:
+    thought = thought.replace("<", "")
+    answer = answer.lstrip().removeprefix("<think>")
+    whole = f" \n<think>{thought}</think>\n{answer}" if opened else answer
+    places = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
+    got = text_of([whole[a:b] for a, b in itertools.pairwise(places)])
+    if opened or not answer.lstrip().startswith("<think>"):
+        assert got == answer.lstrip()
+
+
+def test_text_that_only_begins_like_a_thought_is_kept_and_space_around_one_is_not() -> None:
+    for text in ("<thi", "<thing>", "  <th", "a <think>b</think>"):
+        assert text_of(list(text)) == text.lstrip()
+    assert text_of([" <think>so</think>", " \n", " ", " and", " on"]) == "and on"
+
+
+def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
+    answer = Answer()
+    odd = [
+        None, 3, "x", [], {}, {"choices": {}}, {"choices": [3]}, {"choices": [{"delta": 4}]},
+        {"choices": [{"delta": {"content": 5}}]},
+        {"choices": [{"delta": {"content": ["x", {"type": "text"}]}}]}, {"usage": []},
+        {"usage": {"prompt_tokens": "many", "completion_tokens": -3}},
+    ]  # fmt: skip
+    assert [piece for event in odd for piece in answer.take(event)] == []
+    assert answer.reason == "" and answer.usage is None
+
+
+SERVERS = [
+    ("ollama", {"/api/ps": {"models": [{"name": "m:latest", "context_length": 16_000}]}}, {},
+     16_000),
+    ("ollama", {"/api/ps": {"models": []}}, {"parameters": "stop  \"x\"\nnum_ctx   8192"}, 8_192),
+    ("ollama", {"/api/ps": {"models": []}}, {"parameters": "temperature 1"}, 4_096),
+    ("llamacpp", {"/props": {"default_generation_settings": {"n_ctx": 6_000}}}, {}, 6_000),
+    ("lmstudio", {"/api/v0/models": {"data": [
+        {"id": "other", "loaded_context_length": 1},
+        {"id": "m", "loaded_context_length": 12_000, "max_context_length": 32_000}]}}, {}, 12_000),
+    ("vllm", {"/v1/models": {"data": [{"id": "m", "max_model_len": 40_960}]}}, {}, 40_960),
+    ("custom", {"/v1/models": {"data": [{"id": "m", "context_window": 131_072}]}}, {}, 131_072),
+    ("llamacpp", {"/props": {"default_generation_settings": "none"}}, {}, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "pages", "shown", "window"), SERVERS)
+def test_a_server_says_how_much_its_model_takes_and_is_asked_once_in_a_while(
+    provider: str, pages: dict[str, Any], shown: dict[str, Any], window: int
+) -> None:
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        known = path == "/api/show" and body == {"model": "m"} and shown
+        return (200, {}, shown) if known else failure(404)
+
+    with openai_server(script) as server:
+        server.pages |= pages
+        model = Model(ModelAddress(server.base_url, "m", provider=provider))
+        assert model.window() == window
+        asked = len(server.exchanges)
+        assert model.window() == window and len(server.exchanges) == asked
+        model.close()
+
+
+def test_a_large_provider_is_not_asked_but_a_server_that_speaks_for_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = provider_named("openai").base_url
+    assert Model(ModelAddress(own, "gpt-4o", provider="openai")).window() == 128_000
+    with openai_server() as server:
+        server.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": 5_000}]}
+        assert Model(ModelAddress(server.base_url, "m", provider="openai")).window() == 5_000
+    assert Model(ModelAddress(server.base_url, "m")).window() == 0, "nobody is there any more"
+    monkeypatch.setenv("ALL_PROXY", "nonsense://proxy")
+    assert Model(ModelAddress("http://models.invalid/v1", "m")).window() == 0
+
+
+@pytest.mark.parametrize(
+    ("read", "characters", "cut"),
+    [
+        (4_096, 40_000, True),
+        (8_000, 28_000, False),
+        (5_000, 28_000, False),  # prose
+        (12, 28_000, False),  # only what was not remembered from before
+        (0, 28_000, False),
+    ],
+)
+def test_a_server_that_cannot_have_read_it_all_is_found_out(
+    read: int, characters: int, cut: bool
+) -> None:
+    assert cut_off(read, characters) is cut
+
+
 def test_nothing_is_imported_or_started_before_the_first_question(
     run_python: Callable[..., Any],
 ) -> None:
     program = (
         "import sys, threading, codeqa.llm as llm\n"
-        "model = llm.Model(llm.Endpoint('http://127.0.0.1:1/v1', 'm'))\n"
+        "model = llm.Model(llm.ModelAddress('http://127.0.0.1:1/v1', 'm'))\n"
         "assert not {'openai', 'httpx2'} & set(sys.modules), 'imported'\n"
         "assert threading.active_count() == 1, 'started'\n"
     )

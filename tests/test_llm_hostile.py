@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError
-from codeqa.llm import Endpoint, Model, ModelChoice, Models
+from codeqa.llm import Model, ModelAddress, ModelChoice, Models
 from codeqa.llm import client as client_module
 from codeqa.llm import models as models_module
 from codeqa.settings import Settings, load_settings
@@ -76,7 +76,7 @@ def model_at(reply: Reply) -> Iterator[Model]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, daemon=True).start()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        with Model(Endpoint(address, "m", KEY), timeout=10) as model:
+        with Model(ModelAddress(address, "m", KEY), timeout=10) as model:
             yield model
         listener.shutdown(socket.SHUT_RDWR)
 
@@ -126,7 +126,7 @@ def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch)
     ):
         list(model.stream(MESSAGES))
     with openai_server(lambda path, body: stream(["x" * 9_999])) as server:
-        model = Model(Endpoint(server.base_url, "m"))
+        model = Model(ModelAddress(server.base_url, "m"))
         assert model.complete(MESSAGES, 10) == "x" * 9_999
         model.close()
 
@@ -143,7 +143,7 @@ def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
     with model_at(endless(b": still here\n\n", 0.05)) as model:
         models = Models(settings)
         with pytest.raises(ModelError, match="stayed silent"):
-            models.test(ModelChoice("custom", "m", model.endpoint.base_url))
+            models.test(ModelChoice("custom", "m", model.address.base_url))
 
 
 def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Settings) -> None:

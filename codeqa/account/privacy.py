@@ -190,7 +190,7 @@ class Privacy:
     def _receivers(self) -> Iterator[Receiver]:
         try:
             if (model := self.models.current()) is not None:
-                yield _receiver("model", str(model), self.models.address(model))
+                yield _receiver("model", str(model), self.models.base_url(model))
         except CodeQAError:  # a setting that names none: nothing can be sent
             pass
         reranker = parse_reranker(self.settings.reranker)

@@ -20,7 +20,7 @@ from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
 from codeqa.errors import NotFoundError
-from codeqa.llm import Model, context_window
+from codeqa.llm import Model
 from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
@@ -331,7 +331,7 @@ class _Room:
     def window(self) -> int:
         """Tokens that the model takes; 0 is unknown."""
         if self._known is None:
-            self._known = context_window(self._model.endpoint) if self._model else 0
+            self._known = self._model.window() if self._model else 0
         return self._known
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 
 import click
 
@@ -60,7 +59,7 @@ def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
     choice = parse_choice(model, url)
     chosen = Models(load_settings())
     key = _read_key() if key_stdin else ""
-    host = chosen.endpoint(choice, key).host
+    host = chosen.address(choice, key).host
     chosen.choose(choice, key)
     sentence = f"Questions, and the code they need, now go to {choice} at {host}."
     print_either(as_json, {"model": str(choice), "host": host}, sentence)
@@ -89,16 +88,15 @@ def test_command(model: str | None, url: str, as_json: bool) -> None:
     if choice is None:
         raise UsageError("No model is chosen.", "Name one, as in: codeqa models test ollama/qwen3")
     tested = found.test(choice)
-    host = found.endpoint(choice).host
-    sentence = f"{tested.model} at {host} answered in {tested.milliseconds:,.0f} ms."
-    print_either(as_json, {**asdict(tested), "host": host}, sentence)
+    sentence = "{model} at {host} answered in {milliseconds:,} ms.".format_map(tested)
+    print_either(as_json, tested, sentence)
 
 
 def _show(found: Models, as_json: bool) -> None:
     providers = []
     for provider in PROVIDERS:
         choice, model = ModelChoice(provider.name, provider.chat_model), provider.chat_model or "-"
-        key, address = found.key_state(choice), found.address(choice)
+        key, address = found.key_state(choice), found.base_url(choice)
         providers.append({"provider": provider.name, "model": model, "key": key, "at": address})
     current = found.current()
     if as_json:
@@ -115,7 +113,7 @@ def _show(found: Models, as_json: bool) -> None:
         )
     else:
         try:
-            host = found.endpoint(current).host
+            host = found.address(current).host
         except CodeQAError as error:  # its key is missing: it is listed all the same
             host = error.message
         click.echo(f"\nIn use: {current} at {host} ({SOURCES[found.source()]})", err=True)

@@ -169,6 +169,6 @@ def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
     try:
         models.prefer(choice)
         if used := models.current():
-            print(f"Questions go to {used} at {models.endpoint(used).host}.", flush=True)
+            print(f"Questions go to {used} at {models.address(used).host}.", flush=True)
     except CodeQAError as error:
         print(f"The language model cannot be asked: {error}", file=sys.stderr)

@@ -1,6 +1,5 @@
 """Language models: any server that speaks OpenAI's chat-completions API, none by default."""
 
-from codeqa.llm.answer import Thought, TokenUsage, ToolCall
 from codeqa.llm.bounded import (
     DONE,
     EMPTY,
@@ -10,11 +9,29 @@ from codeqa.llm.bounded import (
     skipped_stage,
     within,
 )
-from codeqa.llm.choice import ModelChoice, parse_choice
-from codeqa.llm.client import Cancelled, Complete, Message, Model, estimate_messages, never
-from codeqa.llm.models import SOURCES, Models
-from codeqa.llm.providers import CUSTOM, PROVIDERS, Endpoint, ModelProvider, provider_named
-from codeqa.llm.window import context_window, cut_off
+from codeqa.llm.client import (
+    Cancelled,
+    Complete,
+    Message,
+    Model,
+    Thought,
+    TokenUsage,
+    ToolCall,
+    cut_off,
+    estimate_messages,
+    never,
+)
+from codeqa.llm.models import SOURCES, Models, checked_key
+from codeqa.llm.providers import (
+    CUSTOM,
+    PROVIDERS,
+    ModelAddress,
+    ModelChoice,
+    ModelProvider,
+    parse_choice,
+    provider_named,
+    settled,
+)
 
 __all__ = [
     "CUSTOM",
@@ -26,22 +43,23 @@ __all__ = [
     "TIMED_OUT",
     "Cancelled",
     "Complete",
-    "Endpoint",
     "Message",
     "Model",
+    "ModelAddress",
     "ModelChoice",
     "ModelProvider",
     "Models",
     "Thought",
     "TokenUsage",
     "ToolCall",
-    "context_window",
+    "checked_key",
     "cut_off",
     "estimate_messages",
     "generate_bounded",
     "never",
     "parse_choice",
     "provider_named",
+    "settled",
     "skipped_stage",
     "within",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from codeqa.errors import ContextLengthError, ModelError, RateLimitError, places_of
 from codeqa.hosts import leads_here
-from codeqa.llm.providers import Endpoint, provider_named
+from codeqa.llm.providers import ModelAddress, provider_named
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ _TOO_LONG = re.compile(
 """OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Groq, Ollama, Mistral, LM Studio, TGI."""
 
 
-def failure(kind: str, target: Endpoint, why: str = "", seconds: float = 0.0) -> ModelError:
+def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0) -> ModelError:
     """The error with the sentence for `kind`; a rate limit asks to wait for `seconds`, if any."""
     provider = provider_named(target.provider or "custom")
     own = provider.key_variable and target.base_url == provider.base_url
@@ -83,7 +83,9 @@ def failure(kind: str, target: Endpoint, why: str = "", seconds: float = 0.0) ->
     return (ContextLengthError if kind == "too long" else ModelError)(message, hint)
 
 
-def explain(error: Exception, target: Endpoint, sent: str = "", begun: bool = False) -> ModelError:
+def explain(
+    error: Exception, target: ModelAddress, sent: str = "", begun: bool = False
+) -> ModelError:
     """The sentence for a request that ended in `error`; `sent` is what must not be quoted back,
     `begun` says that a part of its answer came."""
     import httpx2
@@ -110,7 +112,7 @@ def explain(error: Exception, target: Endpoint, sent: str = "", begun: bool = Fa
     return failure("broke off" if begun and kind != "failed" else kind, target, why)
 
 
-def _refusal(error: Any, target: Endpoint, sent: str) -> ModelError:
+def _refusal(error: Any, target: ModelAddress, sent: str) -> ModelError:
     """The sentence for what a provider said instead of an answer, or in the middle of one."""
     status = getattr(error, "status_code", 0)
     said = str(error.body or "")[:4_000].lower()

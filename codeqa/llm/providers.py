@@ -1,6 +1,6 @@
-"""The providers that CodeQA knows: data, nothing else.
+"""The providers that CodeQA knows, and how a model of one is named: `provider/name`.
 
-Every one of them speaks OpenAI's chat-completions API at `base_url`. Addresses and model names
+Every provider speaks OpenAI's chat-completions API at `base_url`. Addresses and model names
 are from the providers' own documentation, read in November 2026; names that the provider keeps
 pointed at its current model are preferred, since a dated one stops working.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from codeqa.errors import UsageError
+from codeqa.hosts import normal_address
 
 LONGEST_NAME = 200
 """Characters of a model's name; the longest that providers list have about 80."""
@@ -86,7 +87,7 @@ def is_model_name(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelAddress:
     """Where a model is reached, and as whom."""
 
     base_url: str
@@ -103,3 +104,41 @@ class Endpoint:
     def name(self) -> str:
         """`provider/name`, or the model's name alone."""
         return f"{self.provider}/{self.model}" if self.provider else self.model
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A provider's name and a model's; `model` '' means the first that the server lists."""
+
+    provider: str
+    model: str
+    address: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}" if self.model else self.provider
+
+
+def parse_choice(text: str, address: str = "") -> ModelChoice:
+    """The choice that `provider/name` stands for; the name may hold further slashes.
+
+    `provider` alone takes its default model. Raises UsageError.
+    """
+    name, _, model = text.strip().partition("/")
+    return settled(ModelChoice(name, model, address))
+
+
+def settled(choice: ModelChoice) -> ModelChoice:
+    """`choice` in its one spelling: default model filled in, address normal or ''.
+
+    Raises UsageError for an unknown provider, a missing address or an impossible name.
+    """
+    provider = provider_named(choice.provider)
+    model = choice.model.strip() or provider.chat_model
+    if model and not is_model_name(model):
+        raise UsageError(
+            "The name of the model cannot be used.", "Write it as the provider lists it."
+        )
+    address = ""
+    if choice.address.strip():
+        address = normal_address(choice.address, "/v1" if provider.local else "")
+    return ModelChoice(provider.name, model, "" if address == provider.base_url else address)

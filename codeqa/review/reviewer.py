@@ -17,7 +17,7 @@ from codeqa.code import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError
-from codeqa.llm import Cancelled, Model, context_window, never
+from codeqa.llm import Cancelled, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
@@ -93,7 +93,7 @@ class Reviewer:
             {"role": "user",
              "content": render_prompt("review_user", self.config_dir, title=title, body=body)},
         ]  # fmt: skip
-        window = context_window(self.model.endpoint)
+        window = self.model.window()
         given = Gathered(issue, "review", window=window, cancelled=cancelled)
         problem, text, sent = "", "", ModelRequest()
         for _ in range(2):

@@ -19,7 +19,6 @@ from codeqa.llm import (
     Cancelled,
     Message,
     Model,
-    context_window,
     generate_bounded,
     skipped_stage,
 )
@@ -83,7 +82,7 @@ class ListwiseReranker:
         takes too little at once. Raises nothing.
         """
         # Asked for only now: a local server knows its window once the model has been loaded.
-        if not no_help and 0 < context_window(model.endpoint) < SMALLEST_WINDOW:
+        if not no_help and 0 < model.window() < SMALLEST_WINDOW:
             no_help = TOO_SMALL
         if no_help:
             yield (stage := skipped_stage(ORDER, no_help))

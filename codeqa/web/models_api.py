@@ -18,10 +18,10 @@ from codeqa.llm import (
     ModelChoice,
     ModelProvider,
     Models,
-    context_window,
+    checked_key,
     provider_named,
+    settled,
 )
-from codeqa.llm.choice import checked_key, settled
 from codeqa.selection import budget_of
 from codeqa.types import EFFORTS
 from codeqa.web.endpoints import Endpoints, values_of
@@ -101,7 +101,7 @@ def budgets(engine: Engine) -> Values:
         model = engine.models.answer_model()
     except CodeQAError:  # whoever answers says what is wrong with it
         model = None
-    window = context_window(model.endpoint) if model else 0
+    window = model.window() if model else 0
     sizes: Values = {e: budget_of(e, engine.settings, window).tokens for e in EFFORTS}
     return {**sizes, "window": window}
 
@@ -125,11 +125,7 @@ def list_models(body: ChoiceBody) -> Values:
 @endpoints.route("POST", "/test", {"milliseconds": int, "model": str, "host": str}, owners=OWNERS)
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
-    choice, key = _choice(body)
-    models = _models()
-    tested = models.test(choice, key)
-    host = models.endpoint(choice, key).host
-    return {"milliseconds": tested.milliseconds, "model": tested.model, "host": host}
+    return _models().test(*_choice(body))
 
 
 @endpoints.route("POST", "", ModelsValues, owners=OWNERS)
@@ -178,7 +174,7 @@ def _overview(models: Models) -> Values:
 
 
 def _current(models: Models, choice: ModelChoice) -> Values:
-    host = _hostname(models.address(choice))
+    host = _hostname(models.base_url(choice))
     return values_of(
         CurrentModel,
         choice,
@@ -195,7 +191,7 @@ def _provider(models: Models, provider: ModelProvider) -> Values:
     own = provider.name == CUSTOM.name
     try:
         # A setting may lead elsewhere than to the provider's own address.
-        host, key = "" if own else _hostname(models.address(choice)), models.key_state(choice)
+        host, key = "" if own else _hostname(models.base_url(choice)), models.key_state(choice)
     except CodeQAError:  # or nowhere: choosing this provider says why
         host, key = "", "missing"
     return values_of(

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import ModelError
-from codeqa.llm import Endpoint, ModelProvider, provider_named
+from codeqa.llm import ModelProvider, provider_named
 
 HOSTS = {
     "openai": "api.openai.com",
@@ -32,6 +32,7 @@ class FakeModels:
         self.probed = 0
         self.local = True
         self.exported = True
+        self.window = 128_000
         self.patient = threading.Event()
         self._choice: Any = None
         self._lock = threading.Lock()
@@ -61,19 +62,14 @@ class FakeModels:
             return "stored"
         return "exported" if choice.provider == "openai" and self.exported else "missing"
 
-    def address(self, choice: Any) -> str:
+    def base_url(self, choice: Any) -> str:
         return choice.address or f"https://{HOSTS.get(choice.provider, choice.provider)}/v1"
 
     def host(self, choice: Any) -> str:
-        return urlsplit(self.address(choice)).netloc if choice else ""
-
-    def endpoint(self, choice: Any, key: str = "") -> Any:
-        return SimpleNamespace(host=self.host(choice), address=self.address(choice))
+        return urlsplit(self.base_url(choice)).netloc if choice else ""
 
     def answer_model(self) -> Any:
-        choice = self._choice
-        place = choice and Endpoint(self.address(choice), choice.model, provider=choice.provider)
-        return SimpleNamespace(endpoint=place) if place else None
+        return SimpleNamespace(window=lambda: self.window) if self._choice else None
 
     def list_models(self, choice: Any, key: str = "") -> list[str]:
         self._refuse(key)
@@ -85,7 +81,7 @@ class FakeModels:
         if choice.model == "patience":
             self.patient.wait(60)
         self.tested.append(choice)
-        return SimpleNamespace(milliseconds=640, model=choice.model, text="ready")
+        return {"milliseconds": 640, "model": choice.model, "host": self.host(choice)}
 
     def running_locally(self) -> dict[ModelProvider, list[str]]:
         self.probed += 1

@@ -20,7 +20,6 @@ from browser.fakes import FakeEngine
 from playwright.sync_api import Locator, Page, expect
 
 from codeqa.embeddings import model_files
-from codeqa.web import models_api
 
 
 def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
@@ -205,13 +204,13 @@ def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
 
 
 def test_each_effort_says_the_tokens_that_the_model_in_use_will_be_sent(
-    page: Page, monkeypatch: pytest.MonkeyPatch
+    page: Page, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page.locator("#effort").click()
     expect(page.locator("#fast-does")).to_contain_text("up to 3,400 tokens of code")
     expect(page.locator("#deep-does")).to_have_text("up to 24,000 tokens of code; reranked")
     page.keyboard.press("Escape")
-    monkeypatch.setattr(models_api, "context_window", lambda endpoint: 8_192)
+    monkeypatch.setattr(scripted.models, "window", 8_192)
     use_model(page)
     page.locator("#effort").click()
     half = "up to 4,100 tokens of code, half of what gpt-4o takes at once; two drafts"
