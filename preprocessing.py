@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from codeqa.cli.console import ProgressDisplay, format_pairs
 from codeqa.errors import UsageError
 from codeqa.parsing.preprocess import json_line, preprocess, write_files
 from codeqa.settings import load_settings
-from codeqa.types import ParsedFile, Skipped
+from codeqa.types import METHOD_KINDS, Skipped
 
 __all__ = ["main", "preprocess"]
 
@@ -66,14 +67,14 @@ def main(repo: Path, out: Path | None, workers: int | None, quiet: bool) -> None
         print(format_pairs([*rows, ("written to", str(folder))]), file=sys.stderr)
 
 
-def _counted(files: Iterator[ParsedFile], counts: Counter[str]) -> Iterator[ParsedFile]:
-    for parsed in files:
-        methods = sum(unit.is_method for unit in parsed.units)
+def _counted(files: Iterator[dict[str, Any]], counts: Counter[str]) -> Iterator[dict[str, Any]]:
+    for file in files:
+        methods = sum(unit["kind"] in METHOD_KINDS for unit in file["units"])
         counts["files"] += 1
         counts["methods"] += methods
-        counts["classes and documents"] += len(parsed.units) - methods
-        counts["references"] += len(parsed.references)
-        yield parsed
+        counts["classes and documents"] += len(file["units"]) - methods
+        counts["references"] += len(file["references"])
+        yield file
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Cutting text by lines: the compatible API to the letter, and the index's own spans."""
+"""Cutting text by lines: as the source system does to the letter, and the index's own spans."""
 
 from __future__ import annotations
 
@@ -8,48 +8,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.parsing.chunks import LineChunk, chunk_by_lines, line_spans, split_lines, trim
+from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
+from codeqa.review import ChunkIndex
 
 
 def numbered(count: int) -> str:
     return "\n".join(f"line {number}" for number in range(1, count + 1))
 
 
-def spans(text: str, **options: int) -> list[tuple[int, int]]:
-    return list(line_spans(split_lines(text), **options))
+def spans(text: str) -> list[tuple[int, int]]:
+    lines = split_lines(text)
+    return list(line_spans(lines, 1, len(lines)))
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"),
+    ("text", "expected"),
     [
-        (1, [(1, 1)]),
-        (45, [(1, 45)]),
-        (46, [(1, 46), (46, 46)]),
-        (50, [(1, 50), (46, 50)]),
-        (51, [(1, 50), (46, 51)]),
-        (95, [(1, 50), (46, 95), (91, 95)]),
-        (100, [(1, 50), (46, 95), (91, 100)]),
+        (numbered(46), [(1, 46), (46, 46)]),
+        (numbered(51), [(1, 50), (46, 51)]),
+        (numbered(95), [(1, 50), (46, 95), (91, 95)]),
+        ("", [(1, 1)]),
+        ("a\n", [(1, 2)]),
     ],
+    ids=["46", "51", "95", "empty", "newline"],
 )
-def test_the_compatible_chunks_are_exact(count: int, expected: list[tuple[int, int]]) -> None:
-    chunks = chunk_by_lines(numbered(count))
-    assert [(chunk.start_line, chunk.end_line) for chunk in chunks] == expected
-    for chunk in chunks:
-        assert chunk.content == "\n".join(
-            f"line {number}" for number in range(chunk.start_line, chunk.end_line + 1)
-        )
+def test_the_source_systems_chunks_are_exact(text: str, expected: list[tuple[int, int]]) -> None:
+    index = ChunkIndex()
+    assert index.add_file("a.py", text) == len(expected)
+    chunks = [chunk for chunk, _ in index._chunks]
+    assert [(chunk["start_line"], chunk["end_line"]) for chunk in chunks] == expected
+    lines = text.split("\n")
+    for (first, last), chunk in zip(expected, chunks, strict=True):
+        assert chunk["content"] == "\n".join(lines[first - 1 : last])
 
 
-def test_the_compatible_api_keeps_the_source_systems_oddities() -> None:
-    assert chunk_by_lines("") == [LineChunk("", 1, 1)]
-    assert chunk_by_lines("a\n") == [LineChunk("a\n", 1, 2)]
-    assert [c.start_line for c in chunk_by_lines(numbered(30), chunk_size=20, overlap=5)] == [1, 16]
-
-
-@pytest.mark.parametrize(("size", "overlap"), [(5, 5), (5, 6), (0, 0), (5, -1)])
+@pytest.mark.parametrize(("size", "overlap"), [(5, 5), (0, 0), (5, -1)])
 def test_chunks_that_would_not_advance_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(ValueError, match="overlap"):
-        chunk_by_lines("a", size, overlap)
+        ChunkIndex(size, overlap).add_file("a.py", "a")
 
 
 def test_the_index_drops_contained_tails_and_empties() -> None:
@@ -74,22 +70,18 @@ def test_lines_end_at_line_feeds_alone() -> None:
 
 
 texts = st.text(alphabet=st.sampled_from("ab \t\r\n\n\n\x0cé"), max_size=400)
-long_texts = st.lists(st.sampled_from(["", " ", "x", "long" * 20]), max_size=300).map("\n".join)
+lines_of_all_lengths = st.lists(st.sampled_from(["", " ", "x", "long" * 600]), max_size=300)
 
 
-@given(texts | long_texts, st.integers(1, 60), st.data())
-def test_spans_cover_every_line_with_text_and_advance(
-    text: str, size: int, data: st.DataObject
-) -> None:
-    overlap = data.draw(st.integers(0, size - 1))
-    characters = data.draw(st.sampled_from([10, 200, 20_000]))
+@given(texts | lines_of_all_lengths.map("\n".join))
+def test_spans_cover_every_line_with_text_and_advance(text: str) -> None:
     lines = split_lines(text)
-    found = list(line_spans(lines, 1, None, size, overlap, characters))
+    found = spans(text)
     covered = {line for first, last in found for line in range(first, last + 1)}
     assert covered >= {number for number, line in enumerate(lines, 1) if line.strip()}
     for (first, last), (next_first, next_last) in pairwise(found):
         assert next_first > first or next_last > last
         assert not (next_first >= first and next_last <= last)
     for first, last in found:
-        assert 1 <= first <= last <= len(lines) and last - first < size
+        assert 1 <= first <= last <= len(lines) and last - first < CHUNK_SIZE
         assert trim(lines, first, last) == (first, last)

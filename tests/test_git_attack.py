@@ -170,7 +170,7 @@ def test_all_attacks_at_once_do_nothing_to_a_whole_run(
     plant_in_a_submodule(repo, command)
     plant_fsmonitor(repo, command)
     marker.unlink(missing_ok=True)
-    parsed = [file.path for file in preprocess(repo, settings)]
+    parsed = [file["path"] for file in preprocess(repo, settings)]
     assert {"a.py", "inner/n.py"} <= set(parsed)
     assert not marker.exists(), marker.read_text()
 

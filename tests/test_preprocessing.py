@@ -59,12 +59,12 @@ def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) 
     skipped: list[Skipped] = []
     seen: list[Progress] = []
     files = list(preprocess(str(repo), settings, progress=seen.append, skipped=skipped))
-    assert [parsed.path for parsed in files] == ["README.md", "latin.py", "main.py", "shapes.py"]
+    assert [file["path"] for file in files] == ["README.md", "latin.py", "main.py", "shapes.py"]
     assert {entry.path: entry.reason for entry in skipped} == {
         "logo.png": "binary",
         "data.bin2": "binary",
     }
-    assert files[1].replaced_bytes == 1
+    assert files[1]["replaced_bytes"] == 1
     assert [progress.done for progress in seen] == [1, 2, 3, 4, 5]
     assert {progress.total for progress in seen} == {5}
 

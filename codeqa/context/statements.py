@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from codeqa.languages import languages
 from codeqa.parsing import grammar as grammars
-from codeqa.parsing.item_macros import parse_with_item_macros
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -104,11 +103,7 @@ def _parsed(code: str, language: str) -> list[Statement]:
         closing = "\n}" * frame.count("{")
         given, _ = grammars.readable(grammar, f"{frame}{code}{closing}".encode())
         try:
-            tree = (
-                parse_with_item_macros(grammar, given)[0]
-                if grammar.language.item_macros
-                else grammars.parse(grammar, given)
-            )
+            tree, _ = grammars.parse(grammar, given)
         except grammars.TooSlowError:
             return []
         leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}

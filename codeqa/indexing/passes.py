@@ -24,8 +24,7 @@ from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codeqa.embeddings.base import Embedding
-from codeqa.parsing.pool import parse_many
-from codeqa.parsing.worker import NICENESS, FileResult
+from codeqa.parsing.pool import NICENESS, FileResult, parse_many
 from codeqa.repository.classify import role_of
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings

@@ -1,8 +1,9 @@
-"""Units of files without a grammar: sections, cells, tables, and chunks of lines.
+"""Units of files without a grammar: sections, cells, and chunks of lines.
 
-Every non-blank line of a file lies in a unit (of a notebook: of its cells), every unit is
+Every line of a file that is not blank lies in a unit (of a notebook: of its cells), every unit is
 exactly its lines, and no unit lies inside the one before it. What a section of a file is
-called is its path of headings or keys: `Guide > Install`, `tool.ruff`.
+called is its path of headings or keys: `Guide > Install`, `tool.ruff`. Of configuration only what
+line patterns tell with certainty is a section; a file that is laid out otherwise is cut by lines.
 
 A notebook is JSON, and Jupyter writes each line of a cell on a line of its own. So the lines of
 a cell are lines of the file, and the unit of a cell spans exactly those: line for line it is the
@@ -14,28 +15,79 @@ Outputs, images and metadata are not indexed.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
-from itertools import accumulate
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import accumulate, pairwise
 from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codeqa.parsing.chunks import CHUNK_SIZE, line_spans, split_lines, trim
-from codeqa.parsing.sections import SECTIONS, Section, clean_title
+from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
 from codeqa.parsing.units import unit_ids
 from codeqa.types import Unit
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
 SEPARATOR = " > "
 """Between the headings of a qualified name."""
+MAX_TITLE = 120
+"""Characters of a heading that are kept in names."""
 
-_DOCUMENTS = frozenset({"markdown", "rst", "text", "notebook", "asciidoc", "org", "tex"})
-_CONFIGURATION = frozenset(
-    {*SECTIONS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"} - _DOCUMENTS
+MIN_LINES = 8
+"""A shorter section of configuration is joined with the next one: single keys say little."""
+
+_LINK = re.compile(r"!?\[([^\]\[]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\])")
+_MARKUP = re.compile(r"<[^<>]{1,200}>|[*`]+|(?<!\w)_+|_+(?!\w)|\{[#.:][^{}]*\}")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_UNESCAPE = {0xE000 + code: code for code in range(0x21, 0x7F)}
+"""Escaped characters wait in Unicode's private area until the markup is gone."""
+
+_ADORNMENT = re.compile(r"""([!"#$%&'()*+,./:;<=>?@\[\\\]^_`{|}~-])\1*\s*""")
+_RST_ESCAPE = re.compile(r"\\(?: |(\S))")
+_DIRECTIVE = re.compile(r"\.\. (?:[\w-]+:{1,2}|_[^:]+:|\[)")
+_ROLE = re.compile(r":[\w:+.-]+:`([^`<]*?)\s*(?:<[^`>]*>)?`|`+([^`]*)`+_*|\*+([^*]+)\*+")
+
+_RULE = re.compile(r"define\s+(\S+)|(?!\s|#|\.PHONY)([^=:#\s][^=:#]*?)\s*::?(?!=)")
+_BY_LINE = {
+    "toml": (re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$"), "#"),
+    "ini": (re.compile(r"\[([^\]]+)\]\s*$"), "#;"),
+    "dockerfile": (re.compile(r"FROM\s+(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE), "#"),
+    "makefile": (_RULE, "#"),
+    "justfile": (_RULE, "#"),
+}
+"""Language → which lines begin a section, whose name is the last group, and what comments do."""
+_YAML_KEY = re.compile(
+    r"""-\s+(?:name|id|alert|job_name)\s*:\s*(.+)|(["']?[\w$@./][\w$@./ -]*["']?)\s*:(?:\s|$)"""
 )
-
+_YAML_SCALAR = re.compile(r":\s+[|>][-+0-9]{0,2}\s*(?:#.*)?$")
+_JSON_KEY = re.compile(r'([ \t]+)"((?:[^"\\]|\\.)*)"\s*:')
 _HEADING = re.compile(r"(#{1,6})\s+(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines `first`..`last` (1-based, inclusive) below `titles`, outermost first."""
+
+    first: int
+    last: int
+    titles: tuple[str, ...] = ()
+    language: str = ""
+    """The section's own language, where it differs from the file's."""
+    lines: tuple[str, ...] | None = None
+    """What the section reads as, where that is not the file's own lines (notebooks)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading: the line that its section begins on, its depth from 1, its text."""
+
+    line: int
+    level: int
+    title: str
 
 
 def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit, ...]:
@@ -95,6 +147,248 @@ def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]
             return
     for start, end in line_spans(lines, *span) if span else ():
         yield before + start, before + end, "\n".join(lines[start - 1 : end])
+
+
+def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Section]:
+    """One section for what stands before the first heading and one from each to the next.
+
+    A heading with nothing below it but a deeper heading joins that heading's section, so that
+    no section is a bare title.
+    """
+    sections: list[Section] = []
+    if not headings or headings[0].line > 1:
+        sections.append(Section(1, headings[0].line - 1 if headings else len(lines)))
+    stack: list[Heading] = []
+    begin = 0
+    for number, heading in enumerate(headings):
+        while stack and stack[-1].level >= heading.level:
+            stack.pop()
+        stack.append(heading)
+        begin = begin or heading.line
+        following = headings[number + 1] if number + 1 < len(headings) else None
+        last = following.line - 1 if following else len(lines)
+        if following and following.level > heading.level and _is_bare(lines, heading.line, last):
+            continue
+        sections.append(Section(begin, last, tuple(entry.title for entry in stack if entry.title)))
+        begin = 0
+    return sections
+
+
+def _is_bare(lines: list[str], first: int, last: int) -> bool:
+    """Whether the lines hold a title, its adornments and blanks only."""
+    written = [line for line in lines[first - 1 : last] if any(map(str.isalnum, line))]
+    return len(written) <= 1
+
+
+def clean_title(text: str) -> str:
+    """`text` on one line, at most `MAX_TITLE` characters."""
+    return " ".join(text.split())[:MAX_TITLE].rstrip()
+
+
+def _markdown_sections(lines: list[str]) -> list[Section]:
+    """Sections by ATX and setext headings as CommonMark has them.
+
+    What looks like a heading inside a fence, an HTML block, a list or the front matter
+    is none. The front matter is the beginning of the first section.
+    """
+    body = _front_matter_end(lines)
+    # A lone carriage return ends a line for CommonMark, but not here.
+    text = "\n".join(["" if n < body else line.replace("\r", " ") for n, line in enumerate(lines)])
+    if "#" not in text and "==" not in text and "--" not in text:
+        return sections_below([], lines)
+    headings = []
+    tokens = _markdown().parse(text)
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            title = _plain_markdown(inline.content)
+            headings.append(Heading(token.map[0] + 1, int(token.tag[1]), title))
+    return sections_below(headings, lines)
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").disable("inline")  # headings need no inline parsing
+
+
+def _front_matter_end(lines: list[str]) -> int:
+    """Number of lines that a YAML (`---`) or TOML (`+++`) front matter takes."""
+    mark = lines[0].strip("\ufeff \r") if lines else ""
+    if mark not in ("---", "+++"):
+        return 0
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == mark or (mark == "---" and line.rstrip() == "..."):
+            return number + 1
+    return 0
+
+
+def _plain_markdown(text: str) -> str:
+    text = _ESCAPE.sub(lambda match: chr(0xE000 + ord(match[1])), text)
+    for _ in range(2):  # a linked badge is an image inside a link
+        text = _LINK.sub(r"\1", text)
+    return clean_title(_MARKUP.sub("", text).translate(_UNESCAPE))
+
+
+def _rst_sections(lines: list[str]) -> list[Section]:
+    """Sections by adorned titles; the styles rank in the order of their first use."""
+    headings = []
+    styles: list[tuple[str, bool]] = []
+    """Character of the adornment, and whether it stands above as well."""
+    at = 0
+    while at < len(lines):
+        taken, style, title = 1, ("", False), ""
+        if at == 0 or not lines[at - 1].strip() or lines[at - 1].startswith(".."):
+            over, under = _adornment(lines, at), _adornment(lines, at + 1)
+            if over is None and under is not None:
+                title = lines[at].rstrip()
+                # docutils takes a short underline for one only from four characters on.
+                if title and not title[0].isspace() and under[1] >= min(len(title), 4):
+                    taken, style = 2, (under[0], False)
+            elif over is not None and under is None and _adornment(lines, at + 2) == over:
+                title = lines[at + 1].rstrip()
+                if title and len(title) <= over[1]:
+                    taken, style = 3, (over[0], True)
+        if taken > 1:
+            if style not in styles:
+                styles.append(style)
+            headings.append(Heading(at + 1, styles.index(style) + 1, _plain_rst(title.strip())))
+        at += taken
+    return sections_below(headings, lines)
+
+
+def _text_sections(lines: list[str]) -> list[Section]:
+    """Sections of a `.txt` file that is reStructuredText, as whole manuals are; else one."""
+    directives = sum(1 for line in lines if line.startswith(".. ") and _DIRECTIVE.match(line))
+    sections = _rst_sections(lines)
+    titled = sum(1 for section in sections if section.titles)
+    return sections if titled > 2 or (titled and directives) else sections_below([], lines)
+
+
+def _adornment(lines: list[str], at: int) -> tuple[str, int] | None:
+    """Character and length of the adornment at index `at`."""
+    match = _ADORNMENT.fullmatch(lines[at]) if at < len(lines) else None
+    return (match[1], len(lines[at].rstrip())) if match else None
+
+
+def _plain_rst(text: str) -> str:
+    text = _ROLE.sub(lambda match: next(filter(None, match.groups()), ""), text)
+    return clean_title(_RST_ESCAPE.sub(r"\1", text))
+
+
+def _by_line(lines: list[str], pattern: re.Pattern[str], marks: str) -> list[Section]:
+    """Sections that begin on the lines that match `pattern`, or on their comments."""
+    headings = [
+        Heading(_with_comments(lines, number, marks), 1, clean_title(match[match.lastindex or 0]))
+        for number, line in enumerate(lines, 1)
+        if (match := pattern.match(line.rstrip("\r")))
+    ]
+    return _join_short(sections_below(headings, lines))
+
+
+def _with_comments(lines: list[str], line: int, marks: str) -> int:
+    """First line of the comment that stands directly above `line`."""
+    while line > 1 and lines[line - 2].startswith(tuple(marks)):
+        line -= 1
+    return line
+
+
+def _join_short(sections: list[Section]) -> list[Section]:
+    """Short neighbours below one key as one section that carries up to three of their names."""
+    groups: list[list[Section]] = []
+    for section in sections:
+        last = groups[-1] if groups else []
+        short = bool(last) and last[-1].last - last[0].first + 1 < MIN_LINES
+        if short and last[-1].titles[:-1] == section.titles[:-1]:
+            last.append(section)
+        else:
+            groups.append([section])
+    return [_one_section(group) for group in groups]
+
+
+def _one_section(group: list[Section]) -> Section:
+    named = [section.titles for section in group if section.titles]
+    if not named:
+        return Section(group[0].first, group[-1].last)
+    shown = ", ".join(titles[-1] for titles in named[:3]) + (", …" if len(named) > 3 else "")
+    return Section(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
+
+
+def _by_keys(lines: list[str], keys: list[Heading]) -> list[Section]:
+    """By the outermost keys, and by the keys below where one of them is long.
+
+    The level of a key is its indentation.
+    """
+    if not keys:
+        return sections_below([], lines)
+    outermost = [key for key in keys if key.level == keys[0].level]
+    places = [key.line for key in keys]
+    headings: list[Heading] = []
+    ends = [key.line for key in outermost[1:]] + [len(lines) + 1]
+    for key, end in zip(outermost, ends, strict=True):
+        headings.append(Heading(_with_comments(lines, key.line, "#"), 1, key.title))
+        if end - key.line > CHUNK_SIZE:
+            below = keys[bisect_right(places, key.line) : bisect_left(places, end)]
+            headings += [
+                Heading(_with_comments(lines, inner.line, "#"), 2, inner.title)
+                for inner in below
+                if inner.level == below[0].level
+            ]
+    return _join_short(sections_below(headings, lines))
+
+
+def _yaml_sections(lines: list[str]) -> list[Section]:
+    keys = []
+    scalar = -1
+    """Indentation of the key whose value is a block scalar, while inside of it."""
+    for number, line in enumerate(lines, 1):
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        if scalar >= 0 and (indent > scalar or not text.strip()):
+            continue
+        scalar = indent if _YAML_SCALAR.search(line) else -1
+        if match := _YAML_KEY.match(text):
+            title = clean_title((match[1] or match[2]).strip("\"' \r"))
+            # An item of a list lies below the key, even where it is not indented.
+            keys.append(Heading(number, indent + (1 if match[1] else 0), title))
+    return _by_keys(lines, keys)
+
+
+def _json_sections(lines: list[str]) -> list[Section]:
+    """For a file that begins with an object and is indented evenly."""
+    if not lines or lines[0].strip("\ufeff \r") != "{":
+        return sections_below([], lines)
+    keys = [
+        Heading(number, len(match[1]), clean_title(match[2]))
+        for number, line in enumerate(lines, 1)
+        if (match := _JSON_KEY.match(line))
+    ]
+    sections = _by_keys(lines, keys)
+    if len(sections) > 1 and not sections[0].titles:  # the opening brace
+        sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
+    return sections
+
+
+SECTIONS: dict[str, Callable[[list[str]], list[Section]]] = {
+    "markdown": _markdown_sections,
+    "rst": _rst_sections,
+    "text": _text_sections,
+    "yaml": _yaml_sections,
+    "json": _json_sections,
+    **{
+        language: partial(_by_line, pattern=pattern, marks=marks)
+        for language, (pattern, marks) in _BY_LINE.items()
+    },
+}
+"""Language → sections of its lines."""
+
+_DOCUMENTS = frozenset({"markdown", "rst", "text", "notebook", "asciidoc", "org", "tex"})
+_CONFIGURATION = frozenset(
+    {*SECTIONS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"} - _DOCUMENTS
+)
+
+
+# Notebooks.
 
 
 class _Piece(NamedTuple):

@@ -11,14 +11,10 @@ from dataclasses import replace
 
 from codeqa.languages import detect
 from codeqa.parsing import grammar as grammars
-from codeqa.parsing.definitions import DefinitionCollector, nest, owned_members, without_prototypes
-from codeqa.parsing.doc_comments import docstring_text
 from codeqa.parsing.documents import parse_document
-from codeqa.parsing.imports import Bindings, ImportCollector
-from codeqa.parsing.item_macros import parse_with_item_macros
-from codeqa.parsing.references import FoundName, Resolver, TypedName, references
-from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
-from codeqa.parsing.units import build_units
+from codeqa.parsing.references import FoundName, ImportCollector, TypedName, references
+from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source, docstring_text
+from codeqa.parsing.units import DefinitionCollector, build_units, nest, without_prototypes
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.types import ParsedFile
 
@@ -70,10 +66,7 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     grammar = grammars.grammar(language)
     given, blanked = grammars.readable(grammar, text)
     spec = grammar.language
-    if spec.item_macros:
-        tree, opened = parse_with_item_macros(grammar, given)
-    else:
-        tree, opened = grammars.parse(grammar, given), []
+    tree, opened = grammars.parse(grammar, given)
     source = Source(path, text, spec, role)
     definitions_found, imports_found = DefinitionCollector(source), ImportCollector(source)
     found: dict[int, FoundName] = {}
@@ -117,7 +110,5 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     top = nest(definitions, source)
     units, unit_at = build_units(source, definitions, module_doc)
     imports = list(imports_found.imports())
-    names = {definition.name for definition in definitions}
-    resolver = Resolver(spec, Bindings(imports, spec), top, owned_members(definitions), names)
-    edges = references(source, found, variables, definitions, imports, resolver, unit_at)
+    edges = references(source, found, variables, definitions, top, imports, unit_at)
     return ParsedFile(path, spec.name, units, tuple(edges), has_errors=tree.root_node.has_error)

@@ -1,39 +1,77 @@
-"""Parsing many files in worker processes: which worker gets what, and what comes back.
+"""Parsing many files in worker processes: read, judged and parsed there, in the order of results.
 
 The workers are plain child processes rather than `multiprocessing`'s: those import the
 caller's main module again, and start with the working directory on their import path, so that
 `codeqa index .` inside a hostile repository would run its `multiprocessing.py`.
+
+Both sides speak over the child's standard input and output: messages of plain tuples, each an
+eight-byte length and then `marshal`'s form. Dataclasses would cost the receiving process
+several times as much, and it is the one that everything waits for.
 """
 
 from __future__ import annotations
 
+import errno
+import faulthandler
+import marshal
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from queue import Empty, Queue
+from typing import IO, Any, NamedTuple
 
 from codeqa.errors import RepositoryError
-from codeqa.parsing.worker import PARSER_FAILED, READY, FileResult, receive, send
+from codeqa.parsing.parse import parse_file
+from codeqa.repository.classify import classify
+from codeqa.repository.reading import read_with_status
 from codeqa.repository.walk import FileEntry
+from codeqa.types import ParsedFile, Skipped
 
 SECONDS_PER_FILE = 30.0
 """A megabyte of source parses in 0.2 s; what takes this long hangs."""
-
+SECONDS_TO_START = 60.0
+"""Imports and grammars take 0.2 s; a loaded machine takes longer."""
 FILES_AT_ONCE = 8
 """Files that a worker is sent together, so that it waits for us once for all of them."""
-
 FILES_PER_WORKER = 16
 """Fewer files do not pay for starting another worker (some 0.2 s)."""
+NICENESS = 5
+"""Parsing makes way for everything else on the machine."""
+READY = ("ready",)
+"""The first thing a worker says, when its imports are done."""
+PARSER_FAILED = "the parser failed on it"
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[1].split({separator!r}); "
-    "from codeqa.parsing.worker import run_worker; run_worker()"
+    "from codeqa.parsing.pool import run_worker; run_worker()"
 )
+
+
+class FileResult(NamedTuple):
+    """What became of one file. One of `packed`, `reason` and `unchanged` is set."""
+
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    hash: str = ""
+    """blake2b of the content, 16 bytes in hexadecimal; '' when it could not be read."""
+    role: str = ""
+    reason: str = ""
+    """Why the file is not indexed."""
+    masked: int = 0
+    """Secret-looking strings that were replaced by asterisks."""
+    unchanged: bool = False
+    """The content has the hash that the caller knew."""
+    packed: Any = None
+    """What the packer made of the ParsedFile."""
 
 
 def parse_many(
@@ -43,21 +81,19 @@ def parse_many(
     workers: int,
     max_file_bytes: int,
     known: Mapping[str, str] | None = None,
-    packer: str = "codeqa.parsing.worker:pack_parsed",
-    seconds_per_file: float = SECONDS_PER_FILE,
+    packer: str = "dataclasses:asdict",
 ) -> Iterator[FileResult]:
     """Read, judge and parse `entries` below `root`, in the order in which results come.
 
-    `known` maps paths to hashes: a file with that very content is not parsed again.
-    `packer` names a function (`worker.named_function`) that the workers apply to each
-    ParsedFile; what it returns comes as `packed`. A file that ends its worker or takes longer
-    than `seconds_per_file` is skipped, and the rest goes on. Closing the iterator, or any
-    exception in its consumer, ends the workers.
+    `known` maps paths to hashes: a file with that very content is not parsed again. `packer` names
+    a function that the workers apply to each ParsedFile, and whose result `marshal` takes. A file
+    that ends its worker or takes longer than `SECONDS_PER_FILE` is skipped, and the rest goes on.
+    Closing the iterator, or any exception in its consumer, ends the workers.
     Raises RepositoryError when no worker can be started.
     """
     waiting = list(entries)
     count = min(max(1, workers), -(-len(waiting) // FILES_PER_WORKER))
-    start = (os.fspath(root), max_file_bytes, seconds_per_file, packer)
+    start = (os.fspath(root), max_file_bytes, SECONDS_PER_FILE, packer)
     pool = _WorkerPool(start, waiting, known or {}, count)
     try:
         for _ in waiting:
@@ -121,8 +157,8 @@ class _WorkerPool:
         requests, answers = process.stdin, process.stdout
         assert requests is not None and answers is not None
         try:
-            send(requests, self._start_message)
-            if receive(answers) != READY:  # so would the next
+            _send(requests, self._start_message)
+            if _receive(answers) != READY:  # so would the next
                 raise RepositoryError(
                     "The parsing processes end as soon as they are started.",
                     "`codeqa doctor` says what is missing.",
@@ -131,9 +167,10 @@ class _WorkerPool:
                 files += [] if files else islice(self._waiting, FILES_AT_ONCE)
                 if not files:
                     break
-                send(requests, tuple((file.path, self._known.get(file.path, "")) for file in files))
+                known = ((file.path, self._known.get(file.path, "")) for file in files)
+                _send(requests, tuple(known))
                 while files and not self._closing:
-                    answer, file = receive(answers), files.pop(0)
+                    answer, file = _receive(answers), files.pop(0)
                     if answer is None:
                         failed = FileResult(file.path, file.size, file.mtime_ns)
                         self.results.put(failed._replace(reason=PARSER_FAILED))
@@ -171,3 +208,70 @@ def _start_process() -> subprocess.Popen[bytes]:
             f"No worker process starts: {error.strerror}.",
             "Free memory or processes, or set CODEQA_WORKERS=1.",
         ) from None
+
+
+def _send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
+    """Write one message; one that is gone is noticed by its silence."""
+    data = marshal.dumps(message)
+    with suppress(OSError):
+        stream.write(len(data).to_bytes(8, "little") + data)
+        stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> Any:
+    """Read one message; None when the other side is gone, or sends something else."""
+    with suppress(EOFError, MemoryError, OSError, OverflowError, TypeError, ValueError):
+        return marshal.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+    return None
+
+
+# In the worker process.
+
+
+def run_worker() -> None:
+    """Serve until the standard input ends, which it also does when the parent dies.
+
+    A start or a file that takes too long ends the process, even where a parser hangs.
+    """
+    with suppress(OSError):
+        os.nice(NICENESS)
+    messages, results = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing that prints may break the protocol
+    with open(os.devnull, "w") as silent, suppress(OSError):  # noqa: PTH123
+        limit = partial(faulthandler.dump_traceback_later, exit=True, file=silent)
+        limit(SECONDS_TO_START)
+        root, max_file_bytes, seconds, packer_name = _receive(messages)
+        packer = resolve_name(packer_name)
+        faulthandler.cancel_dump_traceback_later()
+        _send(results, READY)
+        while (files := _receive(messages)) is not None:
+            for path, known_hash in files:
+                limit(seconds)
+                result = _parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
+                faulthandler.cancel_dump_traceback_later()
+                _send(results, tuple(result))
+
+
+def _parse_entry(
+    root: Path, path: str, max_file_bytes: int, known_hash: str, packer: Callable[[ParsedFile], Any]
+) -> FileResult:
+    """Read and parse one file; whatever it holds, a result comes back."""
+    try:
+        data, status = read_with_status(root, path, max_bytes=max_file_bytes)
+    except OSError as error:
+        reason = f"unreadable: {error.strerror or type(error).__name__}"
+        if error.errno == errno.EFBIG:
+            reason = f"larger than {max_file_bytes:,} bytes"
+        return FileResult(path, reason=reason)
+    digest = blake2b(data, digest_size=16).hexdigest()
+    read = FileResult(path, len(data), status.st_mtime_ns, digest)
+    if digest == known_hash:
+        return read._replace(unchanged=True)
+    try:
+        verdict = classify(path, data)
+        if isinstance(verdict, Skipped):
+            return read._replace(reason=verdict.reason)
+        parsed = parse_file(path, data, verdict)
+        return read._replace(role=verdict, masked=parsed.masked, packed=packer(parsed))
+    except Exception:  # one file must never end the run
+        return read._replace(reason=PARSER_FAILED)

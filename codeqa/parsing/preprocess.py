@@ -12,17 +12,15 @@ import csv
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from codeqa.parsing.pool import parse_many
-from codeqa.parsing.worker import FileResult, unpack_parsed
+from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings, load_settings
 from codeqa.text.unit_text import unit_text
-from codeqa.types import METHOD_KINDS, TEXT_KINDS, ParsedFile, Progress, Skipped, Unit
+from codeqa.types import METHOD_KINDS, TEXT_KINDS, Progress, Skipped, Unit
 
 MAX_REFERENCES = 50
 """Places that a row names; a common name such as `get` has thousands."""
@@ -44,8 +42,8 @@ def preprocess(
     *,
     progress: Callable[[Progress], None] | None = None,
     skipped: list[Skipped] | None = None,
-) -> Iterator[ParsedFile]:
-    """Yield what each file of `repo` holds, in the order of the paths.
+) -> Iterator[dict[str, Any]]:
+    """Yield what each file of `repo` holds, as the fields of a `ParsedFile`, by path.
 
     Files are parsed in worker processes and reach the caller one by one, so that memory does
     not grow with the repository. What is left out is added to `skipped`, with its reason.
@@ -69,15 +67,15 @@ def preprocess(
         if result.reason:
             left_out.append(Skipped(result.path, result.reason))
         else:
-            yield unpack_parsed(result.packed)
+            yield result.packed
 
 
-def json_line(parsed: ParsedFile) -> str:
+def json_line(file: dict[str, Any]) -> str:
     """One file as one line of JSON, `\\n` included: its units and references as objects."""
-    return json.dumps(asdict(parsed), ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(file, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def write_files(files: Iterable[ParsedFile], folder: Path) -> None:
+def write_files(files: Iterable[dict[str, Any]], folder: Path) -> None:
     """Write the lines and both tables into `folder`, all or none; git leaves a new one alone.
 
     A unit's references are known only when every file has been read, so the tables are made
@@ -89,13 +87,14 @@ def write_files(files: Iterable[ParsedFile], folder: Path) -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     with TemporaryDirectory(prefix="part-", dir=folder) as part:
         with Path(part, "files.jsonl").open("w", encoding="utf-8", newline="\n") as lines:
-            for parsed in files:
-                lines.write(json_line(parsed))
-                for one in parsed.references:
-                    places[one.target or one.name].append(f"{one.path}:{one.line}:{one.column}")
+            for file in files:
+                lines.write(json_line(file))
+                for one in file["references"]:
+                    place = f"{one['path']}:{one['line']}:{one['column']}"
+                    places[one["target"] or one["name"]].append(place)
         _write_tables(Path(part), places)
-        for file in Path(part).iterdir():
-            file.replace(folder / file.name)
+        for path in Path(part).iterdir():
+            path.replace(folder / path.name)
 
 
 def _write_tables(folder: Path, places: dict[str, list[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Where a file calls, uses, imports or inherits a name, and what the file alone decides.
+"""What a file imports, where it calls, uses or inherits a name, and what it alone decides of that.
 
 Confidence of a target, from what the file shows; a name that merely looks alike gets none:
 
@@ -17,19 +17,22 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
-from codeqa.parsing.definitions import FILE, NAMESPACE, SCOPE, Definition, clean_name
-from codeqa.parsing.imports import WILDCARD, Bindings, Import
 from codeqa.parsing.source import Source
+from codeqa.parsing.units import FILE, NAMESPACE, SCOPE, Definition, clean_name
 from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS, Reference
 
 if TYPE_CHECKING:
     import tree_sitter
+
+    from codeqa.parsing.grammar import Captures
+
+WILDCARD = "*"
 
 ENCLOSED, SAME_FILE, INHERITED, TYPED, OVERLOADED = 1.0, 0.95, 0.9, 0.85, 0.8
 BARE_MEMBER = 0.5
@@ -56,31 +59,131 @@ _TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
 
 _KINDS = {"type": "use", "value": "use"}
 
-_QUOTES = ("`", '"', "[")
+_ADDRESS_QUOTES = "\"'`<>"
+_NAME_QUOTES = ("`", '"', "[")
 """What a quoted identifier begins with (SQL, Kotlin, Swift)."""
 
 _BASES = frozenset({"super", "super()", "base", "parent"})
 """Receivers among `self_names` that mean what the class inherits."""
 
 
-@dataclass(slots=True, eq=False)
-class Resolver:
-    """What one file knows about its own names."""
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported name: `name` of `module`, known here as `local`."""
 
-    language: Language
-    bindings: Bindings
-    top: Mapping[str, list[Definition]]
-    """The definitions of the top level, by name."""
-    owned: Mapping[str, Mapping[str, list[Definition]]]
-    """The members of each owner, by name, wherever in the file they stand."""
-    names: Set[str]
-    """Every name that the file defines."""
-    bases: dict[str, list[str]] = field(default_factory=dict)
-    """Class → what it inherits, as far as the file has been read."""
-    types: dict[tuple[int | str, str], str] = field(default_factory=dict)
-    """Function or class (`_type_key`) and variable in it → its type, likewise."""
-    place: int = 0
-    """Offset of the name that is looked at."""
+    offset: int
+    """Byte offset of the name, or of the module when the whole module is imported."""
+    module: str
+    name: str
+    """'' for the module itself, `*` for everything in it."""
+    local: str
+
+
+class ImportCollector:
+    """Takes in the matches that import something, in any order."""
+
+    __slots__ = ("_found", "_groups", "_separator", "_source")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._separator = source.language.import_separator
+        self._groups: list[tuple[int, int, str]] = []
+        self._found: dict[int, tuple[int, str, str, str]] = {}
+
+    def add(self, captures: Captures) -> None:
+        """Take in one match of an import's pattern."""
+        text = {
+            key: self._source.text_of(nodes[0])
+            for key, nodes in captures.items()
+            if key not in ("import", "import.group")
+        }
+        if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
+            text["import.module"] = self._separator.join(map(self._source.text_of, modules))
+        module = "".join(text.get("import.module", "").split()).strip(_ADDRESS_QUOTES)
+        if group := captures.get("import.group"):
+            self._groups.append((group[0].start_byte, group[0].end_byte, module))
+            return
+        name = text.get("import.name", "").strip(_ADDRESS_QUOTES)
+        alias = text.get("import.alias", "")
+        if path := "".join(text.get("import.path", "").split()):
+            module, _, name = path.rpartition(self._separator or ".")
+        if "import.wildcard" in captures:
+            name = WILDCARD
+        node = next(
+            (captures[key][0] for key in ("import.name", "import.path", "import.wildcard",
+                                          "import.module", "import.alias") if key in captures),
+            None,
+        )  # fmt: skip
+        if node is None or not (module or name):
+            return
+        start = node.start_byte
+        if "import.path" in captures and name:
+            start = node.end_byte - len(name.encode())
+        known = self._found.get(start)
+        if known is None or (alias and not known[3]) or (name and not known[2]):
+            self._found[start] = (start, module, name, alias)
+
+    def imports(self) -> Iterator[Import]:
+        """Every import with the modules of the groups around it, in source order."""
+        separator = self._separator
+        groups = iter(sorted(self._groups))
+        upcoming = next(groups, None)
+        around: list[tuple[int, str]] = []
+        """End and prefix of the groups that are open, outer before inner."""
+        for start, module, name, alias in sorted(self._found.values()):
+            while upcoming is not None and upcoming[0] <= start:
+                _leave(around, upcoming[0])
+                around.append(upcoming[1:])
+                upcoming = next(groups, None)
+            _leave(around, start)
+            parts = [prefix for _, prefix in around]
+            if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
+                module, _, name = separator.join(parts).rpartition(separator)
+            else:
+                module = separator.join([*parts, module] if module else parts) or module
+            local = alias or name or _last_word(module, separator)
+            yield Import(start, module, name, local)
+
+
+class Resolver:
+    """What one file knows about its own names, and about those that it imports."""
+
+    def __init__(
+        self,
+        language: Language,
+        imports: Sequence[Import],
+        definitions: Sequence[Definition],
+        top: Mapping[str, list[Definition]],
+    ) -> None:
+        self.language = language
+        self.top = top
+        """The definitions of the top level, by name."""
+        self.names = {definition.name for definition in definitions}
+        self.owned: dict[str, dict[str, list[Definition]]] = {}
+        """The members of each owner, by name, wherever in the file they stand."""
+        for definition in definitions:
+            if definition.class_name and not definition.is_scope:
+                members = self.owned.setdefault(definition.class_name, {})
+                members.setdefault(definition.name, []).append(definition)
+        self.bound: dict[str, tuple[str, str]] = {}
+        """Name that an import binds → module and original name, or ''."""
+        self.roots: set[str] = set()
+        """What modules begin with that are written out: `a` after `import a.b`."""
+        join = language.import_separator
+        for imported in imports:
+            if imported.name == WILDCARD or imported.local == "_":
+                continue
+            if imported.local:
+                self.bound[imported.local] = (imported.module, imported.name)
+            else:
+                # Where modules are addresses (`require("../")`) there are no parts, only the whole.
+                self.roots.add(imported.module.split(join, 1)[0] if join else imported.module)
+        self.bases: dict[str, list[str]] = {}
+        """Class → what it inherits, as far as the file has been read."""
+        self.types: dict[tuple[int | str, str], str] = {}
+        """Function or class (`_type_key`) and variable in it → its type, likewise."""
+        self.place = 0
+        """Offset of the name that is looked at."""
 
     def owner_id(self, scope: Definition | None) -> str:
         """Id of the class that a scope extends (`impl X` belongs to `struct X`), or ''."""
@@ -112,7 +215,7 @@ class Resolver:
                     sure = around.kind in ("module", NAMESPACE) or inside
                     return (name, "", *self._pick(found, SAME_FILE if sure else own))
             around = around.parent
-        if bound := self.bindings.names.get(name):
+        if bound := self.bound.get(name):
             return (bound[1] or name, bound[0], None, 0.0)
         if known:
             if found := _suited(self.top.get(name), kind):
@@ -142,11 +245,11 @@ class Resolver:
             if found := self.owned.get(type_name, {}).get(name):
                 return ("", *self._pick(found, TYPED))
             return (self._place_of(type_name), None, 0.0)
-        return (self.bindings.receiver(receiver), None, 0.0)
+        return (self._address(receiver), None, 0.0)
 
     def _place_of(self, type_name: str) -> str:
         """Where a receiver's class comes from, so that other files can tell it."""
-        module = self.bindings.receiver(type_name)
+        module = self._address(type_name)
         if module and self.language.import_separator:
             return module
         return f"{module}{CLASS_MARK}{last_word(type_name)}"
@@ -195,21 +298,40 @@ class Resolver:
         chosen = found[-1] if self.language.last_definition_wins else found[0]
         return chosen, min(confidence, OVERLOADED)
 
+    def _address(self, receiver: str) -> str:
+        """The imported address that a receiver stands for, or ''.
+
+        `np.linalg` after `import numpy as np` is `numpy.linalg`; `Client` after
+        `from a import Client` is `a.Client`.
+        """
+        separator = self.language.import_separator or "."
+        root, _, rest = receiver.partition(separator)
+        bound = self.bound.get(root)
+        if bound is None:
+            return receiver if root in self.roots else ""
+        module, name = bound
+        if not self.language.import_separator:
+            return module
+        if name:
+            return f"{module}{self.language.import_separator}{name}" if module else name
+        return f"{module}{self.language.import_separator}{rest}" if rest else module
+
 
 def references(
     source: Source,
     found: dict[int, FoundName],
     variables: dict[int, TypedName],
     definitions: list[Definition],
+    top: Mapping[str, list[Definition]],
     imports: list[Import],
-    resolver: Resolver,
     unit_at: dict[int, str],
 ) -> list[Reference]:
     """All references of the file in source order.
 
-    `definitions` are outer before inner; `unit_at` gives the id of the unit that holds a
-    line outside every definition.
+    `definitions` are outer before inner, `top` those of the top level by name; `unit_at` gives the
+    id of the unit that holds a line outside every definition.
     """
+    resolver = Resolver(source.language, imports, definitions, top)
     for definition in definitions:
         if definition.kind == SCOPE:  # `impl X`, `new X() {…}`: X is mentioned
             continue
@@ -220,8 +342,7 @@ def references(
     for imported in imports:
         found.pop(imported.offset, None)
     by_offset = {imported.offset: imported for imported in imports}
-    builtins = resolver.language.builtins
-    meaning = {*resolver.bindings.names, *resolver.names}  # what this file alone can decide
+    meaning = {*resolver.bound, *resolver.names}  # what this file alone can decide
     result: list[Reference] = []
     stack: list[Definition] = []
     following = iter(sorted(definitions, key=lambda d: (d.lead, -d.end)))
@@ -246,7 +367,7 @@ def references(
         if start in found:
             _, end, receiver_node, kind = found[start]
             name = source.slice(start, end)
-            if quoted := name[:1] in _QUOTES:
+            if quoted := name[:1] in _NAME_QUOTES:
                 name = clean_name(name)
             if receiver_node is not None:
                 first, last = receiver_node.start_byte, receiver_node.end_byte
@@ -262,7 +383,7 @@ def references(
                     name, module, target, confidence = resolver.bare(name, scope, kind)
             if target is None and (
                 (kind == "value" and module[:1] in ("", CLASS_MARK))
-                or (not module and name in builtins and receiver_node is None)
+                or (not module and name in source.language.builtins and receiver_node is None)
                 or (kind == "type" and not module and _TYPE_PARAMETER.fullmatch(name))
             ):
                 continue
@@ -318,3 +439,22 @@ def _type_key(scope: Definition | None) -> int | str:
     if scope is None:
         return ""
     return scope.start if scope.kind in METHOD_KINDS else scope.inner_name
+
+
+def _leave(groups: list[tuple[int, str]], offset: int) -> None:
+    """Drop the groups that end before `offset`."""
+    while groups and groups[-1][0] <= offset:
+        groups.pop()
+
+
+def _last_word(module: str, separator: str) -> str:
+    """The word by which a module is known when nothing else names it.
+
+    '' for a module of several words in a language that writes them all (`import a.b`).
+    """
+    if separator:
+        return "" if separator in module else module
+    parts = [part for part in module.split("/") if part]
+    if len(parts) > 1 and parts[-1][0] == "v" and parts[-1][1:].isdigit():  # Go: …/jwt/v5
+        parts.pop()
+    return parts[-1].split(".", 1)[0] if parts else module

@@ -1,18 +1,31 @@
-"""Units of a source file: its definitions, its head, and the code between definitions."""
+"""The definitions and scopes of a source file, nested as they stand, and the units that they, its
+head and the code between them make."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from codeqa.parsing.chunks import CHUNK_SIZE, trim
-from codeqa.parsing.definitions import Definition
-from codeqa.parsing.doc_comments import comment_text, docstring_text, is_licence
-from codeqa.parsing.source import Source
+from codeqa.languages import Language
+from codeqa.parsing.source import CHUNK_SIZE, Source, comment_text, docstring_text, is_licence, trim
+from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
+
+if TYPE_CHECKING:
+    from codeqa.parsing.grammar import Captures
+
+SCOPE, NAMESPACE, FILE = "scope", "namespace", "file"
+"""Kinds of what holds members without being a unit: an owner, a mere prefix of names,
+a prefix that reaches to the end of the file."""
+
+MAX_LINE = 5000
+"""Characters of a line beyond which what begins on it is no unit: a unit is whole lines, and
+hundreds of definitions on one line of packed code would each repeat all of it."""
 
 MIN_CHUNK_LINES = 3
 """A gap between definitions with fewer lines that are not blank is no unit, unless one of
@@ -27,6 +40,216 @@ _ATTRIBUTES = re.compile(
 _STATEMENT = re.compile(r"(?:[\w\])>] *:?=(?![=>])|\w\().*[^\s{(\[]\s*$")
 _ATTRIBUTE_MARKS = ("@", "#", "[")
 _PAST_SIGNATURE = " \t\n{:=(;\\"
+
+Key = tuple[int, int, int]
+
+_NAME_QUOTES = ('""', "''", "``", "[]")
+"""Quotes of property names, and the brackets around SQL Server's names."""
+
+_WORDS = re.compile(rb"\s*(?:[a-zA-Z_]\w*\s+)*")
+
+
+@dataclass(slots=True, eq=False)
+class Definition:
+    """One definition or scope while its file is being read; offsets are bytes."""
+
+    pattern: int
+    kind: str
+    start: int
+    end: int
+    name_start: int
+    name_end: int
+    begin: int = 0
+    """Where the signature begins: words before the node (`export`) join it."""
+    body: int = -1
+    doc: str = ""
+    owner: str = ""
+    self_name: str = ""
+    name: str = ""
+    lead: int = 0
+    """Where the first line begins, leading comments and attributes included."""
+    first_line: int = 0
+    last_line: int = 0
+    comments: Sequence[tuple[int, int]] = ()
+    parent: Definition | None = None
+    unit: Definition | None = None
+    """The definition itself, or for a scope the nearest unit around it."""
+    members: dict[str, list[Definition]] = field(default_factory=dict)
+    qualified_name: str = ""
+    inner_name: str = ""
+    """The qualified name without namespaces: what members call their owner."""
+    class_name: str = ""
+    signature: str = ""
+    id: str = ""
+
+    @property
+    def is_scope(self) -> bool:
+        return self.kind in (SCOPE, NAMESPACE, FILE)
+
+
+class DefinitionCollector:
+    """Takes in the matches that define something, in any order."""
+
+    __slots__ = ("_found", "_outer", "_source")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._outer: dict[int, int] = {}
+        self._found: dict[Key, Definition] = {}
+
+    def add(self, pattern: int, kind: str, capture: str, captures: Captures) -> None:
+        """Take in one match of a definition's or scope's pattern."""
+        names = captures.get("name")
+        if not names:
+            return
+        node, name = captures[capture][0], names[0]
+        start, end, name_start = node.start_byte, node.end_byte, name.start_byte
+        key = (start, end, name_start)
+        found = self._found.get(key)
+        if found is None or pattern < found.pattern:
+            found = Definition(pattern, kind, start, end, name_start, name.end_byte)
+            found.begin = found.lead = start
+            found.name = self._source.text_of(name)
+            self._found[key] = found
+        elif pattern > found.pattern:
+            return
+        source = self._source
+        for part, nodes in captures.items():
+            if part == "body":
+                found.body = nodes[0].start_byte
+            elif part == "doc":
+                found.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
+            elif part == "owner":
+                found.owner = source.language.separator.join(map(source.text_of, nodes))
+            elif part == "self":
+                found.self_name = source.text_of(nodes[0])
+
+    def widen(self, captures: Captures) -> None:
+        """Take in one match that says where a definition really begins."""
+        self._outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte
+
+    def definitions(self) -> list[Definition]:
+        """Everything found, outer before inner, in source order."""
+        if self._outer:
+            for definition in self._found.values():
+                while definition.start in self._outer:
+                    definition.start = definition.begin = self._outer[definition.start]
+        found = sorted(self._found.values(), key=lambda d: (d.start, -d.end, d.name_start))
+        source = self._source
+        if max(map(len, source.lines)) > MAX_LINE:
+            found = [d for d in found if len(source.lines[source.line_of(d.start) - 1]) <= MAX_LINE]
+        end = len(source.data)
+        for definition in reversed(found):
+            if definition.kind == FILE:
+                definition.end, end = end, definition.start
+        return found
+
+
+def nest(definitions: list[Definition], source: Source) -> dict[str, list[Definition]]:
+    """Fill in lines, parents, kinds and qualified names; return the top level's members."""
+    language = source.language
+    top: dict[str, list[Definition]] = {}
+    stack: list[Definition] = []
+    for definition in definitions:
+        start, end = definition.start, definition.end
+        while stack and (
+            stack[-1].end <= start or (stack[-1].start == start and stack[-1].end == end)
+        ):
+            stack.pop()
+        parent = stack[-1] if stack else None
+        stack.append(definition)
+        definition.parent = parent
+        definition.name = clean_name(definition.name).removeprefix(language.name_prefix)
+        _set_lines(definition, parent, source)
+        _set_kind(definition, parent, language)
+        _set_names(definition, parent, language.separator)
+        siblings = top if parent is None else parent.members
+        if not (definition.is_scope or definition.owner):
+            siblings.setdefault(definition.name, []).append(definition)
+        if definition.kind == FILE or definition.kind == NAMESPACE:
+            definition.members = siblings  # what a namespace holds is visible around it
+    return top
+
+
+def without_prototypes(definitions: list[Definition]) -> list[Definition]:
+    """Leave out functions without a body where they only announce one.
+
+    That is so inside a function, and outside of classes when the file has the body too.
+    """
+    defined = {d.name for d in definitions if d.kind == "function" and d.body >= 0}
+    kept: list[Definition] = []
+    stack: list[Definition] = []
+    for definition in definitions:
+        while stack and stack[-1].end <= definition.start:
+            stack.pop()
+        if definition.kind == "function" and definition.body < 0 and not definition.owner:
+            around = stack[-1].kind if stack else FILE
+            here = definition.name in defined and around in (FILE, NAMESPACE)
+            if here or around in METHOD_KINDS:
+                continue
+        kept.append(definition)
+        stack.append(definition)
+    return kept
+
+
+def _set_lines(definition: Definition, parent: Definition | None, source: Source) -> None:
+    line = definition.first_line = source.line_of(definition.start)
+    end = definition.end
+    while end > definition.start + 1 and source.data[end - 1] in b" \t\r\n":
+        end -= 1  # indented blocks and directives reach to the next token
+    definition.last_line = max(line, source.line_of(max(end - 1, definition.start)))
+    before = source.data[source.line_starts[line - 1] : definition.start]
+    if before and not _WORDS.fullmatch(before):
+        return  # something else begins on this line: what stands above belongs to that
+    floor = source.line_of(parent.start) if parent is not None else 0
+    if line > floor:
+        definition.begin = definition.start - len(before.lstrip())
+        definition.lead = definition.begin
+        definition.first_line, definition.comments = source.above(line, floor)
+        if definition.first_line < line:
+            definition.lead = source.line_starts[definition.first_line - 1]
+
+
+def _set_kind(definition: Definition, parent: Definition | None, language: Language) -> None:
+    if definition.is_scope:
+        definition.unit = parent.unit if parent is not None else None
+        return
+    definition.unit = definition
+    inside = parent is not None and (parent.kind == SCOPE or parent.kind in language.class_like)
+    if definition.kind == "function" and (definition.owner or inside):
+        definition.kind = "method"
+    if definition.kind == "method":
+        owner = definition.owner or (parent.name if parent else "")
+        if definition.name in language.constructor_names or (
+            language.class_named_constructors and owner and definition.name == last_word(owner)
+        ):
+            definition.kind = "constructor"
+
+
+def _set_names(definition: Definition, parent: Definition | None, separator: str) -> None:
+    def below(prefix: str, word: str) -> str:
+        return f"{prefix}{separator}{word}" if prefix else word
+
+    name, owner = definition.name, clean_name(definition.owner)
+    outer = inner = class_name = ""
+    if parent is not None:
+        outer, inner = parent.qualified_name, parent.inner_name
+        functions = parent.kind in METHOD_KINDS or parent.kind in (NAMESPACE, FILE)
+        class_name = parent.class_name if functions else inner
+    if owner:
+        outer, inner, class_name = (below(prefix, owner) for prefix in (outer, inner, class_name))
+    definition.qualified_name = below(outer, name)
+    definition.class_name = class_name
+    definition.inner_name = inner if definition.kind in (NAMESPACE, FILE) else below(inner, name)
+
+
+def clean_name(name: str) -> str:
+    """A name as one word: quotes of string keys, generics and line breaks removed."""
+    if len(name) > 1 and name[0] + name[-1] in _NAME_QUOTES:
+        name = name[1:-1]
+    if not name.isidentifier():
+        name = " ".join(name.split())
+    return name[:200]
 
 
 def unit_ids(path: str) -> Callable[[str], str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from codeqa.code.descriptions import cite_unit, unit_item, unit_title
 from codeqa.context.statements import COMMENT_LINE
-from codeqa.parsing.doc_comments import comment_text
+from codeqa.parsing.source import comment_text
 from codeqa.quoted.evidence import OTHERS, Finding, QuotedEvidence
 from codeqa.quoted.excerpt import (
     EXCERPT_LINES,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codeqa.code.tools import Toolbox
-from codeqa.parsing.chunks import chunk_by_lines
 
 _WORD = re.compile(r"\b[a-z_][a-z0-9_]*\b")
 
@@ -23,13 +22,23 @@ class ChunkIndex:
     _chunks: list[tuple[dict[str, Any], Counter[str]]] = field(default_factory=list)
 
     def add_file(self, path: str, content: str) -> int:
-        """Add the chunks of a file; returns how many."""
-        added = chunk_by_lines(content, self.chunk_size, self.overlap)
-        for chunk in added:
-            described = {"path": path, "content": chunk.content,
-                         "start_line": chunk.start_line, "end_line": chunk.end_line}  # fmt: skip
-            self._chunks.append((described, _words(chunk.content)))
-        return len(added)
+        """Add the chunks of a file; returns how many.
+
+        The last may lie wholly inside the one before it, the empty line after a final newline
+        counts, and an empty text is one empty chunk. Raises ValueError where chunks would not
+        advance.
+        """
+        if not 0 <= self.overlap < self.chunk_size:
+            raise ValueError(f"overlap {self.overlap} is not from 0 to below {self.chunk_size}")
+        lines = content.split("\n")
+        starts = range(0, len(lines), self.chunk_size - self.overlap)
+        for start in starts:
+            chunk = lines[start : start + self.chunk_size]
+            text = "\n".join(chunk)
+            described = {"path": path, "content": text,
+                         "start_line": start + 1, "end_line": start + len(chunk)}  # fmt: skip
+            self._chunks.append((described, _words(text)))
+        return len(starts)
 
     def ingest(self, toolbox: Toolbox, pattern: str = "") -> int:
         """Add every indexed file of a repository, or those of a glob; returns how many chunks."""
