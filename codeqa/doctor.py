@@ -166,10 +166,10 @@ def check_model(settings: Settings) -> str:
 
 
 def check_reranker(settings: Settings) -> str:
-    ok, found, hint = reranker_status(settings)
-    if not ok:
-        raise StorageError(found, hint)
-    return found
+    status = reranker_status(settings)
+    if not status.usable:
+        raise StorageError(status.text, status.hint)
+    return status.text
 
 
 def check_hooks(settings: Settings) -> str:

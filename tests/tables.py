@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from codeqa.embeddings.table.encoder import TableEncoder
-from codeqa.embeddings.table.fields import FIELDS, document_fields, query_ids
-from codeqa.embeddings.table.weights import load_weights
-from codeqa.embeddings.table.wordpiece import UNKNOWN, split
+from codeqa.embeddings.pieces import FIELDS, UNKNOWN, document_fields, query_ids, split
+from codeqa.embeddings.table import TableEncoder, load_weights
 from codeqa.text.unit_text import decode
 from training.table_files import save_weights
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import Embedding
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import add_comments, plan_comments

@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.embeddings import model_files, registry
-from codeqa.embeddings.base import Embedding, cut
-from codeqa.embeddings.hosted import REQUEST_TOKENS, requests_of
-from codeqa.embeddings.registry import chosen_embedding, fast_embedding
+from codeqa.embeddings import local, registry
+from codeqa.embeddings.registry import (
+    REQUEST_TOKENS,
+    Embedding,
+    chosen_embedding,
+    cut,
+    fast_embedding,
+    requests_of,
+)
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer
@@ -271,7 +276,7 @@ def test_what_cannot_be_chosen_is_said_before_anything_is_sent(
 def test_a_missing_package_of_a_provider_is_named(
     name: str, said: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
     with pytest.raises(EmbeddingError, match=said) as caught:
         chosen_embedding(load_settings(embedding=name))
     assert hint in caught.value.hint

@@ -13,8 +13,8 @@ import pytest
 from models import hub_cache, hub_of, put_in_cache
 
 from codeqa.embeddings import local
-from codeqa.embeddings.local import TOKENS, local_model
-from codeqa.embeddings.registry import chosen_embedding, query_embedding
+from codeqa.embeddings.local import TOKENS
+from codeqa.embeddings.registry import chosen_embedding, local_model, query_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.search import Search

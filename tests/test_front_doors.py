@@ -33,7 +33,7 @@ COMMANDS = {
     "llm_comments": ("codeqa index", "codeqa"),
 }
 """Doors that are a command, and what their errors begin with."""
-HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "rerankers", "fastembed", "onnxruntime"}
+HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
 
 # Runs in a fresh interpreter: every file that is written and every socket that is opened
 # raises an audit event, whichever library does it.

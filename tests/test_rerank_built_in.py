@@ -11,7 +11,7 @@ from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import EmbeddingError
 from codeqa.search import Reranked, parse_query
 from codeqa.search.rerank import built_in
-from codeqa.search.rerank.built_in import BuiltInReranker, used_by_better
+from codeqa.search.rerank.built_in import rerank_built_in, used_by_better
 from codeqa.text.unit_text import UnitText
 from codeqa.types import Hit, Unit
 
@@ -55,7 +55,7 @@ def test_what_better_hits_call_is_lifted_and_what_only_holds_it_does_not_count()
     twin = named("verify_token", "def verify_token():\n    pass", path="d.py")
     assert used_by_better([other, caller, called, twin]) == [0.0, 0.0, 0.25, 0.25]
     asked = parse_query("who checks the token of a visitor")
-    done = BuiltInReranker().rerank([caller, other, called], asked)
+    done = rerank_built_in([caller, other, called], asked)
     why = {one.unit.name: one.why[-1] for one in done.hits}
     assert why["verify_token"].endswith("and better hits use it")
     assert "better hits" not in why["unrelated"]
@@ -68,7 +68,7 @@ def test_the_built_in_reranker_lifts_what_means_the_question_and_says_which_line
     query = parse_query("encrypt the password with a salted hash")
     wrong = named("offsets", f"def offsets(rows):\n{FILLER}", score=1.0)
     right = named("protect", f"def protect(password):\n{PASSWORD}", score=0.97, first=11)
-    done = BuiltInReranker().rerank([wrong, right], query)
+    done = rerank_built_in([wrong, right], query)
     assert [one.unit.name for one in done.hits] == ["protect", "offsets"]
     assert done.hits[0].why[-1] == "reranked: lines 11-14 come closest"
     assert (done.reranker, done.warnings) == ("built-in", ())
@@ -79,14 +79,14 @@ def test_a_damaged_table_leaves_the_order(monkeypatch: pytest.MonkeyPatch) -> No
         raise EmbeddingError("The embedding table cannot be read.", "Install CodeQA again.")
 
     monkeypatch.setattr(built_in, "question_matcher", fail)
-    assert BuiltInReranker().rerank(HITS, QUESTION) == Reranked(HITS, "built-in")
+    assert rerank_built_in(HITS, QUESTION) == Reranked(HITS, "built-in")
 
 
 @pytest.mark.parametrize("question", ["", "cookie", "lang:python", "\u3042\u3044 \u3046\u3048"])
 def test_a_question_of_one_word_or_of_nothing_known_keeps_its_order(question: str) -> None:
-    done = BuiltInReranker().rerank(HITS, parse_query(question))
+    done = rerank_built_in(HITS, parse_query(question))
     assert (done.hits, done.reranker) == (HITS, "built-in")
-    assert BuiltInReranker().rerank([], QUESTION) == Reranked([], "")
+    assert rerank_built_in([], QUESTION) == Reranked([], "")
 
 
 # Its bounds
@@ -95,19 +95,19 @@ def test_a_question_of_one_word_or_of_nothing_known_keeps_its_order(question: st
 def test_the_built_in_reranker_reads_at_most_fifty_hits_and_the_rest_stays_behind() -> None:
     near = "when\nsession\ncookie\nexpire"
     beyond = [replace(hit(n, near if n == 55 else ""), score=0.5) for n in range(60)]
-    done = BuiltInReranker().rerank(beyond, QUESTION).hits
+    done = rerank_built_in(beyond, QUESTION).hits
     assert sorted(numbers(done)[:50]) == list(range(50))
     assert numbers(done)[50:] == list(range(50, 60))
     assert [one.score for one in done] == sorted((one.score for one in done), reverse=True)
     within = [replace(hit(n, near if n == 49 else ""), score=0.5) for n in range(60)]
-    assert numbers(BuiltInReranker().rerank(within, QUESTION).hits)[0] == 49
+    assert numbers(rerank_built_in(within, QUESTION).hits)[0] == 49
 
 
 def test_the_built_in_reranker_stops_when_its_time_is_over_and_says_so() -> None:
-    done = BuiltInReranker(seconds=-1.0).rerank(HITS, QUESTION)
+    done = rerank_built_in(HITS, QUESTION, -1.0)
     assert done.hits == HITS
     assert done.warnings[0].startswith("built-in read 0 of 50 hits in ")
     slow = [hit(n, "session cookie expire\n" * 2_000) for n in range(60)]
-    done = BuiltInReranker(seconds=0.02).rerank(slow, QUESTION)
+    done = rerank_built_in(slow, QUESTION, 0.02)
     assert done.warnings[0].endswith("; the others stand behind them.")
     assert numbers(done.hits) == list(range(60))

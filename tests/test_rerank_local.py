@@ -16,14 +16,15 @@ import pytest
 from models import hub_cache, hub_of, put_in_cache
 
 from codeqa.search import choose_reranker, parse_query, reranker_status
-from codeqa.search.rerank import local
-from codeqa.search.rerank.local import (
-    CANDIDATES,
+from codeqa.search.rerank import models
+from codeqa.search.rerank.models import (
+    COLBERT,
+    CROSS_ENCODER,
     DEFAULT_MODEL,
-    Family,
+    document,
     load_score,
 )
-from codeqa.search.rerank.reranker import document
+from codeqa.search.rerank.models import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 from tests.onnx_models import Shape, make_model
@@ -32,7 +33,7 @@ __all__ = ["hub_cache"]
 
 QUESTION = parse_query("session cookie")
 TEXTS = ["session cookie", "return " * 300, "", "def total(basket): return price"]
-CROSS_ENCODER = "Xenova/ms-marco-MiniLM-L-6-v2"
+LISTED = "Xenova/ms-marco-MiniLM-L-6-v2"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def forget_loaded_models(hub_cache: Path) -> None:
-    local.shared.cache_clear()
+    models.shared.cache_clear()
 
 
 def hit(number: int, code: str) -> Hit:
@@ -78,8 +79,8 @@ def test_a_colbert_model_in_a_folder_reranks_and_puts_the_words_asked_for_first(
     colbert: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings = settings_for(colbert)
-    assert reranker_status(settings) == (True, "colbert", "")
-    done = choose_reranker(settings).rerank(HITS, QUESTION)
+    assert reranker_status(settings)[:2] == (True, "colbert")
+    done = choose_reranker(settings)(HITS, QUESTION)
     assert (done.reranker, done.warnings, order(done.hits)[0]) == ("colbert", (), 13)
     assert order(done.hits)[CANDIDATES:] == list(range(CANDIDATES, 30))
     assert done.hits[0].why[-1].startswith("reranked by colbert: ")
@@ -95,7 +96,7 @@ def test_a_colbert_score_is_the_mean_over_the_question_of_the_nearest_token(colb
     for text in TEXTS:
         (tokens,) = model.embed([" ".join(text.split()[:100])])
         expected.append(np.mean([max(word @ token for token in tokens) for word in question]))
-    score = load_score(str(colbert), Family.COLBERT)
+    score = load_score(str(colbert), COLBERT)
     # Weights of 8 bits: the same to the second place.
     assert list(score("session cookie", TEXTS)) == pytest.approx(expected, abs=0.01)
 
@@ -105,13 +106,13 @@ def test_a_cross_encoder_in_a_folder_orders_by_what_it_says_of_each_pair(
 ) -> None:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-    monkeypatch.setattr(local, "QUANTISED_BYTES", 0)
+    monkeypatch.setattr(models, "QUANTISED_BYTES", 0)
     settings = settings_for(judge, "cross-encoder/")
-    assert reranker_status(settings) == (True, "judge", "")
-    done = choose_reranker(settings).rerank(HITS, QUESTION)
+    assert reranker_status(settings)[:2] == (True, "judge")
+    done = choose_reranker(settings)(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("judge", ())
     documents = [document(one.unit) for one in HITS[:CANDIDATES]]
-    model = fastembeds(TextCrossEncoder, CROSS_ENCODER, judge)
+    model = fastembeds(TextCrossEncoder, LISTED, judge)
     scores = list(model.rerank(QUESTION.text, documents))
     assert len({round(score, 3) for score in scores}) > 2
     best = max(range(CANDIDATES), key=scores.__getitem__)
@@ -121,11 +122,9 @@ def test_a_cross_encoder_in_a_folder_orders_by_what_it_says_of_each_pair(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("kind", "family"), [("colbert", Family.COLBERT), ("judge", Family.CROSS_ENCODER)]
-)
+@pytest.mark.parametrize(("kind", "family"), [("colbert", COLBERT), ("judge", CROSS_ENCODER)])
 def test_a_score_depends_on_question_and_code_alone_and_long_ones_are_cut(
-    kind: str, family: Family, request: pytest.FixtureRequest
+    kind: str, family: str, request: pytest.FixtureRequest
 ) -> None:
     folder = request.getfixturevalue(kind)
     score = load_score(str(folder), family)
@@ -137,47 +136,12 @@ def test_a_score_depends_on_question_and_code_alone_and_long_ones_are_cut(
     assert len(list(score(long, [long, "\x00", "🎉" * 500, "{}" * 900]))) == 4
 
 
-def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from rerankers import models
-    from rerankers.documents import Document
-    from rerankers.models.ranker import BaseRanker
-    from rerankers.results import RankedResults, Result
-
-    class ByLength(BaseRanker):
-        def __init__(self, name: str, verbose: int) -> None:
-            assert name == "owner/colbert"
-
-        def rank(self, query: str, docs: Any, doc_ids: Any = None) -> RankedResults:
-            texts = zip(docs, doc_ids, strict=True)
-            found = [(self.score(query, one), Document(text=one, doc_id=n)) for one, n in texts]
-            found.sort(key=lambda pair: -pair[0])
-            results = [Result(document=one, score=score) for score, one in found]
-            return RankedResults(results=results, query=query, has_scores=True)
-
-        def score(self, query: str, doc: str) -> float:
-            return float(len(doc))
-
-    choice = load_settings(reranker="rerankers/owner/colbert")
-    monkeypatch.setattr(models, "AVAILABLE_RANKERS", {})
-    (warning,) = choose_reranker(choice).rerank(HITS, QUESTION).warnings
-    assert "PyTorch" in warning and warning.endswith('pip install "rerankers[transformers]"')
-    monkeypatch.setattr(models, "AVAILABLE_RANKERS", {"ColBERTRanker": ByLength})
-    local.shared.cache_clear()
-    assert reranker_status(choice) == (True, "owner/colbert, by PyTorch", "")
-    done = choose_reranker(choice).rerank(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == ("owner/colbert", ())
-    scores = {one.unit.id: one.why for one in done.hits[:CANDIDATES]}
-    assert scores["5"] == (f"reranked by owner/colbert: {len(document(HITS[5].unit)):.2f}",)
-
-
 # What is wrong is said, and the built-in one answers
 
 
 def replaced(settings: Settings) -> str:
     """The warning of a search whose reranker cannot work; the built-in one has worked."""
-    done = choose_reranker(settings).rerank(HITS, QUESTION)
+    done = choose_reranker(settings)(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert sorted(order(done.hits)) == list(range(30))
     (warning,) = done.warnings
@@ -216,25 +180,25 @@ def test_automatically_the_model_is_used_when_it_is_in_the_cache(
     hub_cache: Path, colbert: Path, judge: Path
 ) -> None:
     reranker = choose_reranker(Settings())
-    done = reranker.rerank(HITS, QUESTION)
+    done = reranker(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("built-in", ())
-    ok, message, _ = reranker_status(Settings())
+    ok, message, *_ = reranker_status(Settings())
     assert ok and message.startswith("built-in; answerdotai/")
 
     put_in_cache(hub_cache, judge, DEFAULT_MODEL)  # files of it, but not the one that is read
-    assert reranker.rerank(HITS, QUESTION).reranker == "built-in"
+    assert reranker(HITS, QUESTION).reranker == "built-in"
     shutil.rmtree(hub_cache)
     put_in_cache(hub_cache, colbert, DEFAULT_MODEL)
-    done = reranker.rerank(HITS, QUESTION)
+    done = reranker(HITS, QUESTION)
     assert (done.reranker, done.warnings) == (DEFAULT_MODEL, ())
     assert order(done.hits)[0] == 13
-    assert reranker_status(Settings()) == (True, DEFAULT_MODEL, "")
+    assert reranker_status(Settings())[:2] == (True, DEFAULT_MODEL)
 
 
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
-        (CROSS_ENCODER, CROSS_ENCODER),
+        (LISTED, LISTED),
         ("cross-encoder/ms-marco-tiny", "cross-encoder/ms-marco-tiny"),
         ("cross-encoder/owner/judge", "owner/judge"),
     ],
@@ -245,14 +209,14 @@ def test_a_name_is_looked_for_on_the_hub_under_the_owner_that_it_has(
     settings = load_settings(reranker=setting)
     assert reranker_status(settings)[1] == f"{name}, downloaded from the model hub when first used"
     put_in_cache(hub_cache, judge, name)
-    assert reranker_status(settings) == (True, name, "")
-    done = choose_reranker(settings).rerank(HITS, QUESTION)
+    assert reranker_status(settings)[:2] == (True, name)
+    done = choose_reranker(settings)(HITS, QUESTION)
     assert (done.reranker, done.warnings) == (name, ())
 
 
 def test_a_name_that_is_not_here_without_a_network_says_so() -> None:
     settings = load_settings(reranker="owner/colbert-small")
-    done = choose_reranker(settings).rerank(HITS, QUESTION)
+    done = choose_reranker(settings)(HITS, QUESTION)
     assert done.reranker == "built-in"
     assert done.warnings == (
         "owner/colbert-small is not on this machine, and the model hub cannot be reached. "
@@ -267,19 +231,19 @@ def test_a_name_is_fetched_once_and_only_the_files_that_are_needed(
     settings = load_settings(reranker=DEFAULT_MODEL)
     with hub_of(DEFAULT_MODEL, colbert, monkeypatch) as given:
         # Automatically nothing is fetched.
-        assert choose_reranker(Settings()).rerank(HITS, QUESTION).reranker == "built-in"
+        assert choose_reranker(Settings())(HITS, QUESTION).reranker == "built-in"
         assert given == []
-        done = choose_reranker(settings).rerank(HITS, QUESTION)
+        done = choose_reranker(settings)(HITS, QUESTION)
         assert (done.reranker, done.warnings) == (DEFAULT_MODEL, ())
         assert order(done.hits)[0] == 13
         assert "vespa_colbert.onnx" in given and "tokenizer.json" in given
         assert not {"model.safetensors", "README.md", "onnx/model_q4.onnx"} & set(given)
         assert capfd.readouterr().out == ""
         fetched = len(given)
-        local.shared.cache_clear()  # as a new process
-        assert reranker_status(settings) == (True, DEFAULT_MODEL, "")
-        assert choose_reranker(settings).rerank(HITS, QUESTION).reranker == DEFAULT_MODEL
+        models.shared.cache_clear()  # as a new process
+        assert reranker_status(settings)[:2] == (True, DEFAULT_MODEL)
+        assert choose_reranker(settings)(HITS, QUESTION).reranker == DEFAULT_MODEL
         assert len(given) == fetched
         unknown = load_settings(reranker="owner/nothing")
-        done = choose_reranker(unknown).rerank(HITS, QUESTION)
+        done = choose_reranker(unknown)(HITS, QUESTION)
         assert done.warnings[0].startswith("The model hub has no model owner/nothing")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from codeqa.embeddings.registry import fast_embedding, shipped_table
-from codeqa.embeddings.table.weights import load_weights
+from codeqa.embeddings.table import load_weights
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
 from codeqa.search.ranking import word_coverage

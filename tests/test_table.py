@@ -17,11 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import FIXTURE, GOLDEN, make_table, observed
 
-from codeqa.embeddings.table import fields
-from codeqa.embeddings.table.encoder import TableEncoder
-from codeqa.embeddings.table.fields import body_field, document_fields, query_ids, without_lines
-from codeqa.embeddings.table.weights import FILES, MANIFEST, load_weights
-from codeqa.embeddings.table.wordpiece import UNKNOWN, WordPiece, split
+from codeqa.embeddings import pieces as pieces_module
+from codeqa.embeddings.pieces import (
+    UNKNOWN,
+    WordPiece,
+    body_field,
+    document_fields,
+    query_ids,
+    split,
+    without_lines,
+)
+from codeqa.embeddings.table import FILES, MANIFEST, TableEncoder, load_weights
 from codeqa.errors import EmbeddingError
 from codeqa.text.unit_text import UnitText, decode, encode
 from training.table_files import save_weights
@@ -174,10 +180,10 @@ def test_a_short_line_is_not_taken_out_of_the_middle_of_others() -> None:
 
 
 def test_a_long_body_counts_by_its_most_frequent_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fields, "BODY_TOKENS", 3)
+    monkeypatch.setattr(pieces_module, "BODY_TOKENS", 3)
     pieces = WordPiece([UNKNOWN, *"abcde"])
     assert body_field(unit("a b c d e d e"), pieces) == ([4, 5, 1], [2, 2, 1])
-    monkeypatch.setattr(fields, "BODY_CHARACTERS", 3)
+    monkeypatch.setattr(pieces_module, "BODY_CHARACTERS", 3)
     assert body_field(unit("a b c d e d e"), pieces) == ([1, 2], [1, 1])
 
 

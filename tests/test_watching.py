@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import watchfiles
 
-from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import Embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing.indexer import changes
 from codeqa.search import hybrid

@@ -3,7 +3,7 @@
 A bag is a set of token ids with coefficients 1 + ln(count). Its vector is the sum of
 coefficient × token weight × token vector. A document is the sum of its four fields' bags, each
 made 1 long and multiplied by softplus(field weight), made 1 long again; a query is one bag made
-1 long. Everything is as `codeqa.embeddings.table` computes it at run time.
+1 long. Everything is as `codeqa.embeddings` computes it at run time.
 
 Bags and loss bring their own gradients: on two cores they are several times as fast as what
 PyTorch derives, because a token is touched once per step however often it occurs, and because

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings.base import Embedding
-from codeqa.embeddings.registry import chosen_embedding, fast_embedding
+from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
@@ -74,8 +73,7 @@ def open_embedding(given: str, settings: Settings) -> Embedding | Folder | None:
         return fast_embedding()
     folder = Path(given)
     if (folder / "manifest.json").is_file():
-        from codeqa.embeddings.table.encoder import TableEncoder
-        from codeqa.embeddings.table.weights import load_weights
+        from codeqa.embeddings.table import TableEncoder, load_weights
 
         weights = load_weights(folder)
         encoder = TableEncoder(weights)

@@ -11,8 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from codeqa.embeddings.table.fields import BODY_CHARACTERS, DOC_CHARACTERS, PATH_SEGMENTS
-from codeqa.embeddings.table.wordpiece import UNKNOWN_ID, WordPiece, split
+from codeqa.embeddings.pieces import (
+    BODY_CHARACTERS,
+    DOC_CHARACTERS,
+    PATH_SEGMENTS,
+    UNKNOWN_ID,
+    WordPiece,
+    split,
+)
 from codeqa.text.unit_text import UnitText, decode
 from training.console import SEED, bar, read_lines
 from training.features import BAGS, PARTS, SOURCES, BagWriter, Features, save

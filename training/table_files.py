@@ -1,4 +1,4 @@
-"""Writes a trained table in the form that `codeqa.embeddings.table.weights` reads."""
+"""Writes a trained table in the form that `codeqa.embeddings.table` reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings.table.fields import FIELDS
-from codeqa.embeddings.table.weights import (
+from codeqa.embeddings.pieces import FIELDS, WordPiece
+from codeqa.embeddings.table import (
     CARD,
     FILES,
     FORMAT,
@@ -19,7 +19,6 @@ from codeqa.embeddings.table.weights import (
     TABLE,
     VOCABULARY,
 )
-from codeqa.embeddings.table.wordpiece import WordPiece
 
 
 def save_weights(

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from codeqa.embeddings.table.fields import BODY_CHARACTERS, DOC_CHARACTERS
-from codeqa.embeddings.table.wordpiece import CONTINUES, UNKNOWN, split
+from codeqa.embeddings.pieces import BODY_CHARACTERS, CONTINUES, DOC_CHARACTERS, UNKNOWN, split
 from codeqa.text.unit_text import decode
 
 PIECES = 32_000

@@ -25,9 +25,9 @@ import numpy as np
 
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import questions_of
+from codeqa.embeddings.pieces import FIELDS
 from codeqa.embeddings.registry import shipped_table, table_encoder
-from codeqa.embeddings.table.encoder import TableEncoder
-from codeqa.embeddings.table.fields import FIELDS
+from codeqa.embeddings.table import TableEncoder
 from codeqa.indexing import Indexer
 from codeqa.search import Query, parse_query, query_encoders
 from codeqa.search import channels as channel_module

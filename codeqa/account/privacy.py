@@ -10,15 +10,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from codeqa.embeddings.hosted import PROVIDERS
-from codeqa.embeddings.local import local_model
+from codeqa.embeddings.registry import PROVIDERS, local_model
 from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.llm import Models
 from codeqa.routing.personal import CONFIRMATIONS, kind_of, to_forget
 from codeqa.routing.small_call import cache_prefix
 from codeqa.search import parse_reranker
-from codeqa.search.rerank.hosted import RERANK_PROVIDERS
+from codeqa.search.rerank.models import RERANK_PROVIDERS
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key
@@ -197,7 +196,7 @@ class Privacy:
         embedding = self.settings.embedding
         hosted = (
             ("embedding", "" if local_model(embedding) else embedding, PROVIDERS),
-            ("reranker", reranker.name if reranker and reranker.provider else "", RERANK_PROVIDERS),
+            ("reranker", reranker.name if reranker and reranker.hosted else "", RERANK_PROVIDERS),
         )
         for part, name, providers in hosted:
             alias = (name or "").partition("/")[0]

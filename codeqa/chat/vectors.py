@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.generation import EXTRACTIVE
-from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import Embedding
 from codeqa.errors import EmbeddingError
 from codeqa.routing.mode import read_mode
 from codeqa.search import Query, says_something

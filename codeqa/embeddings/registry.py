@@ -1,36 +1,254 @@
-"""Finding embeddings: the fast one, and the one that was chosen.
+"""What the rest of the system embeds with: the fast embedding, which is the table that CodeQA
+brings along (package data in `embeddings/data`), and the one that was chosen.
 
-The fast one is the table that CodeQA brings along, as package data in `codeqa/embeddings/data`.
+A chosen one is of a provider that speaks OpenAI's API, a model that runs here, or any name of
+LanceDB's registry. The adapter of providers is ours and not LanceDB's, because it bounds the time
+of a request, tells questions from passages where the model does, sends nothing but what is needed
+and logs no texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from codeqa.embeddings.base import Embedding, explain_failure
-from codeqa.embeddings.hosted import PROVIDERS, HostedModel
-from codeqa.embeddings.local import LocalModel, local_model
-from codeqa.embeddings.table.weights import MANIFEST, load_weights
+from codeqa.embeddings.local import LocalModel
 from codeqa.errors import EmbeddingError, SettingsError
+from codeqa.hosts import keep_needed_headers
 from codeqa.settings import Settings
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 
 if TYPE_CHECKING:
-    from codeqa.embeddings.table.encoder import TableEncoder
-    from codeqa.embeddings.table.matcher import QuestionMatcher, SentenceMatcher
+    import numpy as np
+
+    from codeqa.embeddings.table import QuestionMatcher, SentenceMatcher, TableEncoder
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 
 WHOLE_TEXT = 2**31
 """The table reads of a text what its fields take; cutting it before would part the fields."""
+KEPT = "What was embedded is kept; run it again to go on."
+DETAIL_CHARACTERS = 200
+RETRIES = 3
+"""Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
+REQUEST_SECONDS = 60.0
+REQUEST_TOKENS = 200_000
+"""Tokens (≈) per request; OpenAI refuses more than 300,000."""
+BY_PYTORCH = ("sentence-transformers", "huggingface")
+"""Providers of LanceDB's whose models run here without PyTorch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """Turns texts into vectors, questions and passages each in their own way.
+
+    Texts are cut to what it reads, failures are sentences, and the dimension is checked on every
+    answer. `name` and `version` together say whether stored vectors still fit.
+    """
+
+    name: str
+    version: str
+    dimension: int
+    """Length of a vector."""
+    max_tokens: int
+    """(≈) Of the longest text that counts to its end."""
+    function: Any
+    """What has `compute_query_embeddings` and `compute_source_embeddings`, as LanceDB's embedding
+    functions do."""
+    place: str
+    """Who embeds, for messages: with the host where texts are sent to one that is known."""
+    key_variable: str = ""
+
+    def embed_query(self, text: str) -> np.ndarray:
+        """Vector (dimension,) float32 of a question. Raises EmbeddingError."""
+        short = cut(text, self.max_tokens)
+        vector: np.ndarray = self._embed(self.function.compute_query_embeddings, short, 1)[0]
+        return vector
+
+    def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors (n, dimension) float32 of `texts`. Raises EmbeddingError."""
+        short = [cut(text, self.max_tokens) for text in texts]
+        return self._embed(self.function.compute_source_embeddings, short, len(short))
+
+    def _embed(self, function: Callable[[Any], Any], texts: Any, count: int) -> np.ndarray:
+        import numpy as np
+
+        try:
+            found = function(texts)
+        except Exception as error:
+            raise explain_failure(error, self.place, self.key_variable) from error
+        given = sum(vector is not None for vector in found)
+        if given != count or len(found) != count:
+            raise EmbeddingError(f"{self.place} answered {count} texts with {given} vectors.", KEPT)
+        other = {len(vector) for vector in found} - {self.dimension}
+        if other:
+            raise EmbeddingError(
+                f"{self.name} gives vectors of {max(other)} dimensions, {self.dimension} were "
+                "expected.",
+                f"Set CODEQA_EMBEDDING_DIMENSION={max(other)}, or unset it.",
+            )
+        vectors = np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
+        return vectors
+
+
+def explain_failure(error: Exception, place: str, key_variable: str) -> EmbeddingError:
+    """What any client's exception means, told by what these have in common: a status, perhaps of a
+    response, or a type that says "connection"."""
+    if isinstance(error, EmbeddingError):
+        return error
+    names = " ".join(kind.__name__.lower() for kind in type(error).__mro__)
+    unreached = any(word in names for word in ("connect", "timeout", "network"))
+    answer = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(answer, "status_code", None)
+    body = getattr(error, "body", None)
+    told = body.get("message") if isinstance(body, dict) else None
+    detail = str(told or (unreached and error.__cause__) or error or type(error).__name__)
+    detail = " ".join(detail.split())[:DETAIL_CHARACTERS].rstrip(".")
+    if isinstance(error, ImportError):
+        said = f"{place} needs a package that is not installed: {error.name or detail}."
+        hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
+    elif status in (401, 403):  # its words may hold the key
+        said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
+    elif status is not None:
+        said = f"{place} answered with status {status}: {detail}."
+        hint = "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and the provider's base URL."
+        if status in (408, 429) or status >= 500:
+            hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
+    elif unreached:
+        said = f"{place} cannot be reached: {detail}."
+        hint = f"Check the network and the provider's base URL. {KEPT}"
+    else:
+        said = f"{place} failed: {type(error).__name__}: {detail}."
+        hint = f"Check {key_variable}. {KEPT}" if key_variable else KEPT
+    return EmbeddingError(said, hint)
+
+
+def cut(text: str, max_tokens: int) -> str:
+    """The beginning of `text` that stays within `max_tokens` (≈), cut between lines.
+
+    A first line that is too long by itself is cut inside; no other statement is embedded by half.
+    """
+    if estimate_tokens(text) <= max_tokens:
+        return text
+    # One character is at most one estimated token, and CHARACTERS_PER_TOKEN at best.
+    end = int(max_tokens * CHARACTERS_PER_TOKEN)
+    while end > 0 and estimate_tokens(text[:end]) > max_tokens:
+        end = end * 19 // 20
+    line_end = text.rfind("\n", 0, end)
+    return text[: line_end if line_end > 0 else end]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingProvider:
+    """A provider that speaks OpenAI's API; `dimensions` are of its known models."""
+
+    title: str
+    key_variable: str
+    url: str
+    dimensions: dict[str, int]
+    shortens: tuple[str, ...] = ()
+    """Beginnings of the names of models that give shorter vectors on request."""
+    task_query: str = ""
+    """What models that tell questions from passages are told, '' for none."""
+    task_passage: str = ""
+
+
+PROVIDERS = {
+    "openai": EmbeddingProvider(
+        "OpenAI",
+        "OPENAI_API_KEY",
+        "https://api.openai.com/v1",
+        {
+            "text-embedding-3-large": 3072,
+            "text-embedding-3-small": 1536,
+            "text-embedding-ada-002": 1536,
+        },
+        ("text-embedding-3",),
+    ),
+    "jina": EmbeddingProvider(
+        "Jina",
+        "JINA_API_KEY",
+        "https://api.jina.ai/v1",
+        {"jina-embeddings-v3": 1024, "jina-embeddings-v2-base-code": 768},
+        ("jina-embeddings-v3",),
+        "retrieval.query",
+        "retrieval.passage",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HostedModel:
+    """One model of a provider."""
+
+    provider: EmbeddingProvider
+    name: str
+    dimension: int
+    base_url: str
+    key: str = field(repr=False)
+
+    def compute_query_embeddings(self, query: str) -> list[Any]:
+        """One vector in a list."""
+        return self._request([query], self.provider.task_query)
+
+    def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
+        """A vector for each text."""
+        task = self.provider.task_passage
+        return [vector for part in requests_of(texts) for vector in self._request(part, task)]
+
+    def _request(self, texts: Sequence[str], task: str) -> list[Any]:
+        import openai
+
+        options: dict[str, Any] = {}
+        if self.base_url != PROVIDERS["openai"].url:
+            # Not every compatible server knows the packed form that is the default.
+            options["encoding_format"] = "float"
+        usual = self.dimension == self.provider.dimensions.get(self.name)
+        if not usual and self.name.startswith(self.provider.shortens):
+            options["dimensions"] = self.dimension
+        if task:
+            options["extra_body"] = {"task": task}
+        with openai.OpenAI(
+            api_key=self.key,
+            base_url=self.base_url,
+            timeout=REQUEST_SECONDS,
+            max_retries=RETRIES,
+            http_client=openai.DefaultHttpxClient(
+                follow_redirects=False,  # another host would get texts meant for this one
+                event_hooks={"request": [self._bare]},
+            ),
+        ) as client:
+            answer = client.embeddings.create(model=self.name, input=list(texts), **options)
+        return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
+
+    def _bare(self, request: Any) -> None:
+        keep_needed_headers(request.headers, self.key)
+
+
+def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Split `texts` so that each part stays within REQUEST_TOKENS."""
+    part: list[str] = []
+    used = 0
+    for text in texts:
+        tokens = estimate_tokens(text)
+        if part and used + tokens > REQUEST_TOKENS:
+            yield part
+            part, used = [], 0
+        part.append(text)
+        used += tokens
+    if part:
+        yield part
 
 
 def shipped_table() -> Path | None:
     """The folder of the table that was installed with CodeQA; None where there is none."""
-    return SHIPPED if (SHIPPED / MANIFEST).is_file() else None
+    return SHIPPED if (SHIPPED / "manifest.json").is_file() else None
 
 
 @lru_cache(maxsize=2)
@@ -39,7 +257,7 @@ def table_encoder(folder: str) -> TableEncoder:
 
     Raises EmbeddingError for a damaged table; nothing is remembered then.
     """
-    from codeqa.embeddings.table.encoder import TableEncoder
+    from codeqa.embeddings.table import TableEncoder, load_weights
 
     return TableEncoder(load_weights(folder))
 
@@ -52,7 +270,7 @@ def _shipped_encoder() -> TableEncoder | None:
 def question_matcher(question: str) -> QuestionMatcher | None:
     """`question`, for units to be held against one by one, with the shipped table; None without
     one. Raises EmbeddingError for a damaged table."""
-    from codeqa.embeddings.table.matcher import QuestionMatcher
+    from codeqa.embeddings.table import QuestionMatcher
 
     encoder = _shipped_encoder()
     return QuestionMatcher(encoder, question) if encoder else None
@@ -60,7 +278,7 @@ def question_matcher(question: str) -> QuestionMatcher | None:
 
 def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:
     """The same for `texts`, for sentences to be held against."""
-    from codeqa.embeddings.table.matcher import SentenceMatcher
+    from codeqa.embeddings.table import SentenceMatcher
 
     encoder = _shipped_encoder()
     return SentenceMatcher(encoder, texts) if encoder else None
@@ -155,3 +373,20 @@ def _unknown_dimension(name: str) -> SettingsError:
     return SettingsError(
         f"The dimension of {name} is not known.", "Set CODEQA_EMBEDDING_DIMENSION to it."
     )
+
+
+def local_model(setting: str) -> str:
+    """The model on this machine, by name or folder, that CODEQA_EMBEDDING asks for; else ''.
+
+    It is whatever begins with no provider's name; `huggingface/` and `sentence-transformers/`
+    may stand before it.
+    """
+    provider, _, name = setting.partition("/")
+    if not name:
+        return ""
+    from lancedb.embeddings import get_registry
+
+    if provider == "huggingface" or (provider in BY_PYTORCH and "/" in name):
+        return name
+    hosted = {*PROVIDERS, *get_registry()._functions}.difference(BY_PYTORCH)
+    return "" if provider in hosted else setting

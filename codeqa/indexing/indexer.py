@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from codeqa.embeddings.base import Embedding
-from codeqa.embeddings.registry import chosen_embedding, fast_embedding
+from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
 from codeqa.indexing.passes import Outcome, build, refine_units
 from codeqa.indexing.runs import (

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import Embedding
 from codeqa.parsing.pool import NICENESS, FileResult, parse_many
 from codeqa.repository.classify import role_of
 from codeqa.repository.walk import FileEntry, Walk

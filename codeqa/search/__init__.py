@@ -3,13 +3,13 @@
 from codeqa.search.hybrid import Search, SearchResult, open_search, query_encoders
 from codeqa.search.hyde import parse_hyde
 from codeqa.search.query import Query, language_named, parse_query, says_something
+from codeqa.search.rerank.built_in import Reranked
 from codeqa.search.rerank.choice import (
     choose_reranker,
-    missing_command,
+    parse_rerank,
     parse_reranker,
     reranker_status,
 )
-from codeqa.search.rerank.reranker import Reranked, parse_rerank
 
 __all__ = [
     "Query",
@@ -18,7 +18,6 @@ __all__ = [
     "SearchResult",
     "choose_reranker",
     "language_named",
-    "missing_command",
     "open_search",
     "parse_hyde",
     "parse_query",

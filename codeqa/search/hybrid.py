@@ -30,9 +30,8 @@ from codeqa.search.ranking import (
     rank,
     rank_files,
 )
-from codeqa.search.rerank.built_in import BuiltInReranker
-from codeqa.search.rerank.choice import choose_reranker
-from codeqa.search.rerank.reranker import BY_MODEL, Reranker
+from codeqa.search.rerank.built_in import Reranker, rerank_built_in
+from codeqa.search.rerank.choice import BY_MODEL, choose_reranker
 from codeqa.search.resolve import find_candidates
 from codeqa.settings import Settings
 from codeqa.store import Tables
@@ -94,7 +93,7 @@ class Search:
     """The query side of the embedding with a given name, None when it is not at hand. May raise
     CodeQAError."""
     _: KW_ONLY
-    reranker: Reranker = field(default_factory=BuiltInReranker)
+    reranker: Reranker = rerank_built_in
     """Orders the units of a search that asks for it."""
     connect: Callable[[], Model | None] = lambda: None
     """The model that writes hypothetical answers, None for none."""
@@ -201,7 +200,7 @@ class Search:
         reranker = ""
         if rerank and not by_model and not cancelled():
             begun = time.perf_counter()
-            reranked = self.reranker.rerank(hits, query)
+            reranked = self.reranker(hits, query)
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from pydantic import TypeAdapter
 
-    from codeqa.embeddings.base import Embedding
+    from codeqa.embeddings.registry import Embedding
 
 FORMAT_VERSION = 1
 """Raised whenever a table's columns or their meaning change: an older index is rebuilt."""

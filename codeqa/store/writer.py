@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from codeqa.embeddings.base import Embedding
+from codeqa.embeddings.registry import Embedding
 from codeqa.errors import IndexFormatError
 from codeqa.store.damage import note_files
 from codeqa.store.filters import one_of

@@ -16,7 +16,7 @@ from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.indexing import Indexer
 from codeqa.repositories.snapshots import revision_names, take_snapshot
-from codeqa.search import missing_command, reranker_status
+from codeqa.search import reranker_status
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus
 from codeqa.web.endpoints import Endpoints
 from codeqa.web.errors import RequestRefusedError
@@ -176,14 +176,14 @@ def open_revision(engine: Engine, body: RevisionBody) -> Values:
 
 def status_values(engine: Engine) -> Values:
     """The status as the page shows it."""
-    status = engine.index.status()
+    status, reranker = engine.index.status(), reranker_status(engine.settings)
     return asdict(status) | {
         "id": engine.location.id,
         "effort": engine.settings.effort,
         "hyde": engine.settings.hyde,
         "retrieval": engine.settings.retrieval,
-        "reranker": ". ".join(filter(None, reranker_status(engine.settings)[1:])),
-        "reranker_command": missing_command(engine.settings),
+        "reranker": ". ".join(filter(None, (reranker.text, reranker.hint))),
+        "reranker_command": reranker.command,
         # A reason that stands first is the most frequent one; objects in JSON have no order.
         "skipped": list(status.skipped.items()),
         "skipped_total": sum(status.skipped.values()),

@@ -19,7 +19,7 @@ from browser.conftest import ScriptedServer
 from browser.fakes import FakeEngine
 from playwright.sync_api import Locator, Page, expect
 
-from codeqa.embeddings import model_files
+from codeqa.embeddings import local
 
 
 def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
@@ -193,7 +193,7 @@ def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
     expect(note).to_contain_text("Reranker: built-in")
     get_answer(page, "@codebase x")
     assert last(scripted, "effort", "rerank") == ("", True)
-    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
     scripted_server[1].settings.reranker = "auto"
     page.reload()
     expect(switch).to_have_attribute("aria-pressed", "true")  # remembered

@@ -11,8 +11,7 @@ import training  # noqa: F401  # before PyTorch, whose threads it tells how to w
 
 torch = pytest.importorskip("torch")
 
-from codeqa.embeddings.table.encoder import TableEncoder  # noqa: E402
-from codeqa.embeddings.table.weights import load_weights  # noqa: E402
+from codeqa.embeddings.table import TableEncoder, load_weights  # noqa: E402
 from codeqa.text.unit_text import encode  # noqa: E402
 from tests.training.training_samples import samples, write_features  # noqa: E402
 from training.batches import Mixing  # noqa: E402
