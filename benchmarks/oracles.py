@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.machine import conditions
-from codeqa.code import SURENESS, usages
+from codeqa.code.usages import SURENESS, usages
 from codeqa.parsing import parse_file
 from codeqa.repository.classify import role_of
 from codeqa.repository.walk import walk

@@ -12,7 +12,7 @@ from chat_kit import Indexed, ask, index, told
 from codeqa.chat.near import referred
 from codeqa.chat.question import ConversationSoFar
 from codeqa.chat.record import TurnRecord, place_of_name
-from codeqa.code import asked_relations
+from codeqa.code.calls import asked_relations
 from codeqa.engine import Engine
 from codeqa.search import parse_query
 

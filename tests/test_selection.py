@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.code import uses_of
+from codeqa.code.neighbours import uses_of
 from codeqa.context import chunk_cost
 from codeqa.errors import UsageError
 from codeqa.search import open_search

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.code import Usages, callees, usages
+from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
-from codeqa.code.tools.finding import definitions
+from codeqa.code.tools.reading import definitions
+from codeqa.code.usages import Usages, usages
 from codeqa.store import Tables
 from codeqa.types import Unit
 from tests.indexed import indexed

@@ -15,7 +15,7 @@ from serving import client_of
 
 from codeqa.cli import main
 from codeqa.code.tools import TOOLS, ToolResult
-from codeqa.code.tools.results import LARGEST_TEXT
+from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.review import IssueReport, Reviewer

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from codeqa.chat.question import ConversationSoFar
-from codeqa.code import Walk, asked_relations, callees, follow_relations, is_test
+from codeqa.code.calls import Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context import unit_chunk
 from codeqa.routing.followup import code_names, telling_words
 from codeqa.search import Query, SearchResult, parse_query

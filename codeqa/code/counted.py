@@ -17,7 +17,7 @@ from functools import cache
 
 from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
-from codeqa.code.tools.finding import definitions
+from codeqa.code.tools.reading import definitions
 from codeqa.errors import CodeQAError
 from codeqa.text.citation_format import CITATION
 from codeqa.text.markdown import cite, code_block, code_span, escape, joined

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence, leading_doc, unit_item
 from codeqa.code.imports import IMPORTED, import_evidence
-from codeqa.code.surroundings import language_name
+from codeqa.code.usages import language_name
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline, prose

@@ -1,4 +1,5 @@
-"""Where a definition is used: the edges of its name, ranked by the evidence for each.
+"""Where a definition is used: the edges of its name, ranked by the evidence for each; and what
+inherits from what, for a method counts together with those that it overrides.
 
 Edges name what they refer to; across files the definition is decided here, when it is asked
 for, so that editing one file never rewrites another's rows. A name that merely looks alike is
@@ -11,19 +12,19 @@ stands for; only their order is meant, they are no frequencies.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
-from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, split_address
-from codeqa.code.inheritance import is_abstract, overridden
-from codeqa.code.surroundings import CANDIDATES, Surroundings, language_name, related
+from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, import_evidence, split_address
+from codeqa.languages import detect
 from codeqa.parsing.references import CLASS_MARK
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key
-from codeqa.types import METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 
 TYPED = 0.85
 """The import gives the class of the receiver, or the receiver is called like that class."""
@@ -74,6 +75,34 @@ LIKELY = 0.6
 SURENESS = ((0.9, "certain"), (LIKELY, "likely"), (0.0, "possible"))
 """Confidence from which a place is called so."""
 _LAST_WORD = re.compile(r"(\w+)\W*$")
+
+CANDIDATES = 2_000
+"""Edges of one name that are looked at; of a name as common as `get` the rest is left out."""
+MAX_FILES_READ = 100
+"""Files whose imports are read for one answer, for wildcards and re-exports."""
+PACKAGE_FILES = {
+    "python": ("__init__.py",),
+    "typescript": ("index.ts", "index.tsx", "index.js"),
+    "javascript": ("index.js", "index.jsx", "index.mjs", "index.ts"),
+    "rust": ("mod.rs", "lib.rs"),
+}
+"""Files that stand for their folder, and may pass on what it holds."""
+_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+MAX_CLASSES_FOLLOWED = 30
+"""Classes whose heirs are looked up for one answer."""
+FAMILIES = (
+    frozenset({"javascript", "typescript"}),
+    frozenset({"c", "cpp"}),
+    frozenset({"java", "kotlin", "scala"}),
+)
+"""Languages that call each other's definitions by name."""
+
+MOST_NAMED = 20_000
+_TYPES = CLASS_KINDS - {"module"}
+_METHOD = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\])?\(")
+"""The name in a method's declaration."""
+_ABSTRACT = re.compile(r"\b(?:raise NotImplementedError|abstractmethod|abstract )\b")
+_IMPLEMENTED_FOR = re.compile(r"[^{;]*?\bfor\s+(?:&(?:'\w+\s+)?)?(?:mut\s+|dyn\s+)?([\w:]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +312,285 @@ def _likeness(receiver: str, owner: str) -> int:
         return 2 if called else 0
     alike = owner.endswith(called) or (owner and called.endswith(owner))
     return 1 if alike and len(called) >= 3 else 0
+
+
+class Surroundings:
+    """All that decides whether a place of the name `name` means `unit`."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        unit: Unit,
+        name: str,
+        places: Sequence[Reference],
+        heirs: bool = True,
+    ) -> None:
+        self._tables, self._unit = tables, unit
+        # Of one file after another, for wildcards and re-exports.
+        self.imports = cache(self._imports)
+        self._files_read = 0
+        namesakes = [
+            one
+            for one in tables.named([name_key(name)])
+            if one.name == name
+            and one.kind not in TEXT_KINDS
+            and (one.kind != "module" or one.signature)  # a file is no definition
+            and related(one.language, unit.language)
+        ]
+        self.rivals = len({(one.path, one.qualified_name) for one in namesakes}) or 1
+        """Definitions of that name in languages that could be meant, this one included."""
+        self.rival_owners = {
+            last_word(one.class_name)
+            for one in namesakes
+            if (one.path, one.class_name) != (unit.path, unit.class_name)
+        }
+        """Names of the classes that have a member of that name, but for the unit's own class."""
+        self.siblings = {
+            one.id
+            for one in namesakes
+            if one.path == unit.path
+            and one.id != unit.id
+            and (one.kind != unit.kind or one.kind not in ("lambda", "class"))
+            # for those are bound twice, in two places that see one each
+            and one.qualified_name in (unit.qualified_name, unit.class_name)
+        }
+        """Ids of the other definitions of the unit's qualified name in its file (overloads)."""
+        holder = unit.qualified_name.removesuffix(unit.name).rstrip(".:")
+        self.enclosed = holder != unit.class_name and any(
+            one.kind in METHOD_KINDS and one.qualified_name == holder
+            for one in tables.in_file(unit.path)
+        )
+        """Whether it is defined inside of a function, where no import reaches."""
+        found = None
+        if unit.language == "go":
+            text = "\n".join(part.source_code for part in tables.in_file("go.mod"))
+            found = _GO_MODULE.search(text)
+        self.go_module = found.group(1) if found else ""
+        is_member = bool(unit.class_name) and unit.kind in METHOD_KINDS
+        overriding = {(one.path, one.class_name) for one in namesakes}
+        self._subclasses: set[tuple[str, str]] = set()
+        """(path, qualified name) of classes that inherit the member, directly or not."""
+        self._overriding: set[tuple[str, str]] = set()
+        """The same of classes that inherit it, and have one of their own."""
+        if is_member and heirs:
+            self._find_heirs(last_word(unit.class_name), overriding)
+        self.overriding = [
+            one for one in namesakes if (one.path, one.class_name) in self._overriding
+        ]
+        """The methods that override the unit, in the nearest heirs."""
+        inside = {path for path, _ in self._subclasses | self._overriding}
+        ids = [place.unit_id for place in places if place.path in inside and place.unit_id]
+        self._owners = {one.id: one.class_name for one in tables.by_ids(list(dict.fromkeys(ids)))}
+        """Unit id → the class that this unit belongs to."""
+        outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
+        carriers = places if outer == name else tables.references_named(outer, CANDIDATES)
+        self.exporters = self._exporters(carriers)
+
+    def leads(self, place: Reference, module: str, path: str) -> float:
+        """How surely `module`, imported where `place` is, is the file `path`."""
+        return import_evidence(language_name(place.path), place.path, module, path, self.go_module)
+
+    def is_heir(self, name: str) -> bool:
+        """Whether a class called `name` inherits from the owner."""
+        return any(name == last_word(heir) for _, heir in self._subclasses)
+
+    def is_in_heir(self, place: Reference, *, of_base: bool = False) -> bool:
+        """Whether the class around `place` inherits the member, or, `of_base`, overrides it."""
+        at = (place.path, self._owners.get(place.unit_id, ""))
+        return at in self._subclasses or (of_base and at in self._overriding)
+
+    def _imports(self, path: str) -> list[Reference]:
+        """The import edges of a file; none once `MAX_FILES_READ` files were read."""
+        self._files_read += 1
+        if self._files_read > MAX_FILES_READ:
+            return []
+        return [edge for edge in self._tables.references_in(path) if edge.kind == "import"]
+
+    def _exporters(self, carriers: Sequence[Reference]) -> set[str]:
+        """Files that import the definition (or its class) from its file, and so hand it on:
+        by name, or packages around it whole."""
+        unit = self._unit
+        found = {
+            edge.path
+            for edge in carriers
+            if edge.kind == "import" and edge.module and self.leads(edge, edge.module, unit.path)
+        }
+        folder = PurePosixPath(unit.path).parent
+        for around in (folder, *folder.parents):
+            for index in PACKAGE_FILES.get(unit.language, ()):
+                path = str(around / index)
+                whole = (edge for edge in self.imports(path) if edge.name == edge.module)
+                if any(self.leads(edge, edge.module, unit.path) for edge in whole):
+                    found.add(path)
+        return found - {unit.path}
+
+    def _find_heirs(self, name: str, overriding: Set[tuple[str, str]]) -> None:
+        """Note the classes below the class called `name`, each level by name, down to those that
+        have a member of their own in its place."""
+        waiting, seen = [name], {name}
+        while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
+            places = self._tables.references_named(waiting.pop(), CANDIDATES)
+            ids = [place.unit_id for place in places if place.kind == "inherits" and place.unit_id]
+            for heir in self._tables.by_ids(list(dict.fromkeys(ids))):
+                at = (heir.path, heir.qualified_name)
+                if at in overriding:
+                    self._overriding.add(at)
+                    continue
+                self._subclasses.add(at)
+                if heir.name not in seen:
+                    seen.add(heir.name)
+                    waiting.append(heir.name)
+
+
+def related(one: str, other: str) -> bool:
+    """Whether code in the language `one` may call definitions in `other`."""
+    return one == other or any(one in family and other in family for family in FAMILIES)
+
+
+@lru_cache(maxsize=4_096)  # a name stands many times in a file
+def language_name(path: str) -> str:
+    found = detect(path)
+    return found.name if found is not None else ""
+
+
+# Inheritance.
+
+
+def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
+    """The methods of bases and interfaces that the method `unit` overrides or implements, the
+    nearest first, each with its class."""
+    if not _may_be_overridden(unit):
+        return []
+    waiting = [one for one in tables.in_file(unit.path) if _is_type(one, unit.class_name)]
+    seen, found = {one.id for one in waiting}, list[tuple[Unit, Unit]]()
+    for one in waiting:  # which grows
+        for base in bases(tables, one, unit.name):
+            if base.id not in seen and len(seen) < MAX_CLASSES_FOLLOWED:
+                seen.add(base.id)
+                waiting.append(base)
+                found += [(method, base) for method in members(tables, base, unit.name)]
+    return found
+
+
+def overrides(tables: Tables, unit: Unit) -> list[Unit]:
+    """The methods of heirs that override or implement the method `unit`."""
+    if not _may_be_overridden(unit):
+        return []
+    named = tables.named([name_key(unit.name)], MOST_NAMED)
+    rivals = [one for one in named if one.name == unit.name and _may_be_overridden(one)]
+    above = (unit.path, unit.qualified_name)
+    return [
+        one
+        for one in rivals[:MAX_CLASSES_FOLLOWED]
+        if one.id != unit.id
+        and related(one.language, unit.language)
+        and above in [(base.path, base.qualified_name) for base, _ in overridden(tables, one)]
+    ]
+
+
+def is_abstract(unit: Unit) -> bool:
+    """Whether a method has no code of its own, but what says so."""
+    body = unit.source_code.removeprefix(unit.signature).strip(" ;\n")
+    return unit.is_stub or not body or _ABSTRACT.search(unit.source_code) is not None
+
+
+def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
+    """The classes and interfaces of this repository that the class `unit` names as its bases; in
+    Go, where none says so, the interfaces with that `method` whose methods it all has."""
+    if unit.language == "go" and method and unit.kind != "interface":
+        named = tables.named([name_key(method)], MOST_NAMED)
+        owners = {(one.path, one.class_name) for one in named if one.language == "go"}
+        paths = {path for path, _ in owners}
+        types = [one for path in sorted(paths) for one in tables.in_file(path)]
+        types = [one for one in types if (one.path, one.qualified_name) in owners]
+        return [one for one in types if unit in with_all_methods(tables, one)]
+    places = tables.references_in(unit.path)
+    inherited = [one for one in places if one.kind == "inherits" and one.unit_id == unit.id]
+    return [one for place in inherited for one in _meant(tables, place) if one.id != unit.id]
+
+
+def members(tables: Tables, owner: Unit, name: str) -> list[Unit]:
+    """The methods called `name` of a class, in its file."""
+    held = tables.in_file(owner.path)
+    return [
+        one
+        for one in held
+        if one.name == name and one.class_name == owner.qualified_name and _may_be_overridden(one)
+    ]
+
+
+def _meant(tables: Tables, place: Reference) -> list[Unit]:
+    """The class that is named as a base, [] where that cannot be said."""
+    if place.target:
+        return tables.by_ids([place.target])
+    language, module = language_name(place.path), place.module.partition(CLASS_MARK)[0]
+    types = [one for one in types_called(tables, place.name) if related(one.language, language)]
+    leading = (module, split_address(module)[0]) if module else ()
+    imported = [
+        one
+        for one in types
+        if any(import_evidence(language, place.path, address, one.path) for address in leading)
+    ]
+    found = imported or types
+    return found if len(found) == 1 else []
+
+
+def _may_be_overridden(unit: Unit) -> bool:
+    """Whether it is a method of a class: no constructor, and no function inside of a method."""
+    holder = unit.qualified_name.removesuffix(unit.name).rstrip(".:")
+    named = unit.is_method and unit.kind != "constructor" and unit.class_name != ""
+    return named and holder == unit.class_name
+
+
+def _is_type(unit: Unit, name: str) -> bool:
+    return unit.kind in _TYPES and unit.qualified_name == name
+
+
+def types_called(tables: Tables, name: str) -> list[Unit]:
+    named = tables.named([name_key(name)], MOST_NAMED)
+    return [unit for unit in named if unit.name == name and unit.kind in _TYPES]
+
+
+def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, str, int]]:
+    """The types that say at `places` what they inherit or implement, each with the file and line.
+    Rust says it outside of the type, of several in one module: `impl Read for Buffer`."""
+    found, places = list[tuple[Unit, str, int]](), list(places)
+    ids = dict.fromkeys(place.unit_id for place in places if place.unit_id)
+    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
+    for place in (one for one in places if one.unit_id in around):
+        one = around[place.unit_id]
+        code = "\n".join(one.source_code.split("\n")[place.line - one.start_line :][:3])
+        outside = one.language == "rust" and one.kind not in _TYPES
+        meant = _IMPLEMENTED_FOR.match(code) if outside else None
+        if meant:
+            name = last_word(meant[1])
+            types = types_called(tables, name)
+            types.sort(key=lambda unit: (unit.path != place.path, unit.language != one.language))
+            elsewhere = replace(one, id=f"{one.id} {name}", qualified_name=name, kind="type")
+            one = types[0] if types else elsewhere
+        found.append((one, place.path, place.line))
+    return found
+
+
+def with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
+    """The types that have every method of the Go interface `unit`: none says that it implements
+    one."""
+    names = {found[1] for one in unit.method_declarations if (found := _METHOD.search(one))}
+    if unit.language != "go" or unit.kind != "interface" or not names:
+        return []
+    having = Counter(
+        {
+            (one.path.rpartition("/")[0], one.class_name, one.name)
+            for one in tables.named([name_key(name) for name in names], MOST_NAMED)
+            if one.name in names and one.language == "go" and one.is_method
+        }
+    )
+    owners = Counter((folder, owner) for folder, owner, _ in having)
+    whole = {owner for owner, number in owners.items() if number == len(names)}
+    types = tables.named([name_key(owner) for _, owner in whole], MOST_NAMED)
+    return [
+        one
+        for one in types
+        if (one.path.rpartition("/")[0], one.qualified_name) in whole
+        and one.kind in _TYPES - {"interface"}
+    ]

@@ -6,13 +6,11 @@ import re
 import textwrap
 from pathlib import PurePosixPath
 
-from codeqa.code import usages
-from codeqa.code.calls import Call, callees
+from codeqa.code.calls import Call, Walk, callees
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
-from codeqa.code.relations import Walk
-from codeqa.code.surroundings import CANDIDATES
 from codeqa.code.tools.edges import use_places
+from codeqa.code.usages import CANDIDATES, usages
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from codeqa.code.calls import Walk
 from codeqa.code.descriptions import cite_unit
-from codeqa.code.relations import Walk
 from codeqa.quoted.edges import asks_how, calls_section, uses_section, walk_section
 from codeqa.quoted.listing import answer_of_own_kind
 from codeqa.search import Query, SearchResult

@@ -6,9 +6,9 @@ import re
 import textwrap
 from dataclasses import replace
 
+from codeqa.code.calls import tests_of
 from codeqa.code.descriptions import bullet_list, cite_unit
 from codeqa.code.overview import overview_of
-from codeqa.code.relations import tests_of
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import gather
 from codeqa.search.query import with_words

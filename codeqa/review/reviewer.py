@@ -13,7 +13,7 @@ from codeqa.chat.agent import AgentGenerator
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.generation import EXTRACTIVE, Gathered, ModelRequest, Piece, ToolStep
 from codeqa.chat.record import block_of
-from codeqa.code import tests_of
+from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError

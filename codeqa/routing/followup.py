@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codeqa.code import without_relations
+from codeqa.code.calls import without_relations
 from codeqa.routing.features import Features
 from codeqa.routing.intents import by_words
 from codeqa.routing.words import Reading, goes_on, points_back, read

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from codeqa.code import callees, outlines_of, uses_of
+from codeqa.code.calls import callees
+from codeqa.code.neighbours import outlines_of, uses_of
 from codeqa.context import chunk_cost, format_block, pack, span_chunk, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files

@@ -75,10 +75,8 @@ class Player:
                 yield "open_file", {"path": path, "lines": lines}
             if near := re.search(r"The nearest name is ([\w.]+)\.", result):
                 yield "find_definition", {"name": near[1]}
-            for name in re.findall(
-                r"^Possible calls.*?: \d+ of (\S+?)[,.]?$", result, re.MULTILINE
-            ):
-                yield "find_references", {"name": name}
+            if tool == "callers" and "did not count: find_references" in result:
+                yield "find_references", {"name": given["name"]}
             if tool == "git_log" and (commits := _COMMIT.findall(result)):
                 yield "git_show", {"commit": commits[0]}
             if tool == "grep":

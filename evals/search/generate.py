@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.code import usages
+from codeqa.code.usages import usages
 from codeqa.languages import detect
 from codeqa.parsing import parse_file
 from codeqa.store import Tables

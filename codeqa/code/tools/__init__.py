@@ -6,15 +6,19 @@ of the API. They read one repository, change nothing, and answer within a bounde
 
 from collections.abc import Callable
 
-from codeqa.code.tools.changes import changes
-from codeqa.code.tools.declaration import Tool, Toolbox, declare
-from codeqa.code.tools.edges import callees, callers, find_references
-from codeqa.code.tools.finding import find_definition, search_code
-from codeqa.code.tools.graph import call_path, impact
-from codeqa.code.tools.history import blame, git_log, git_show
+from codeqa.code.tools.edges import call_path, callees, callers, find_references, impact
+from codeqa.code.tools.history import blame, changes, git_log, git_show
 from codeqa.code.tools.listing import list_all
-from codeqa.code.tools.reading import grep, list_files, open_file, outline, overview
-from codeqa.code.tools.results import Commit, Place, ToolResult
+from codeqa.code.tools.reading import (
+    find_definition,
+    grep,
+    list_files,
+    open_file,
+    outline,
+    overview,
+    search_code,
+)
+from codeqa.code.tools.tool import Commit, Place, Tool, Toolbox, ToolResult, declare
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
     search_code, grep, open_file, outline, find_definition, find_references, callers, callees,

@@ -1,37 +1,59 @@
-"""Tools that follow references: where a name is used, what calls it, what it calls."""
+"""Tools that follow references: where a name is used, what calls it and what it calls, what a
+change may break, what inherits, the way of calls from one definition to another."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, partial
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from codeqa.code import UsageSite, usages
-from codeqa.code.calls import Call
+from codeqa.code.calls import Call, is_test
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
-from codeqa.code.relations import is_test
-from codeqa.code.surroundings import CANDIDATES
-from codeqa.code.tools.declaration import Toolbox
-from codeqa.code.tools.finding import MOST_DEFINITIONS, Name, definitions, no_definition
-from codeqa.code.tools.results import Edge, Place, ToolResult, by_file, list_result
-from codeqa.code.usages import LIKELY, SURENESS
+from codeqa.code.tools.reading import Name, definitions, no_definition
+from codeqa.code.tools.tool import Edge, Place, Toolbox, ToolResult, by_file, list_result
+from codeqa.code.usages import (
+    CANDIDATES,
+    LIKELY,
+    SURENESS,
+    UsageSite,
+    heirs_at,
+    overrides,
+    types_called,
+    usages,
+    with_all_methods,
+)
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.tokens import last_word
-from codeqa.types import Unit
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
 
 MOST_REFERENCES = 50
 MOST_ALSO = 12
 """Further lines told of one function."""
+MOST_MEANT = 5
+"""Definitions of one name that are followed or told apart."""
 MOST_DEPTH = 3
-BREADTH, ALL_CALLS = 12, 1_000
-"""Calls followed from one definition, for a tree that is read rather than measured; and looked
-at, to count them."""
+ALL_CALLS = 1_000
+MOST_FOLLOWED = 400
+"""Definitions that are gone on from: a hub of a code base is reached from all of it."""
+SECONDS = 5.0
+"""Time after which nothing more is followed."""
+MOST_REACHED = 200
+"""Definitions that are told; all are counted."""
+AT_LEAST = "at least "
 UNSEEN = "Calls by a computed name (reflection, a table of functions) are not seen."
+OVERRIDING = (
+    "Some of these name the method of a base or interface, which one of these overrides, or hand a "
+    "function on that is called later. "
+)
+BY_NAME_ALONE = "Of some of these calls only the name is the same; no sure way is known. "
 _DONE = {"call": "called", "use": "used", "import": "imported", "inherits": "inherited from"}
 
 ReferenceKind = Annotated[
@@ -49,27 +71,74 @@ def find_references(
     where it is only likely or possible. Says how many there are in all."""
     tables = box.tables()
     units = definitions(tables, name)
-    every = _sites(tables, name, units)
-    found = [one for one in every if kind in ("", one[0].reference.kind)]
+    named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
+    every = _meant(tables, units) if units else _defined_elsewhere(name, named)
+    found = {site: owner for site, owner in every.items() if kind in ("", site.reference.kind)}
     if not units and not found:
         return no_definition(tables, name)
-    groups, in_tests = use_places(tables, [site for site, _ in found], kind)
+    groups, in_tests = use_places(tables, list(found), kind)
     places = groups[skip : skip + MOST_REFERENCES]
     parts = by_file(
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in places
     )
-    verb = _DONE.get(kind, "referred to")
-    summary = f"{name} is {verb} in {counted(len(found), 'place')}"
-    hint = "`skip` leads to them; grep finds all lines that hold the name."
-    known = _completeness(tables, name, kind, units, every, in_tests)
+    levels = Counter(site.sureness for site in found)
+    told = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
+    known = [f"{told}{' (only the name is the same)' * bool(levels['possible'])}."] if told else []
+    if in_tests:
+        known.append(f"{in_tests:,} of these in tests.")
+    if not units:
+        known.append(f"{name} is not defined here.")
+    if len(units) > 1:
+        meant = Counter(found.values())
+        units.sort(key=lambda unit: -meant[unit.id])
+        each = ", ".join(
+            f"{unit.qualified_name} [{unit.location}] {meant[unit.id]:,}"
+            for unit in units[:MOST_MEANT]
+        )
+        each += ", the others fewer or none" * (len(units) > MOST_MEANT)
+        each += f"; {meant['']:,} may mean any of them" * bool(meant[""])
+        known.append(f"{len(units):,} definitions are called so: {each}.")
+    if others := len(every) - len(found):
+        known.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
+    if (further := len(named) - len(every)) > 0:
+        known.append(f"{counted(further, 'further place')} of that name may mean something else.")
+    if len(named) == CANDIDATES:
+        known.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
     sure = (place for place in places if SURENESS[-1][1] not in place.note)
     edges = dict.fromkeys((place.name or place.path, last) for place in sure)
-    arrows = tuple(Edge(start=start, end=end) for start, end in edges)
-    left = len(groups) - skip - len(parts)
-    return list_result(summary, parts, hint, total=len(found), left=left, told=places,
-                       edges=arrows, completeness=known)  # fmt: skip
+    return list_result(
+        f"{name} is {_DONE.get(kind, 'referred to')} in {counted(len(found), 'place')}",
+        parts,
+        "`skip` leads to them; grep finds all lines that hold the name.",
+        total=len(found),
+        left=len(groups) - skip - len(parts),
+        told=places,
+        edges=tuple(Edge(start=start, end=end) for start, end in edges),
+        completeness=" ".join([*known, UNSEEN]),
+    )
+
+
+def _meant(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
+    """The places, surest first, each with the id of the definition that it surest means: one that
+    may mean several of them is one place, and with '' where it means none of them surer."""
+    once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
+    for unit in units:
+        for site in usages(tables, unit, CANDIDATES).references:
+            at = (site.reference.path, site.reference.line, site.reference.column)
+            best, _ = once.get(at, (site, ""))
+            if at not in once or site.confidence > best.confidence:
+                once[at] = (site, unit.id)
+            elif site.confidence == best.confidence:
+                once[at] = (best, "")
+    return dict(sorted(once.values(), key=lambda one: -one[0].confidence))
+
+
+def _defined_elsewhere(name: str, named: Iterable[Reference]) -> dict[UsageSite, str]:
+    """What is defined elsewhere is known by its name alone."""
+    owner = name.removesuffix("()").rpartition(".")[0]
+    return {UsageSite(place, 0.0): "" for place in named if owner in ("", place.receiver)}
 
 
 def use_places(
@@ -98,71 +167,9 @@ def use_places(
     return places, sum(map(in_test, sites))
 
 
-def _sites(tables: Tables, name: str, units: Sequence[Unit]) -> list[tuple[UsageSite, str]]:
-    """The places, surest first, each with the id of the definition that it surest means: one that
-    may mean several of them is one place, and with '' where it means none of them surer."""
-    once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
-    for unit in units:
-        for site in usages(tables, unit, CANDIDATES).references:
-            at = (site.reference.path, site.reference.line, site.reference.column)
-            best, _ = once.get(at, (site, ""))
-            if at not in once or site.confidence > best.confidence:
-                once[at] = (site, unit.id)
-            elif site.confidence == best.confidence:
-                once[at] = (best, "")
-    if not units:  # what is defined elsewhere is known by its name alone
-        owner = name.removesuffix("()").rpartition(".")[0]
-        for place in tables.references_named(last_word(name.removesuffix("()")), CANDIDATES):
-            if owner in ("", place.receiver):
-                at = (place.path, place.line, place.column)
-                once[at] = (UsageSite(place, 0.0), "")
-    return sorted(once.values(), key=lambda one: -one[0].confidence)
-
-
-def _completeness(
-    tables: Tables,
-    name: str,
-    kind: str,
-    units: Sequence[Unit],
-    every: Sequence[tuple[UsageSite, str]],
-    in_tests: int,
-) -> str:
-    """How sure the places are, which definitions they mean, what was left out, as sentences."""
-    found = [one for one in every if kind in ("", one[0].reference.kind)]
-    levels = Counter(site.sureness for site, _ in found)
-    told = [f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one]]
-    parts = [f"{', '.join(told)}{' (only the name is the same)' * bool(levels['possible'])}."]
-    parts = parts if found else []
-    if in_tests:
-        parts.append(f"{in_tests:,} of these in tests.")
-    if not units:
-        parts.append(f"{name} is not defined here.")
-    if len(units) > 1:
-        meant = Counter(owner for _, owner in found)
-        each = [
-            f"{unit.qualified_name} [{unit.location}] {meant[unit.id]:,}"
-            for unit in sorted(units, key=lambda unit: -meant[unit.id])[:MOST_DEFINITIONS]
-        ]
-        rest = ", the others fewer or none" * (len(units) > MOST_DEFINITIONS)
-        rest += f"; {meant['']:,} may mean any of them" * bool(meant[""])
-        parts.append(f"{len(units):,} definitions are called so: {', '.join(each)}{rest}.")
-    named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
-    if len(every) > len(found):
-        others = counted(len(every) - len(found), "place")
-        parts.append(f"Of another kind, such as imports: {others}.")
-    if (further := len(named) - len(every)) > 0:
-        parts.append(f"{counted(further, 'further place')} of that name may mean something else.")
-    if len(named) == CANDIDATES:
-        parts.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
-    return " ".join([*parts, UNSEEN])
-
-
 def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place:
     """The first of `sites`, which are in one definition, with the lines of the others."""
-    lines = sorted({site.reference.line for site in sites})
-    line, *others = lines
-    code = around.source_code.split("\n") if around else []
-    at = line - around.start_line if around else -1
+    line, *others = sorted({site.reference.line for site in sites})
     kind, sure = sites[0].reference.kind, sites[0].sureness
     also = ", ".join(map(str, others[:MOST_ALSO]))
     also += f" and {len(others) - MOST_ALSO} more" * (len(others) > MOST_ALSO)
@@ -173,7 +180,7 @@ def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place
         path=sites[0].reference.path,
         start_line=line,
         end_line=line,
-        text=code[at].strip() if 0 <= at < len(code) else "",
+        text=_code(around, line).strip() if around else "",
         name=around.qualified_name if around else "",
         kind=kind,
         note=", ".join(filter(None, told)),
@@ -181,80 +188,262 @@ def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place
     )
 
 
+def _code(unit: Unit, line: int) -> str:
+    """A line of `unit` by its number in the file, '' for one that it does not have."""
+    code, at = unit.source_code.split("\n"), line - unit.start_line
+    return code[at] if 0 <= at < len(code) else ""
+
+
+class Step(NamedTuple):
+    """A definition that edges lead to, and the last edge of the shortest way there."""
+
+    unit: Unit
+    path: str
+    """With `line`, where that edge is written."""
+    line: int
+    note: str = ""
+    level: int = 0
+    """Edges from the beginning."""
+    through: Unit | None = None
+    """The definition at the other end of that edge."""
+
+
 def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     """The functions that surely call a function, each with the line of its call, and with a depth
-    those that call them, as a tree. Tests, and calls that may mean another of that name, are
-    counted and not listed."""
+    those that call them. Tests, and calls that may mean another of that name, are counted and not
+    listed."""
     tables = box.tables()
-    roots = definitions(tables, name)[:MOST_DEFINITIONS]
-    tests: set[str] = set()
-    possible: Counter[str] = Counter()
-
-    def who_calls(unit: Unit) -> list[tuple[Unit, Call]]:
-        # Through a base at first alone: a framework calls nearly everything so in the end.
-        found = callers_of(tables, unit, alone=unit not in roots)
-        possible[unit.qualified_name] += found.doubtful
-        outside = [one for one in found.calls if one.caller.role == "test" != unit.role]
-        tests.update(one.caller.id for one in outside)
-        return [(one.caller, one) for one in found.calls if one not in outside]
-
-    found = _tree(tables, name, roots, depth, who_calls, "called by", "caller")
-    told = f"\nAnd by {counted(len(tests), 'test')}." if tests else ""
-    if unsure := ", ".join(f"{number:,} of {one}" for one, number in possible.items() if number):
-        told += f"\nPossible calls, which find_references lists: {unsure}."
-    return found.model_copy(update={"text": found.text + told})
+    roots = definitions(tables, name)[:MOST_MEANT]
+    if not roots:
+        return no_definition(tables, name)
+    code, tests, known, _ = _users(tables, roots, depth)
+    summary = f"{name} called by {counted(len(code), 'function')}"
+    if tests:
+        known = f"And by {counted(len(tests), 'test')}. {known}"
+    return _told(summary, known, roots, code or tests)
 
 
 def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     """What a function calls in this repository, in the order of its text, each with the line of the
-    call, and with a depth what those call, as a tree. Calls into libraries are left out."""
+    call, and with a depth what those call. Calls into libraries are left out."""
     tables = box.tables()
-    roots = definitions(tables, name)[:MOST_DEFINITIONS]
-
-    def what_it_calls(unit: Unit) -> list[tuple[Unit, Call]]:
-        return [(call.called, call) for call in calls_of(tables, unit, ALL_CALLS)]
-
-    return _tree(tables, name, roots, depth, what_it_calls, "calls", "callee")
-
-
-def _tree(
-    tables: Tables,
-    name: str,
-    roots: Sequence[Unit],
-    depth: int,
-    follow: Callable[[Unit], Sequence[tuple[Unit, Call]]],
-    verb: str,
-    noun: str,
-) -> ToolResult:
-    """What `follow` leads to from `roots`, `depth` levels deep, each once, with the call there."""
+    roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
         return no_definition(tables, name)
-    seen = {unit.id for unit in roots}
-    left: set[str] = set()
-    lines: list[str] = []
-    places: list[Place] = []
-    # A stack and no recursion: what comes next is what was put there last.
-    waiting: list[tuple[Unit, Call | None, int]] = [(unit, None, 0) for unit in reversed(roots)]
+
+    def called(unit: Unit) -> list[Step]:
+        calls = calls_of(tables, unit, ALL_CALLS)
+        return [Step(one.called, unit.path, one.line, one.note) for one in calls]
+
+    reached, cut = follow(roots, called, depth=depth)
+    return _told(f"{name} calls {counted(len(reached), 'function')}", cut, roots, reached)
+
+
+def impact(box: Toolbox, name: Name) -> ToolResult:
+    """What a change of a definition may break: all that calls, uses or inherits it, directly and
+    through others, and the tests among that."""
+    tables = box.tables()
+    roots = definitions(tables, name)[:MOST_MEANT]
+    if not roots:
+        return no_definition(tables, name)
+    code, tests, known, cut = _users(tables, roots)
+    direct = sum(one.level == 1 for one in code)
+    summary = f"a change of {name} may break {AT_LEAST * cut}"
+    summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
+    known = f"{direct:,} directly, {len(code) - direct:,} through these. {known}"
+    return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])
+
+
+def _users(
+    tables: Tables, roots: Sequence[Unit], depth: int = sys.maxsize
+) -> tuple[list[Step], list[Step], str, bool]:
+    """What surely calls, uses or inherits `roots`, directly and through others: code and tests,
+    what did not count, as sentences, and whether it was cut off."""
+    doubtful = 0
+
+    def users(unit: Unit) -> list[Step]:
+        nonlocal doubtful
+        if is_test(unit) and unit not in roots:
+            return []
+        # Through a base at first alone: a framework calls nearly everything so in the end.
+        found = callers_of(tables, unit, alone=unit not in roots)
+        doubtful += found.doubtful
+        return [Step(one.caller, one.caller.path, one.line, one.note) for one in found.calls]
+
+    reached, cut = follow(roots, users, depth=depth)
+    code = [one for one in reached if not is_test(one.unit)]
+    tests = [one for one in reached if is_test(one.unit)]
+    known = cut
+    if doubtful:
+        places = counted(doubtful, "place")
+        known += f"{places} with only the name the same did not count: find_references has them. "
+    return code, tests, known, bool(cut)
+
+
+def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
+    """The shortest way of calls from one function to another, each call with its line; where none
+    is sure, one with calls of which only the name is the same."""
+    tables = box.tables()
+    begins, ends = definitions(tables, start), definitions(tables, end)
+    if not begins or not ends:
+        return no_definition(tables, end if begins else start)
+    begins = [unit for unit in begins if unit not in ends] or begins
+    wanted = {unit.id for unit in ends}
+
+    @cache
+    def called(unit: Unit) -> list[Call]:
+        return calls_of(tables, unit, ALL_CALLS)
+
+    def steps(indirect: bool, by_name: bool, unit: Unit) -> list[Step]:
+        calls = [Step(o.called, unit.path, o.line) for o in called(unit) if o.sure or by_name]
+        if not indirect:
+            return calls
+        run = [one._replace(unit=unit) for one in calls for unit in overrides(tables, one.unit)]
+        return [*calls, *run, *_handed_on(tables, unit)]
+
+    known = ""
+    for indirect, by_name, doubt in (
+        (False, False, "No shorter one is known; others of equal length may be. "),
+        (True, False, OVERRIDING),
+        (True, True, BY_NAME_ALONE),
+    ):
+        reached, cut = follow(begins, partial(steps, indirect, by_name), wanted)
+        known = f"{start} leads to {counted(len(reached), 'definition')}. {cut}"
+        found = {one.unit.id: one for one in reached}
+        way = [reached[-1]] if reached and reached[-1].unit.id in wanted else []
+        while way and way[0].level > 1 and way[0].through:
+            way.insert(0, found[way[0].through.id])
+        if way:
+            summary = f"{start} leads to {end} in {counted(len(way), 'call')}"
+            return _told(summary, f"{doubt}{UNSEEN}", (), way, is_way=True)
+    nothing = f"no way of calls from {start} to {end} was found"
+    known += UNSEEN
+    return ToolResult(summary=nothing, text=f"{nothing}. {known}", completeness=known)
+
+
+def _handed_on(tables: Tables, unit: Unit) -> list[Step]:
+    """The functions of its file that `unit` hands on, for others to call."""
+    places = [one for one in tables.references_in(unit.path) if one.unit_id == unit.id]
+    lines = {one.target: one.line for one in reversed(places) if one.kind == "use" and one.target}
+    return [
+        Step(one, one.path, lines[one.id]) for one in tables.by_ids(list(lines)) if one.is_method
+    ]
+
+
+def subclasses(tables: Tables, name: str) -> ToolResult:
+    """What inherits or implements a class, directly or through others; of one that is defined
+    elsewhere what names it as its base."""
+    outside = Unit("", "", "class", last_word(name), name, "", 0, 0)
+    here = [unit for unit in definitions(tables, name) if unit.kind in CLASS_KINDS]
+    roots = here or [outside]
+    by_name = 0
+
+    def heirs(unit: Unit) -> list[Step]:
+        nonlocal by_name
+        if unit.language == "rust" and unit.kind != "trait":
+            return []  # of its name another crate may have a trait
+        sites = usages(tables, unit, CANDIDATES).references if unit.path else ()
+        places = [one.reference for one in sites if one.reference.kind == "inherits"]
+        if unit is outside or len(types_called(tables, unit.name)) == 1:
+            # Re-exports are not all followed, and nothing else here is called so.
+            named = tables.references_named(unit.name, CANDIDATES)
+            more = [one for one in named if one.kind == "inherits" and one not in places]
+            by_name, places = by_name + len(more), [*places, *more]
+        having = [Step(one, one.path, one.start_line) for one in with_all_methods(tables, unit)]
+        return [*(Step(*one) for one in heirs_at(tables, places)), *having]
+
+    reached, cut = follow(roots, heirs)
+    if not here and not reached:
+        return no_definition(tables, name)
+    direct = sum(one.level == 1 for one in reached)
+    known = f"{direct:,} directly, {len(reached) - direct:,} through these. "
+    if not here:
+        known = f"{name} is not defined here: what names it as base, and what inherits from that. "
+    if any(unit.language == "go" for unit in here):
+        known += "A type that has all methods of the interface is taken to implement it. "
+    if by_name and here:
+        known += f"Of {counted(by_name, 'place')} only the name is the same. "
+    known += f"{_several(tables, roots)}{cut}"
+    known += "Classes that are made while the program runs are not seen."
+    kinds = ("subclass or implementation", "subclasses or implementations")
+    summary = f"{name} has {AT_LEAST * bool(cut)}{counted(len(reached), *kinds)}"
+    return _told(summary, known, here, reached)
+
+
+def follow(
+    roots: Sequence[Unit],
+    step: Callable[[Unit], Iterable[Step]],
+    wanted: Collection[str] = (),
+    depth: int = sys.maxsize,
+) -> tuple[list[Step], str]:
+    """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
+    the ids `wanted` is reached, or `depth`; and, as a sentence, where it was cut off."""
+    # One function of several with a name may be the way's end, another its beginning.
+    seen, found = {unit.id for unit in roots}.difference(wanted), list[Step]()
+    waiting = deque((unit, 1) for unit in roots)
+    until = time.monotonic() + SECONDS
+    followed = 0
     while waiting:
-        unit, call, level = waiting.pop()
-        told = f"{'  ' * level}{unit.qualified_name or unit.name} [{unit.location}]"
-        if call:
-            holder, line, mark = call.caller, call.line, call.note
-            code = holder.source_code.split("\n")[line - holder.start_line]
-            told += f"  {line}: {code.strip()}{mark and f'  ({mark})'}"
-            places.append(
-                Place(path=holder.path, start_line=line, end_line=line, text=code,
-                      language=holder.language, name=unit.qualified_name, kind=unit.kind, note=mark)
-            )  # fmt: skip
-        lines.append(told)
-        if level < depth:
-            every = [step for step in follow(unit) if step[0].id not in seen]
-            found = every[:BREADTH]
-            seen.update(one.id for one, _ in found)
-            left.update(one.id for one, _ in every[BREADTH:])
-            waiting += [(*step, level + 1) for step in reversed(found)]
-    total = len(places) + len(left - seen)
-    summary = f"{name} {verb} {counted(total, 'function')}"
-    hint = f"At most {BREADTH} of each are told; ask for the {noun}s of one of them."
-    more = total - len(places)
-    return list_result(summary, lines, hint, total=total, left=more, places=tuple(places))
+        unit, level = waiting.popleft()
+        if level > depth:
+            break
+        if followed == MOST_FOLLOWED or time.monotonic() > until:
+            return (
+                found,
+                f"Only the nearest {followed:,} were followed further: there may be more. ",
+            )
+        followed += 1
+        for one in step(unit):
+            if one.unit.id not in seen:
+                seen.add(one.unit.id)
+                found.append(one._replace(level=level, through=unit))
+                waiting.append((one.unit, level + 1))
+                if one.unit.id in wanted:
+                    return found, ""
+    return found, ""
+
+
+def _several(tables: Tables, roots: Sequence[Unit]) -> str:
+    """Which definitions are meant, where it is not one; and where not all was looked at."""
+    named = ", ".join(f"{unit.qualified_name} [{unit.location}]" for unit in roots)
+    told = f"{len(roots):,} definitions are meant: {named}. " if len(roots) > 1 else ""
+    if any(len(tables.references_named(unit.name, CANDIDATES)) == CANDIDATES for unit in roots):
+        told += f"Only the first {CANDIDATES:,} places of that name were looked at. "
+    return told
+
+
+def _told(
+    summary: str, known: str, roots: Sequence[Unit], reached: Sequence[Step], is_way: bool = False
+) -> ToolResult:
+    """`reached`, below `roots`, as places and as edges to where they began; those of a way of calls
+    lead on from there."""
+    units = {unit.id: unit for one in reached for unit in (one.unit, one.through) if unit}
+    several = Counter(unit.qualified_name for unit in units.values())
+
+    def called(unit: Unit) -> str:
+        name = unit.path if unit.kind in TEXT_KINDS else unit.qualified_name
+        return f"{name} ({unit.path})" if several[name] > 1 else name
+
+    places, edges = list[Place](), list[Edge]()
+    parts = [f"{unit.qualified_name or unit.name} [{unit.location}]" for unit in roots]
+    for step in reached[:MOST_REACHED]:
+        one, through = step.unit, step.through or step.unit
+        start, end = called(one), called(through)
+        note = ", ".join(filter(None, (step.note, f"through {end}" * (step.level > 1))))
+        inside = [u for u in (one, through) if u.path == step.path and _code(u, step.line)]
+        code = _code(inside[0], step.line) if inside else ""
+        told = f"{'  ' * step.level}{start} [{one.location}]  {step.line}: {code.strip()}"
+        if is_way:
+            start, end, note = end, start, f"calls {start}"
+        parts.append(f"{told}{note and f'  ({note})'}")
+        edges.append(Edge(start=start, end=end, label=f"line {step.line}" * is_way))
+        place = Place(
+            path=step.path, start_line=step.line, end_line=step.line, text=code, name=start,
+            language=one.language, kind="test" if is_test(one) else one.kind, note=note,
+        )  # fmt: skip
+        places.append(place)
+    left = len(reached) - len(places)
+    return list_result(
+        summary, parts, "Ask for one of them.", total=len(reached), left=left,
+        completeness=known.strip(), places=tuple(places), edges=tuple(edges),
+    )  # fmt: skip

@@ -15,11 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from codeqa.code.relations import is_test
-from codeqa.code.tools.declaration import Toolbox
-from codeqa.code.tools.graph import subclasses
+from codeqa.code.calls import is_test
+from codeqa.code.tools.edges import subclasses
 from codeqa.code.tools.reading import LONGEST_LINE
-from codeqa.code.tools.results import Place, ToolResult, bare_place, list_result
+from codeqa.code.tools.tool import Place, Toolbox, ToolResult, bare_place, list_result
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables
