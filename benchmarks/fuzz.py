@@ -183,8 +183,13 @@ def walk(chance: random.Random) -> None:
 
 def markdown(chance: random.Random) -> None:
     """Rendered, cut into blocks, made inert, coloured."""
-    from codeqa.render.code import highlight_lines
-    from codeqa.render.markdown import inert_markdown, render_markdown, sanitise, split_blocks
+    from codeqa.render.html import (
+        highlight_lines,
+        inert_markdown,
+        render_markdown,
+        sanitise,
+        split_blocks,
+    )
 
     text = texts(chance)
     text = text.encode("utf-8", "replace").decode()  # surrogates end at every surface

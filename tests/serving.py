@@ -12,8 +12,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from codeqa.settings import Settings
-from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server
+from codeqa.web.app import bind, create_app, make_server
 
 
 def client_of(settings: Settings, engine: Any) -> FlaskClient:

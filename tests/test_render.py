@@ -12,8 +12,13 @@ from browser.payloads import PAYLOADS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codeqa.render.code import SYNTAX_CLASSES, highlight_lines
-from codeqa.render.markdown import render_markdown, sanitise, split_blocks
+from codeqa.render.html import (
+    SYNTAX_CLASSES,
+    highlight_lines,
+    render_markdown,
+    sanitise,
+    split_blocks,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 SAFE_TAGS = {

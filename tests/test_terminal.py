@@ -23,11 +23,10 @@ from codeqa.cli import served as asking
 from codeqa.cli.serve import terminal_door
 from codeqa.environment import digest_of
 from codeqa.settings import Settings
-from codeqa.web.app import create_app
-from codeqa.web.protocol import encode_stream
+from codeqa.web.answer_streams import encode_stream
+from codeqa.web.app import bind, create_app, make_server
 from codeqa.web.running import FOLDER, running_servers
 from codeqa.web.security import TERMINAL_TOKEN
-from codeqa.web.server import bind, make_server
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -221,7 +220,7 @@ def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_
     monkeypatch.setattr("codeqa.web.questions_api.encode_stream", broken)
     result = codeqa("ask", "--no-model", QUESTION, "--repo", shop)
     assert result.status == 1 and "The server ended in the middle of the answer." in result.err
-    monkeypatch.setattr("codeqa.web.search_api.search_for_programs", lambda *_: 1 / 0)
+    monkeypatch.setattr("codeqa.web.code_api.search_for_programs", lambda *_: 1 / 0)
     assert "add_article" in codeqa("search", "add_article", "--repo", shop).out
     assert served.asked[-1] == "/api/search"
 

@@ -25,7 +25,7 @@ from codeqa.chat import Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings, load_settings
 from codeqa.web import answer_streams
-from codeqa.web.server import bind
+from codeqa.web.app import bind
 
 pytest_plugins = ("cli_shop",)
 

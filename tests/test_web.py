@@ -16,12 +16,12 @@ from serving import client_of
 
 from codeqa.errors import SettingsError
 from codeqa.llm import ModelChoice
-from codeqa.render.markdown import split_blocks
+from codeqa.render.html import split_blocks
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
-from codeqa.web import protocol, security
+from codeqa.web import answer_streams, security
+from codeqa.web.answer_streams import encode_stream
 from codeqa.web.app import create_app
-from codeqa.web.protocol import encode_stream
 
 pytest_plugins = ("web_kit",)
 
@@ -101,9 +101,9 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
         parsed.append(len(text))
         return split_blocks(text)
 
-    monkeypatch.setattr(protocol, "split_blocks", counting)
+    monkeypatch.setattr(answer_streams, "split_blocks", counting)
     text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(1_500)))
-    renderer = protocol.BlockRenderer(lambda path, start, end: None)
+    renderer = answer_streams.BlockRenderer(lambda path, start, end: None)
     blocks = [block for line in text.splitlines(True) for block in renderer.feed(line)]
     blocks += renderer.finish()
     assert sum(block["block"]["length"] for block in blocks) == len(text)

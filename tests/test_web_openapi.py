@@ -50,6 +50,7 @@ MAY_REFUSE = {
     "GET /api/folders": "a path that is no folder",
     "POST /api/tools/grep": "an expression that is none",
     "POST /api/review": "an issue without a word",
+    "DELETE /api/privacy/{scope}": "what is no scope",
 }
 """Where a request may be refused (400) that fits its schema: why no schema can say it."""
 QUESTION = "@codebase how is an article put into the basket?"
@@ -114,7 +115,8 @@ def aimed(case: Any, server: Server, number: int) -> None:
     """Have every other request be about something that there is."""
     if number % 2:
         return
-    known = {"conversation": "kept", "turn": server.turn, "model": "codeqa", "repo": "my shop"}
+    known = {"conversation": "kept", "turn": server.turn, "model": "codeqa", "repo": "my shop",
+             "scope": "profile"}  # fmt: skip
     for name in case.path_parameters:
         case.path_parameters[name] = known[name]
     for name, value in (("repo", ""), ("path", "store/basket.py")):

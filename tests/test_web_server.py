@@ -20,7 +20,7 @@ from app import generate_context, main
 from codeqa.cli.serve import open_port, page_address
 from codeqa.errors import CodeQAError, IndexMissingError, SettingsError
 from codeqa.settings import load_settings
-from codeqa.web.server import bind
+from codeqa.web.app import bind
 from create_tables import create_tables
 
 pytest_plugins = ("web_kit",)
@@ -163,7 +163,7 @@ sys.path.insert(0, "tests")
 from browser.fakes import FakeEngine
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from codeqa.web.server import bind, serve
+from codeqa.web.app import bind, serve
 listener = bind("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
 settings = load_settings(threads=8)

@@ -26,10 +26,9 @@ from codeqa.llm import ModelChoice, Models, parse_choice
 from codeqa.repository.git import trusted_programs
 from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.types import IndexSummary, Progress
-from codeqa.web.app import create_app
+from codeqa.web.app import bind, create_app, serve
 from codeqa.web.running import announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
-from codeqa.web.server import bind, serve
 from codeqa.web.workspace import Workspace
 
 PORTS_TRIED = 100

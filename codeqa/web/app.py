@@ -1,48 +1,70 @@
-"""The application factory."""
+"""The application: its addresses, its HTML pages (the conversation, the picker of repositories, the
+sign-in), and waitress, which serves it to a clean end."""
 
 from __future__ import annotations
 
+import signal
+import socket
+import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 
-from flask import Flask
+from flask import (
+    Blueprint,
+    Flask,
+    current_app,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    session,
+)
+from werkzeug.wrappers import Response as BaseResponse
 
+from codeqa import __version__
 from codeqa.engine import Engine
+from codeqa.errors import CodeQAError
+from codeqa.repositories.multi_repo import end_of, member_names
 from codeqa.settings import Settings, load_settings
+from codeqa.store import list_locations
 from codeqa.web import (
+    code_api,
     conversations_api,
     endpoints,
-    errors,
-    files_api,
-    index_api,
     models_api,
     openai_api,
-    pages,
-    privacy_api,
     questions_api,
     repositories_api,
-    search_api,
-    security,
-    turns_api,
 )
-from codeqa.web.workspace import Workspace
+from codeqa.web.errors import handle_errors
+from codeqa.web.security import BODY_BYTES, Gate, check_settings, guard
+from codeqa.web.workspace import Workspace, workspace
 
 SESSION_DAYS = 30
-ADDRESSES = (
-    questions_api,
-    conversations_api,
-    turns_api,
-    models_api,
-    index_api,
-    repositories_api,
-    files_api,
-    openai_api,
-    endpoints,
-    privacy_api,
-    search_api,
+CONNECTIONS = 1_000
+"""Connections at once; with waitress's own limit of 100 the 101st reader would wait."""
+LONGEST_BODY = 16 * BODY_BYTES
+"""Where waitress itself hangs up; below that a body that is too long gets an explained 413."""
+PACKAGE = Path(__file__).resolve().parent
+API = (
+    questions_api.endpoints,
+    conversations_api.endpoints,
+    conversations_api.turns,
+    conversations_api.privacy,
+    models_api.endpoints,
+    repositories_api.endpoints,
+    repositories_api.index,
+    repositories_api.server,
+    code_api.endpoints,
+    code_api.files,
+    code_api.tools,
+    openai_api.endpoints,
+    endpoints.endpoints,
 )
 
-PACKAGE = Path(__file__).resolve().parent
+pages = Blueprint("pages", __name__)
+"""No part of the API, so that they are not described as it is."""
 
 
 def create_app(
@@ -57,7 +79,7 @@ def create_app(
     other machines in without a token.
     """
     settings = settings or load_settings(repository)
-    security.check_settings(settings)
+    check_settings(settings)
     # A wheel carries templates and scripts inside this package, a checkout at its top level.
     assets = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent.parent
     app = Flask(
@@ -68,9 +90,126 @@ def create_app(
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=SESSION_DAYS)
     app.extensions["codeqa"] = Workspace(settings, repository, engine)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    errors.handle_errors(app)
-    security.guard(app, settings)
-    for module in ADDRESSES:
-        module.endpoints.register(app)
-    app.register_blueprint(pages.blueprint)
+    handle_errors(app)
+    guard(app, settings)
+    for blueprint in (*API, pages):
+        app.register_blueprint(blueprint)
     return app
+
+
+@pages.get("/")
+def conversation() -> BaseResponse | str:
+    """The page in which questions are asked; without a repository, the picker."""
+    space, repo = workspace(), request.args.get("repo", "")
+    if not repo and not space.has_current():
+        return redirect("/repositories")
+    try:
+        engine = space.engine(repo)
+    except CodeQAError as error:
+        return picker(problem=str(error))
+    location, together = engine.location, len(engine.repositories)
+    chosen = {one.id for one in engine.repositories}
+    repositories = [
+        {"name": name, "path": one.root, "id": one.id, "end": end_of(one.id)}
+        | {"chosen": one.id in chosen}
+        for name, one in member_names(list_locations(space.settings)).items()
+    ]
+    path = location.remote[0] or str(location.root)
+    path = f"{together} repositories asked together" if together > 1 else path
+    return render_template(
+        "chat.html", repo=location.id, name=location.name, path=path,
+        repositories=repositories, together=together,
+        version=__version__, embedding=space.settings.embedding,
+    )  # fmt: skip
+
+
+@pages.get("/repositories")
+def repositories() -> str:
+    """The list of indexed repositories, and a field to index another one."""
+    return picker()
+
+
+def picker(problem: str = "") -> str:
+    embedding = workspace().settings.embedding
+    return render_template("picker.html", problem=problem, embedding=embedding)
+
+
+@pages.route("/login", methods=["GET", "POST"])
+def login() -> BaseResponse:
+    """Asks for a token, the form's `token`, and remembers in the session that it was given."""
+    gate = cast(Gate, current_app.extensions["codeqa_gate"])
+    if not gate.closed:
+        return redirect("/")
+    if request.method == "GET":
+        return sign_in("", 200)
+    try:
+        member = gate.admit(request.form.get("token", ""), request.remote_addr or "")
+    except CodeQAError as error:
+        return sign_in(str(error), error.http_status)
+    if member is None:
+        return sign_in("That is not the token.", 401)
+    session.clear()
+    session["mark"] = member.mark
+    session.permanent = True
+    return redirect("/")
+
+
+def sign_in(problem: str, status: int) -> BaseResponse:
+    """The form that asks for the token.
+
+    Under `no-referrer` browsers send forms with the origin `null`, which no check can tell
+    from a foreign one; this policy lets our own form say where it comes from.
+    """
+    response = make_response(render_template("login.html", problem=problem), status)
+    response.headers["Referrer-Policy"] = "same-origin"
+    return response
+
+
+def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
+    """Serve `app` on `listener` until the process is interrupted or told to end."""
+    server = make_server(app, settings, listener)
+    space: Workspace = app.extensions["codeqa"]
+
+    def end(signum: int, frame: object) -> None:
+        # Streams end themselves when they see this; waitress then has nothing to wait for.
+        space.closing.set()
+        raise KeyboardInterrupt
+
+    for name in ("SIGINT", "SIGTERM"):
+        signal.signal(getattr(signal, name), end)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        space.closing.set()
+        server.close()
+        print("Stopped.", file=sys.stderr)
+
+
+def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
+    """A waitress server on a bound socket."""
+    from waitress import create_server
+
+    return create_server(
+        app,
+        sockets=[listener],
+        threads=settings.threads,
+        connection_limit=CONNECTIONS,
+        # Reading ahead is how waitress notices that the reader of a stream has left.
+        channel_request_lookahead=1,
+        max_request_body_size=LONGEST_BODY,
+        asyncore_use_poll=True,
+        clear_untrusted_proxy_headers=True,
+        ident="",
+    )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket bound to `host` and `port`, taken from now on. Raises OSError."""
+    both = host == "::" and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # It listens at once: a bound socket alone would not keep others off the port.
+    listener = socket.create_server((host, port), family=family, dualstack_ipv6=both)
+    listener.setblocking(False)
+    return listener

@@ -1,40 +1,111 @@
-"""Earlier conversations of a user about a repository: list, find, open, rename, export, delete."""
+"""What is kept of a user: conversations about a repository, listed, found, opened, renamed,
+exported and deleted; single turns, what those were made from and what their user thinks of them;
+and all that is stored, and its deletion for good."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from flask import Response, jsonify
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from codeqa.account.privacy import DeletionResult, StoredData
+from codeqa.chat import TurnRecord
+from codeqa.chat.citations import Citation, CitedCode
 from codeqa.engine import Engine
-from codeqa.errors import UsageError
-from codeqa.render.markdown import inert_markdown
+from codeqa.errors import IndexMissingError, UsageError
+from codeqa.render.html import inert_markdown, render_markdown
 from codeqa.state.records import Conversation, ConversationMatch
 from codeqa.text.markdown import code_span, escape
-from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.protocol import HEADERS
-from codeqa.web.schemas import (
+from codeqa.types import Chunk
+from codeqa.web.answer_streams import HEADERS
+from codeqa.web.endpoints import (
     NAME_CHARACTERS,
     Clean,
+    Endpoints,
+    FailureDetails,
     FilledId,
+    Id,
     Schema,
     Values,
     fields_of,
+    values_of,
 )
-from codeqa.web.turns_api import ContextValues, TurnValues, context_values, turns_values
+from codeqa.web.questions_api import Grounding, citer
 from codeqa.web.workspace import place_of, reader_gone, workspace
 
 TITLE_CHARACTERS = 200
 FILE_NAME_CHARACTERS = 60
+REASON_CHARACTERS = 2_000
 EXPORT_FORMAT, EXPORT_VERSION = "codeqa-conversation", 1
+NOT_SHOWN = ("typed", "retrieval_info", "reply", "hits", "cut", "messages", "chunks", "dropped")
+"""Of a turn's record: what is told otherwise, or with its context."""
 
 endpoints = Endpoints("conversations", "Conversations", "/api/conversations")
+turns = Endpoints("turns", "Conversations")
+privacy = Endpoints("privacy", "Privacy", "/api/privacy")
+
+
+class ChunkNote(fields_of(Chunk, "content", "unit_id", "kind", "role", "signature")):  # type: ignore[misc]
+    score: float | None
+    channels: dict[str, int]
+    """Name of a channel of the search → rank there."""
+    characters: int
+
+
+class SentMessage(Schema):
+    role: str
+    parts: list[str]
+
+
+class ContextValues(Schema):
+    text: str
+    """The block exactly as it was sent."""
+    chunks: list[ChunkNote]
+    dropped: list[ChunkNote]
+    messages: list[SentMessage]
+    model: str
+    host: str
+    tokens: Values
+    hyde: str
+    stages: list[Values]
+    hits: list[Values]
+
+
+class Thumb(Schema):
+    value: Literal[-1, 0, 1]
+    reason: str
+
+
+class TurnValues(fields_of(TurnRecord, *NOT_SHOWN)):  # type: ignore[misc]
+    question: str
+    tagged: bool
+    siblings: list[str]
+    """Ids of the versions of this turn, itself among them, the oldest first."""
+    html: str
+    citations: list[Citation]
+    grounding: Grounding
+    error: FailureDetails | None
+    feedback: Thumb
+
+
+def _whole(value: Any) -> Any:
+    if type(value) is not int:  # `true` would count as 1, 1.0 as well
+        raise ValueError("Send 1, -1, or 0 for none")
+    return value
+
+
+class ThumbBody(Schema):
+    value: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)]
+    """Down, none, up."""
+    reason: Annotated[str, Clean, Field(max_length=REASON_CHARACTERS)] | None = None
 
 
 class Summary(fields_of(Conversation, "user", "repository")):  # type: ignore[misc]
@@ -130,8 +201,12 @@ def export_conversation(
     summary = engine.conversations.get(conversation, user)
     used = engine.conversations.turns(conversation, user)
     others = engine.conversations.other_turns(conversation, user) if as_json else []
-    shown = turns_values(engine, conversation, user, [*used, *others])
-    turns = [{**one, "context": context_values(engine, one["id"], user)} for one in shown]
+    shown = _turns_values(engine, conversation, user, [*used, *others])
+    records = (engine.conversations.turn(turn["id"], user) for turn in shown)
+    turns = [
+        {**turn, "context": _context_values(record)}
+        for turn, record in zip(shown, records, strict=True)
+    ]
     values = values_of(
         ExportedConversation,
         summary,
@@ -191,6 +266,38 @@ def delete(conversation: str, engine: Engine) -> Values:
     return {"deleted": conversation}
 
 
+@turns.route("GET", "/api/context/<turn>", ContextValues)
+def context(turn: str, engine: Engine, user: str) -> Values:
+    """What an answer was made from: the context, its chunks, and the messages as sent."""
+    return _context_values(engine.conversations.turn(turn, user))
+
+
+@turns.route("POST", "/api/turns/<turn>/feedback", {"turn": str, "value": int, "reason": str})
+def feedback(turn: str, engine: Engine, user: str, body: ThumbBody) -> Values:
+    """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
+    kept = engine.conversations.rate(turn, body.value, body.reason or "", user)
+    return {"turn": turn, "value": body.value, "reason": kept}
+
+
+@privacy.route("GET", "", StoredData)
+def stored(user: str) -> StoredData:
+    """Exactly what is stored of this user: counts, profile, places, and who receives it."""
+    return workspace().privacy().stored(user)
+
+
+@privacy.route("DELETE", "/<scope>", DeletionResult)
+def forget(scope: str, user: str, id: Id = "", repo: Id = "") -> DeletionResult:
+    """Delete of this user for good the `conversation` with this `id`, about the repository `repo`
+    or the one that it was last continued in; the `profile`; or `everything`: all conversations, the
+    profile, thumbs, vectors and cached values."""
+    space = workspace()
+    if scope == "everything":
+        space.answers.stop("", user)
+    elif scope == "conversation" and id:
+        space.answers.stop("", user, id)
+    return space.privacy().delete(scope, user, id, repo or None)
+
+
 def _opened(engine: Engine, conversation: str, user: str) -> Values:
     kept = engine.conversations
     # First: once it tells its id the question is kept.
@@ -201,8 +308,63 @@ def _opened(engine: Engine, conversation: str, user: str) -> Values:
         carries=kept.carries(conversation, user),
         context=kept.has_context(conversation, user),
         answering=answering,
-        turns=turns_values(engine, conversation, user, kept.turns(conversation, user)),
+        turns=_turns_values(engine, conversation, user, kept.turns(conversation, user)),
     )
+
+
+def _context_values(record: TurnRecord) -> Values:
+    def note(chunk: Chunk) -> Values:
+        hit = record.hit_of(chunk) or {}
+        found = {"score": hit.get("score"), "channels": hit.get("channels", {})}
+        return values_of(ChunkNote, chunk, characters=len(chunk.content), **found)
+
+    return values_of(
+        ContextValues,
+        record,
+        text=record.block.text,
+        chunks=list(map(note, record.chunks)),
+        dropped=list(map(note, record.dropped)),
+        messages=record.sent,
+        hits=record.hits_shown,
+    )
+
+
+def _turns_values(
+    engine: Engine, conversation: str, user: str, turns: Sequence[TurnRecord]
+) -> list[Values]:
+    cite, cited = citer(engine), None
+    with suppress(IndexMissingError):
+        cited = CitedCode(engine.files, engine.tables())
+    thumbs = engine.conversations.thumbs(conversation, user)
+    siblings = {
+        one: list(versions)
+        for versions in engine.conversations.branches(conversation, user).values()
+        for one in versions
+    }
+    shown = []
+    for turn in turns:
+        value, reason = thumbs.get(turn.id, (0, ""))
+        more = {
+            "stages": turn.short_stages,
+            "html": render_markdown(turn.answer, cite),
+            "siblings": siblings.get(turn.id, [turn.id]),
+            "feedback": {"value": value, "reason": reason},
+        }
+        if cited:
+            cited = replace(cited, chunks=turn.chunks)  # what was read of the files stays
+            more["citations"] = [
+                {**one, "changed": one["verified"] and cited.has_changed(*_place(one))}
+                for one in turn.citations
+            ]
+        shown.append(values_of(TurnValues, turn, **more))
+    return shown
+
+
+def _place(citation: Mapping[str, Any]) -> tuple[str, int, int]:
+    return citation["path"], citation["start"], citation["end"]
+
+
+# As Markdown
 
 
 def as_markdown(exported: Values) -> str:
@@ -255,7 +417,7 @@ def _facts(turn: Values) -> Iterator[str]:
 
 
 def _citation(citation: Values) -> str:
-    place = code_span(f"{citation['path']}:{citation['start']}-{citation['end']}")
+    place = code_span("{}:{}-{}".format(*_place(citation)))
     if not citation["verified"]:
         return f"{place} (could not be verified)"
     return f"{place} (source changed)" if citation.get("changed") else place

@@ -5,6 +5,8 @@ checked by the pydantic model that it is annotated with; `engine`, that of the r
 `?repo=` names; `user`, who asks; all others are what stands behind the `?`, checked by their types.
 What it returns is sent as JSON unless it is a response already. Of the same declarations the
 description at /openapi.json is made; the docstring of a view is its text there.
+
+In all of them lines are 1-based and inclusive, times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -12,31 +14,111 @@ from __future__ import annotations
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from flask import Flask, current_app, jsonify, request
-from pydantic import BaseModel, ValidationError, create_model
+from flask import Blueprint, Flask, current_app, jsonify, request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import JsonSchemaMode
-from werkzeug.routing import Rule
 
 from codeqa import __version__
 from codeqa.errors import UsageError
+from codeqa.search import parse_rerank
+from codeqa.text.tokens import well_formed
 from codeqa.web.errors import API, FieldError, RequestRefusedError
-from codeqa.web.schemas import ApiFailure, Failure, Repo, Schema, Values
 from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import workspace
 
+QUESTION_CHARACTERS = 20_000
+NAME_CHARACTERS = 4_096
+"""Longest path, address, key or other name."""
+ID_CHARACTERS = 200
+SCHEMAS = "#/components/schemas/{model}"
+ANY_SCHEMA = ("application/json", "text/event-stream")
+"""Media types without a schema: of a stream of events, readers of OpenAPI 3.1 take it for that of
+each event, or for that of the whole text."""
+
+
+def _clean(value: Any) -> Any:
+    """A lone surrogate, which JSON can hold, is no reason to refuse a text."""
+    return well_formed(value) if isinstance(value, str) else value
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, (dict, list)):
+        raise ValueError("Send true or false")
+    return parse_rerank(value)
+
+
+Clean = BeforeValidator(_clean)
+Text = Annotated[str, Field(max_length=NAME_CHARACTERS), Clean]
+Filled = Annotated[str, Field(max_length=NAME_CHARACTERS, pattern=r"\S"), Clean]
+Id = Annotated[str, Field(max_length=ID_CHARACTERS), Clean]
+FilledId = Annotated[str, Field(max_length=ID_CHARACTERS, pattern=r"\S"), Clean]
+Repo = Annotated[Text, Field(description="Id of the repository; empty for the current one.")]
+Truth = Annotated[bool, BeforeValidator(_truth, json_schema_input_type=bool | str | float | None)]
+Values = dict[str, Any]
 Answer = type[Any] | Mapping[str, Any] | str
 """What a response holds: JSON, by a model, a dataclass or just names with types; else the media
 type of a text."""
 View = TypeVar("View", bound=Callable[..., Any])
 
-SCHEMAS = "#/components/schemas/{model}"
-ANY_SCHEMA = ("application/json", "text/event-stream")
-"""Media types without a schema: of a stream of events, readers of OpenAPI 3.1 take it for that of
-each event, or for that of the whole text."""
+
+class Schema(BaseModel):
+    """Docstrings of fields are their descriptions, also of dataclasses in it."""
+
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
+        json_schema_serialization_defaults_required=True,
+        regex_engine="python-re",  # reads patterns as the clients of /openapi.json do
+    )
+
+
+class FailureDetails(Schema):
+    code: str
+    """What kind of failure, for programs."""
+    message: str
+    """What failed, in one sentence."""
+    hint: str
+    """What to do next, in one sentence; may be empty."""
+
+
+class Failure(Schema):
+    """Every failure but those under /v1."""
+
+    error: FailureDetails
+
+
+class ApiFailureDetails(Schema):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ApiFailure(Schema):
+    """A failure under /v1, as OpenAI's API tells of it."""
+
+    error: ApiFailureDetails
+
+
+def fields_of(kind: type[Any], *without: str) -> type[Schema]:
+    """A model with the fields of the dataclass `kind`, but those named, as it describes them."""
+    described = _schemas([kind], "validation")[kind.__name__]["properties"]
+    fields: Values = {
+        name: (hint, Field(description=described[name].get("description")))
+        for name, hint in get_type_hints(kind).items()
+        if name not in without
+    }
+    return create_model(f"{kind.__name__}Fields", __base__=Schema, **fields)
+
+
+def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> Values:
+    """The fields of `kind` as JSON holds them: from `more`, else attributes of `source`."""
+    return {
+        name: more[name] if name in more else getattr(source, name) for name in kind.model_fields
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +126,7 @@ class Endpoint:
     """A view, and what it takes and gives; called by Flask with the parts of the path."""
 
     view: Callable[..., Any]
+    operation: str
     tag: str
     answers: tuple[type[Any] | str, ...]
     """One for each media type."""
@@ -74,27 +157,21 @@ class Endpoint:
         return values
 
 
-class Endpoints:
-    """The addresses of one module, for `register` to give to the application; the ids of their
-    operations begin with `name`."""
+class Endpoints(Blueprint):
+    """The addresses of one subject, described as the group `tag`; the ids of their operations
+    begin with `name`."""
 
     def __init__(self, name: str, tag: str, prefix: str = "") -> None:
-        self._name, self._tag, self._prefix = name, tag, prefix
-        self._routes: list[tuple[str, str, str, Endpoint]] = []
+        super().__init__(name, __name__, url_prefix=prefix)
+        self._tag = tag
 
-    def route(
-        self,
-        method: str,
-        path: str,
-        *answers: Answer,
-        status: int = 200,
-        tag: str = "",
-        owners: str = "",
+    def route(  # type: ignore[override]
+        self, method: str, path: str, *answers: Answer, status: int = 200, owners: str = ""
     ) -> Callable[[View], View]:
-        """Serve `path`, and describe it in the group `tag` instead of the module's."""
+        """Serve `path`."""
 
         def add(view: View) -> View:
-            operation = f"{self._name}_{view.__name__}_{method.lower()}"
+            operation = f"{self.name}_{view.__name__}_{method.lower()}"
             taken = get_type_hints(view, include_extras=True)
             taken.pop("return")
             body = taken.pop("body", None)
@@ -106,16 +183,13 @@ class Endpoints:
                     fields[name] = (kind, ... if default is inspect.Parameter.empty else default)
             query = create_model(operation, __base__=Schema, **fields)
             kinds = tuple(_answer(operation, one) for one in answers)
-            endpoint = Endpoint(view, tag or self._tag, kinds, status, owners, query, body, needs)
-            self._routes.append((self._prefix + path, method, operation, endpoint))
+            endpoint = Endpoint(
+                view, operation, self._tag, kinds, status, owners, query, body, needs
+            )
+            self.add_url_rule(path, operation, endpoint, methods=[method])
             return view
 
         return add
-
-    def register(self, app: Flask) -> None:
-        """Have `app` serve these addresses."""
-        for path, method, operation, endpoint in self._routes:
-            app.add_url_rule(path, operation, endpoint, methods=[method])
 
 
 def _answer(operation: str, answer: Answer) -> type[Any] | str:
@@ -124,13 +198,6 @@ def _answer(operation: str, answer: Answer) -> type[Any] | str:
         fields: Values = {key: (answer[key], ...) for key in answer}
         return create_model(name, __base__=Schema, **fields)
     return answer
-
-
-def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> Values:
-    """The fields of `kind` as JSON holds them: from `more`, else attributes of `source`."""
-    return {
-        name: more[name] if name in more else getattr(source, name) for name in kind.model_fields
-    }
 
 
 def _checked(kind: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
@@ -174,17 +241,17 @@ def openapi() -> Values:
 def openapi_document(app: Flask) -> Values:
     """The OpenAPI 3.1 document of all endpoints of `app`."""
     paths: dict[str, Values] = defaultdict(dict)
-    taken: set[type[Any]] = set()
-    given: set[type[Any]] = {Failure, ApiFailure}
+    taken: list[type[Any]] = []
+    given: list[type[Any]] = [Failure, ApiFailure]
     for rule in app.url_map.iter_rules():
         endpoint = app.view_functions[rule.endpoint]
         if isinstance(endpoint, Endpoint):  # else it is one of the pages
             # `/api/x/<path:name>` → `/api/x/{name}`
             path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
             (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
-            paths[path][method.lower()] = _operation(rule, endpoint)
-            taken |= {endpoint.body} if endpoint.body else set()
-            given |= {one for one in endpoint.answers if isinstance(one, type)}
+            paths[path][method.lower()] = _operation(path, sorted(rule.arguments), endpoint)
+            taken += filter(None, [endpoint.body])
+            given += (one for one in endpoint.answers if isinstance(one, type))
     token = {"type": "http", "scheme": "bearer", "description": "A token of CODEQA_TOKEN."}
     session = {"type": "apiKey", "in": "cookie", "name": "codeqa",
                "description": "The session of somebody who signed in at /login."}  # fmt: skip
@@ -210,38 +277,30 @@ def _schemas(kinds: Iterable[type[Any]], mode: JsonSchemaMode) -> Values:
     return dict(sorted(found["$defs"].items()))
 
 
-def _operation(rule: Rule, endpoint: Endpoint) -> Values:
+def _operation(path: str, arguments: Iterable[str], endpoint: Endpoint) -> Values:
     summary, _, rest = (inspect.getdoc(endpoint.view) or "").partition("\n\n")
+    # What a `/` in it must be written as, and every other sign, is the client's to escape.
+    part = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    query = endpoint.query.model_json_schema()
+    failure = ApiFailure if path.startswith(API) else Failure
     operation: Values = {
-        "operationId": rule.endpoint,
+        "operationId": endpoint.operation,
         "tags": [endpoint.tag],
         "summary": " ".join(summary.split()).removesuffix("."),
         "description": " ".join(rest.split()),
-        "parameters": list(_parameters(rule, endpoint.query)),
-    }
+        "parameters": [{"name": name, **part} for name in arguments] + [
+            {"name": name, "in": "query", "required": name in query.get("required", ()),
+             "schema": schema}
+            for name, schema in query.get("properties", {}).items()
+        ],
+        "responses": {
+            str(endpoint.status): {"description": "Done", "content": _content(*endpoint.answers)},
+            "default": {"description": "It failed, or was refused", "content": _content(failure)},
+        },
+    }  # fmt: skip
     if endpoint.body:
         operation["requestBody"] = {"required": True, "content": _content(endpoint.body)}
-    failure = ApiFailure if rule.rule.startswith(API) else Failure
-    operation["responses"] = {
-        str(endpoint.status): _response("Done", *endpoint.answers),
-        "default": _response("It failed, or was refused", failure),
-    }
     return operation
-
-
-def _parameters(rule: Rule, query: type[BaseModel]) -> Iterator[Values]:
-    for name in sorted(rule.arguments):
-        # What a `/` in it must be written as, and every other sign, is the client's to escape.
-        schema = {"type": "string", "minLength": 1}
-        yield {"name": name, "in": "path", "required": True, "schema": schema}
-    described = query.model_json_schema()
-    for name, schema in described.get("properties", {}).items():
-        required = name in described.get("required", ())
-        yield {"name": name, "in": "query", "required": required, "schema": schema}
-
-
-def _response(description: str, *answers: type[Any] | str) -> Values:
-    return {"description": description, "content": _content(*answers)}
 
 
 def _content(*answers: type[Any] | str) -> Values:

@@ -24,8 +24,7 @@ from codeqa.llm import (
 )
 from codeqa.selection import budget_of
 from codeqa.types import EFFORTS
-from codeqa.web.endpoints import Endpoints, values_of
-from codeqa.web.schemas import Id, Schema, Text, Values, fields_of
+from codeqa.web.endpoints import Endpoints, Id, Schema, Text, Values, fields_of, values_of
 from codeqa.web.security import member_of_request
 from codeqa.web.workspace import workspace
 

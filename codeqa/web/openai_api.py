@@ -23,17 +23,16 @@ from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import list_locations
 from codeqa.types import Event, Exchange
-from codeqa.web.endpoints import Endpoints
-from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import answer_values, ask_engine
-from codeqa.web.schemas import (
+from codeqa.web.endpoints import (
     NAME_CHARACTERS,
     QUESTION_CHARACTERS,
-    AnswerDetails,
     Clean,
+    Endpoints,
     Schema,
     Values,
 )
+from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
+from codeqa.web.questions_api import AnswerDetails, answer_values, ask_engine
 from codeqa.web.workspace import workspace
 
 MODEL = "codeqa"
@@ -139,11 +138,10 @@ def complete(body: CompletionBody) -> Response | Values:
     images are refused. What the client's system messages ask for goes along as plain text
     behind the question; it never takes the place of CodeQA's own rules.
     """
-    options, stored = read_messages(body.messages), bool(body.store)
+    options, name = _read_messages(body.messages), uuid.uuid4().hex
     engine = workspace().engine(_repository(body.model))
-    about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
-    kept_as = uuid.uuid4().hex if stored else ""
-    options = replace(options, conversation=kept_as, keep=stored)
+    about = {"id": f"chatcmpl-{name}", "created": int(time.time()), "model": body.model}
+    options = replace(options, conversation=name if body.store else "", keep=bool(body.store))
     events = _raised(ask_engine(engine, options))
     if body.stream:
         # A failure before the first word has a status of its own, which clients understand best.
@@ -160,8 +158,8 @@ def complete(body: CompletionBody) -> Response | Values:
     return {
         **about,
         "object": "chat.completion",
-        "choices": [_choice("message", message, finish_reason(done))],
-        "usage": usage(done),
+        "choices": [_choice("message", message, _finish_reason(done))],
+        "usage": _usage(done),
         "codeqa": answer_values(done),
     }
 
@@ -170,19 +168,16 @@ def _choice(part: str, said: Mapping[str, Any], reason: str | None) -> Values:
     return {"index": 0, part: said, "logprobs": None, "finish_reason": reason}
 
 
-def finish_reason(done: Mapping[str, Any]) -> str:
+def _finish_reason(done: Mapping[str, Any]) -> str:
     return "length" if done.get("cut") else "stop"
 
 
-def usage(done: Mapping[str, Any]) -> dict[str, int]:
+def _usage(done: Mapping[str, Any]) -> dict[str, int]:
     """Tokens of the model behind the answer; none where none was asked."""
     tokens = done.get("tokens") or {}
-    prompt, completion = int(tokens.get("prompt", 0)), int(tokens.get("completion", 0))
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-    }
+    prompt, completion = (int(tokens.get(name, 0)) for name in ("prompt", "completion"))
+    total = prompt + completion
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
 def _raised(events: Iterator[Event]) -> Generator[Event]:
@@ -210,9 +205,9 @@ def _stream(
             if event.kind == "token":
                 yield chunk({"content": event.data["text"]})
             elif event.kind == "done":
-                yield chunk({}, finish_reason(event.data), codeqa=answer_values(event.data))
+                yield chunk({}, _finish_reason(event.data), codeqa=answer_values(event.data))
                 if with_usage:
-                    yield chunk({}, choices=[], usage=usage(event.data))
+                    yield chunk({}, choices=[], usage=_usage(event.data))
                 yield b"data: [DONE]\n\n"
                 return
         raise RequestRefusedError(503)  # the server ends
@@ -244,20 +239,16 @@ def _repositories() -> dict[str, str]:
 
 
 def _repository(model: str) -> str:
-    """Id of the repository that `model` names, '' for the current one.
-
-    Raises UnknownModelError.
-    """
+    """Id of the repository that `model` names. Raises UnknownModelError."""
     known = _repositories()
-    known |= {f"{MODEL}/{id_}": id_ for id_ in known.values() if id_}
-    if model in known:
-        return known[model]
-    raise UnknownModelError(
-        "There is no such model.", "`codeqa` asks about the current repository."
-    )
+    if model not in known:
+        raise UnknownModelError(
+            "There is no such model.", "`codeqa` asks about the current repository."
+        )
+    return known[model]
 
 
-def read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
+def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question; what stands behind it is left out.
 
     It may be searched for without a tag. Raises FieldError where there is no question, and

@@ -12,21 +12,22 @@ from flask import Response, session
 from pydantic import Field, create_model
 
 from codeqa.chat import AskOptions
+from codeqa.chat.citations import Citation
+from codeqa.chat.grounding import Sentence
 from codeqa.chat.options import PLACES, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
-from codeqa.render.markdown import Cite
+from codeqa.render.html import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES, repositories_meant
 from codeqa.types import Event
-from codeqa.web.endpoints import Endpoints
-from codeqa.web.protocol import HEADERS, encode_stream
-from codeqa.web.schemas import (
+from codeqa.web.answer_streams import HEADERS, encode_stream
+from codeqa.web.endpoints import (
+    NAME_CHARACTERS,
     QUESTION_CHARACTERS,
-    AnswerDetails,
     Clean,
+    Endpoints,
     Id,
     Schema,
-    Span,
     Text,
     Truth,
     Values,
@@ -37,6 +38,10 @@ from codeqa.web.workspace import place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
+
+Span = Annotated[
+    str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$"), Clean
+]
 
 endpoints = Endpoints("chat", "Questions")
 
@@ -74,6 +79,33 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     """Answer by quoting the code, without a language model."""
 
 
+class Grounding(Schema):
+    """How much of an answer is shown by the code that was sent for it."""
+
+    supported: int
+    """Sentences that have their evidence in it."""
+    claims: int
+    """Sentences that claim something about the code."""
+    left_out: int
+    """Sentences that a strict answer was written without."""
+    sentences: list[Sentence]
+
+
+class AnswerDetails(Schema):
+    """What an answer in one piece tells of itself."""
+
+    turn: str
+    """Id under which it is kept; empty when it is not."""
+    intent: str
+    confidence: float
+    retrieval_info: dict[str, int]
+    """`num_docs` and `similar_queries`."""
+    citations: list[Citation]
+    grounding: Grounding
+    notice: str
+    """What the reader should know about the answer, as sentences; may be empty."""
+
+
 class BatchAnswer(AnswerDetails):
     response: str
 
@@ -88,17 +120,16 @@ def stream(body: QuestionBody) -> Response:
     stopped, and is read along at /api/conversations/{conversation}/answer.
     """
     engine, options = asked_engine(body)
-    goes_on = body.render and options.conversation and member_of_request() != TERMINAL
-    if not goes_on:
-        cite = citer(engine) if body.render else None
-        lines = encode_stream(ask_engine(engine, options), cite=cite)
-    else:
+    if body.render and options.conversation and member_of_request() != TERMINAL:
         lines = workspace().answers.start(
             place_of(engine, options.conversation),
             lambda cancelled: ask_engine(engine, options, cancelled),
             citer(engine),
             reader_gone(),
         )
+    else:
+        cite = citer(engine) if body.render else None
+        lines = encode_stream(ask_engine(engine, options), cite=cite)
     return Response(lines, headers=HEADERS)
 
 
@@ -126,7 +157,7 @@ def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     """What `body` asks, and of which repositories: those it has the ids of, and those that the
     question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
     indexed."""
-    options, space = ask_options(body), workspace()
+    options, space = _ask_options(body), workspace()
     engine = space.engine(ID_SEPARATOR.join(dict.fromkeys(body.repos or ())) or body.repo or "")
     several, question = repositories_meant(space.settings, engine.repositories, options.question)
     if len(several) > len(engine.repositories):
@@ -134,12 +165,9 @@ def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     return engine, replace(options, question=question)
 
 
-def ask_options(body: QuestionBody) -> AskOptions:
-    """What `body` asks, with every option that it names as `AskOptions` does.
-
-    Of `question`, `query` and the last user's entry of `messages` the first that holds words is
-    the question. Raises UsageError.
-    """
+def _ask_options(body: QuestionBody) -> AskOptions:
+    """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
+    the question. Raises UsageError."""
     given = (body.question, body.query, _last_message(body.messages or ()))
     question = next((text for text in given if text and text.strip()), None)
     if question is None:

@@ -1,10 +1,11 @@
-"""The repositories that this server has open."""
+"""The repositories that this server has open, and what is done to them behind."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -13,25 +14,99 @@ from flask import current_app, request
 from codeqa.account.privacy import Privacy
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
-from codeqa.errors import IndexMissingError, NotFoundError, RepositoryError
+from codeqa.errors import IndexBusyError, IndexMissingError, NotFoundError, RepositoryError
+from codeqa.indexing.runs import CancelledError
 from codeqa.llm import ModelChoice
-from codeqa.repositories import is_clone, last_used, remove_repository, rename_repository
+from codeqa.repositories import (
+    RepositoryReport,
+    is_clone,
+    last_used,
+    remove_repository,
+    rename_repository,
+)
 from codeqa.repositories.multi_repo import ID_SEPARATOR, end_of, locations_of
+from codeqa.repository.clones import Report
 from codeqa.settings import Settings
 from codeqa.store import list_locations
+from codeqa.types import Progress
 from codeqa.web.answer_streams import AnswerStreams, Place
-from codeqa.web.jobs import Jobs
+from codeqa.web.errors import explained
 from codeqa.web.security import member_of_request
 
 MULTI_REPOS_OPEN = 4
 """Combinations of repositories that stay open: each reads all of its indices by itself."""
+LONGEST_WAIT = 10.0
+"""Seconds until a job that was cancelled is left to itself; it looks several times a second."""
+
+
+class Jobs:
+    """Clones and refreshes in the background, one for each repository (by id) at a time."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, RepositoryReport] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._cancelled: set[str] = set()
+        self._lock = threading.Lock()
+
+    def reports(self) -> dict[str, RepositoryReport]:
+        """What is being done, and what failed until it is started anew or dismissed."""
+        return dict(self._reports)
+
+    def start(
+        self, repo: str, before: RepositoryReport, doing: str, work: Callable[[Report], None]
+    ) -> RepositoryReport:
+        """Do `work` in the background, which the page is told as the state `doing`, and `before`
+        again when it fails. Gives what is told; raises IndexBusyError while another job goes on
+        for that repository."""
+        thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
+        with self._lock:
+            if repo in self._threads:
+                raise IndexBusyError(
+                    f"{before.name} is being cloned or refreshed.", "Wait, or cancel that."
+                )
+            self._cancelled.discard(repo)
+            self._threads[repo] = thread
+            started = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")
+            self._reports[repo] = started
+        thread.start()
+        return started
+
+    def _run(self, repo: str, before: RepositoryReport, work: Callable[[Report], None]) -> None:
+        def tell(step: Progress) -> None:
+            if repo in self._cancelled:
+                raise CancelledError("It was cancelled.")
+            self._reports[repo] = replace(self._reports[repo], progress=step)
+
+        problem = ""
+        try:
+            work(tell)
+        except CancelledError:
+            pass
+        except Exception as error:  # there is nobody to raise it to
+            problem = str(explained(error))
+        with self._lock:
+            del self._threads[repo], self._reports[repo]
+            if problem:
+                self._reports[repo] = replace(before, problem=problem)
+
+    def cancel(self, repo: str) -> None:
+        """End what goes on for that repository and wait for it, or forget that it failed."""
+        if thread := self._threads.get(repo):
+            self._cancelled.add(repo)
+            thread.join(LONGEST_WAIT)
+        else:
+            self._reports.pop(repo, None)
+
+    def close(self) -> None:
+        for repo in list(self._threads):
+            self.cancel(repo)
 
 
 class Workspace:
     """Engines by the id of their location, opened when first asked for.
 
-    Nothing is opened when it is made, so that a server may fork after that. `engine` is
-    an engine that is already open; it becomes the current one.
+    Nothing is opened when it is made. `engine` is an engine that is already open; it becomes the
+    current one.
     """
 
     def __init__(
@@ -51,12 +126,9 @@ class Workspace:
             self._current = engine.location.id
 
     def engine(self, repo: str = "") -> Engine:
-        """The engine of the repository with that id, or of several; '' gives the current one.
-
-        The current one is the one the server was started with, else the last one used.
-        Raises NotFoundError for an unknown id and IndexMissingError when there is no
-        current one.
-        """
+        """The engine of the repository with that id, or of several; '' gives the current one: the
+        one the server was started with, else the last one used. Raises NotFoundError, and
+        IndexMissingError when there is no current one."""
         with self._lock:
             repo = repo or self._current
             if ID_SEPARATOR in repo:
@@ -80,11 +152,8 @@ class Workspace:
             return engine
 
     def open(self, path: Path, *, update: bool = True) -> Engine:
-        """Open the repository at `path`; `update` brings its index up to date behind.
-
-        Raises RepositoryError when it is no folder, all folders there are, or the one that
-        holds the keys and conversations of CodeQA itself.
-        """
+        """Open the repository at `path`; `update` brings its index up to date behind. Raises
+        RepositoryError when it cannot be opened."""
         return self._open(_folder(path, self.settings), update)
 
     def _open(self, folder: Path, update: bool = True) -> Engine:
@@ -178,10 +247,8 @@ class Workspace:
 
     def _open_listed(self, repo: str) -> Engine:
         """Only a repository that has an index is opened by its id."""
-        for location in list_locations(self.settings):
-            if location.id == repo:
-                return self.open(location.root)
-        for location in list_locations(self.settings, "revs/*"):
+        known = [*list_locations(self.settings), *list_locations(self.settings, "revs/*")]
+        for location in known:
             if location.id == repo:
                 return self._open(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
@@ -204,7 +271,8 @@ def reader_gone() -> Callable[[], bool]:
 
 
 def _folder(path: Path, settings: Settings) -> Path:
-    """`path` with the home folder filled in. Raises RepositoryError when it cannot be opened."""
+    """`path` with the home folder filled in. Raises RepositoryError when it is no folder, all
+    folders there are, or the one that holds the keys and conversations of CodeQA itself."""
     folder = with_home(path)
     if not folder.is_absolute():
         raise RepositoryError(f"{path} is not a full path.", "Begin it with / or ~.")

@@ -27,8 +27,7 @@ from playwright.sync_api import (
 from repositories import git
 
 from codeqa.settings import load_settings
-from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server
+from codeqa.web.app import bind, create_app, make_server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [

@@ -17,8 +17,7 @@ from playwright.sync_api import expect
 
 from codeqa.settings import load_settings
 from codeqa.types import Progress
-from codeqa.web.app import create_app
-from codeqa.web.server import bind, make_server
+from codeqa.web.app import bind, create_app, make_server
 
 AWAY = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
         "ERR_EMPTY_RESPONSE", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_SOCKET_NOT_CONNECTED",

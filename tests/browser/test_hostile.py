@@ -218,7 +218,7 @@ def test_as_what_may_be_mentioned_and_as_names_in_the_tree(page: Page) -> None:
     replies(page, "**/api/complete?**", {"items": items, "ready": True})
     replies(page, "**/api/tree?**", {
         "path": "", "folders": [{"name": t, "path": f"{t}/", "files": 1} for t in LINES],
-        "files": [{"name": t, "path": t} for t in LINES], "ready": True,
+        "files": [{"name": t, "path": t} for t in LINES],
     })  # fmt: skip
     mentions = [{"text": f"m{n}", "kind": "file", "path": text, "line": 0, "end_line": 0,
                  "places": 1, "included": "", "held": 0, "lines": 0}

@@ -1,12 +1,11 @@
 // The indexed files as a tree: folders are read when they are opened.
 
-import { query, request, sleep } from "../lib/api.js";
+import { query, request } from "../lib/api.js";
 import { announce, byId, element, icon } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { recall, remember } from "../lib/preferences.js";
 import { failureText } from "../lib/widgets.js";
 
-const RETRY_AFTER = 300; // milliseconds after which paths that were not read yet are asked for again
 const TYPING_PAUSE = 700; // milliseconds in which further letters belong to the same name
 
 export class FileTree {
@@ -40,11 +39,7 @@ export class FileTree {
   /** Reads what lies in a folder into `group`. */
   async #fill(group, path, level) {
     try {
-      let branch;
-      do {
-        if (branch) await sleep(RETRY_AFTER);
-        branch = await request(`/api/tree${query({ repo: this.#repo, path })}`);
-      } while (!branch.ready);
+      const branch = await request(`/api/tree${query({ repo: this.#repo, path })}`);
       const items = [
         ...branch.folders.map((folder) => folderOf(folder, level)),
         ...branch.files.map((file) => fileOf(file, level)),

@@ -1,15 +1,20 @@
-"""Markdown that is safe whatever went in: as HTML for the page, and as Markdown to be opened
-elsewhere, without HTML, images and links that run anything."""
+"""Markdown and code as HTML, the only place where text becomes markup; and Markdown to be opened
+elsewhere, without HTML, images and links that run anything.
+
+What comes out is safe to insert into a page whatever went in: raw HTML is text, every
+tag, attribute and class is on a list, nothing loads from anywhere. Code is coloured by
+classes (`static/css/syntax.css` has the rules), because the page allows no inline style.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from itertools import pairwise
 from typing import Any
-from urllib.parse import urlsplit
 
 import nh3
 from markdown_it import MarkdownIt
@@ -17,9 +22,30 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
+from pygments.lexers import get_lexer_by_name
+from pygments.token import STANDARD_TYPES, _TokenType
+from pygments.util import ClassNotFound
 
-from codeqa.render.code import SYNTAX_CLASSES, highlight_lines, normal
 from codeqa.text.citation_format import CITATION, CODE_LOCATION
+from codeqa.text.tokens import word_set
+
+LINE_CHARACTERS = 5_000
+"""A text with a longer line stays uncoloured: it is data, and lexers backtrack on it."""
+COLOUR_SECONDS = 1.0
+"""After this a text stays uncoloured: some lexers are quadratic on `a a a …`."""
+LEXER_NAMES = {
+    "vue": "html", "svelte": "html", "astro": "html", "heex": "html", "stylus": "sass",
+    "jsonc": "json", "notebook": "json", "gomod": "text", "requirements": "text",
+    "csv": "text", "gitignore": "text", "justfile": "make", "asciidoc": "text",
+    "apex": "java", "vb": "vb.net", "assembly": "gas", "yacc": "c", "lex": "c", "cue": "go",
+}  # fmt: skip
+"""Languages that Pygments lacks or calls otherwise, and what comes nearest."""
+
+SYNTAX_CLASSES = word_set("""
+    c c1 ch cm cs k kd kn kp kr ow il kc l ld m mb mf mh mi mo no cpf dl s s1 s2 sa sb sc sd sh ss
+    sx se si sr kt nc ne nn fm nf cp na nd nl bp nb ni nt ge gh gs gu gi gd
+""")
+"""Pygments' classes that have a colour in `static/css/syntax.css`; all else is plain text."""
 
 Cite = Callable[[str, int, int], str | None]
 """Path, first and last line → the address that shows them, None when they do not exist."""
@@ -29,8 +55,12 @@ MARKDOWN_CHARACTERS = 400_000
 
 _SCHEMES = {"http", "https", "mailto"}
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_EXTERNAL = re.compile(r"(?:https?://|mailto:)[^\s/]", re.IGNORECASE)
 
 END = "codeqa-end"
+"""Set behind a text to see whether it becomes part of the last block."""
+_OPEN_ENDED = ("bullet_list_open", "ordered_list_open", "code_block")
+"""Blocks that may go on behind a blank line."""
 _CODE_OR_DANGER = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|<|&|!(?=\[)|\](?=[(:])", re.DOTALL)
 _DANGER = re.compile(r"<|&|!(?=\[)|\](?=[(:])")
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
@@ -86,18 +116,15 @@ def split_blocks(text: str) -> tuple[list[str], str]:
         return [], text
     lines = text[:whole].split("\n")[:-1]
     found = [
-        token
-        for token in _parser().parse(text[:whole], {})
+        (token.type, token.map[0])
+        for token in _parser().parse(text[:whole] + END, {})
         if token.level == 0 and token.nesting >= 0 and token.map
     ]
-    # A block ends where the next one begins; the last may or may not be over.
-    marks = [0, *(token.map[0] for token in found[1:] if token.map)]
-    marks += [_end_if_closed(token, lines) for token in found[-1:]]
-    blocks = [
-        "".join(f"{line}\n" for line in lines[begin:end])
-        for begin, end in pairwise(marks)
-        if end > begin
-    ]
+    if len(found) > 1 and found[-1][1] == len(lines) and found[-2][0] in _OPEN_ENDED:
+        found.pop()
+    # A block ends where the next one begins.
+    marks = [0, *(begin for _, begin in found[1:])]
+    blocks = ["".join(f"{line}\n" for line in lines[one:two]) for one, two in pairwise(marks)]
     return blocks, text[sum(map(len, blocks)) :]
 
 
@@ -146,24 +173,6 @@ def sanitise(html: str) -> str:
     )
 
 
-def _end_if_closed(token: Token, lines: Sequence[str]) -> int:
-    """Line after the last block when nothing that follows can change it, else 0."""
-    first, last = token.map or (0, 0)
-    if token.type == "fence":
-        # An unclosed fence runs to the end of the text.
-        closing = lines[last - 1] if last - 1 > first else ""
-        indent = len(closing) - len(closing.lstrip(" "))
-        mark = closing.strip()
-        closed = indent < 4 and mark and set(mark) == {token.markup[0]}
-        return last if closed and len(mark) >= len(token.markup) else 0
-    if token.type in ("heading_open", "hr"):
-        return last
-    if token.type in ("paragraph_open", "table_open") and len(lines) > last:
-        # Only a blank line can stand between a last paragraph or table and the end.
-        return last + 1
-    return 0
-
-
 @cache
 def _parser() -> MarkdownIt:
     # Reference definitions would let a later block change an earlier one.
@@ -178,6 +187,7 @@ def _parser() -> MarkdownIt:
 
 @cache
 def _reader() -> MarkdownIt:
+    """Of Markdown as other programs read it."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
@@ -207,9 +217,8 @@ class _Html(RendererHTML):
         if address is not None:
             return _link_to(address, path, start, end)
         title = "Not verified: these lines are not in the index"
-        return (
-            f'<span class="citation unverified" title="{title}">{_place(path, start, end)}</span>'
-        )
+        shown = _place(path, start, end)
+        return f'<span class="citation unverified" title="{title}">{shown}</span>'
 
     def code_inline(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         cite = env.get("cite")
@@ -240,7 +249,7 @@ class _Html(RendererHTML):
     def link_open(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         """A link that leads outside; one into the repository or with code in it is its text."""
         address = str(tokens[index].attrGet("href") or "")
-        env["links"].append(_is_external(address))
+        env["links"].append(bool(_EXTERNAL.match(address)))
         if not env["links"][-1]:
             return ""
         return f'<a class="external" href="{escape(address)}" title="{escape(address)}">'
@@ -264,11 +273,9 @@ class _Html(RendererHTML):
 
 def _place(path: str, start: int, end: int) -> str:
     lines = f"{start}" if start == end else f"{start}-{end}"
-    folder, name = path[: path.rfind("/") + 1], path[path.rfind("/") + 1 :]
-    shown = f'<span class="lines">{escape(name)}:{lines}</span>'
-    if folder:
-        shown = f'<span class="folder">{escape(folder)}</span>{shown}'
-    return shown
+    folder, slash, name = path.rpartition("/")
+    before = f'<span class="folder">{escape(folder)}/</span>' if slash else ""
+    return f'{before}<span class="lines">{escape(name)}:{lines}</span>'
 
 
 def _link_to(address: str, path: str, start: int, end: int) -> str:
@@ -280,9 +287,59 @@ def _link_to(address: str, path: str, start: int, end: int) -> str:
     )
 
 
-def _is_external(address: str) -> bool:
+# Code
+
+
+def highlight_lines(text: str, language: str) -> list[str]:
+    """One piece of HTML per line of `text`, coloured as `language`; '' for an empty line.
+
+    Lines are those of `text.split("\\n")` without an empty last one. State carries over:
+    a string or comment of several lines is coloured on each. An unknown language, a text that
+    takes long and one with a very long line stay uncoloured.
+    """
+    text = normal(text)
+    lines = text.split("\n")
+    html = _coloured(language, text) if max(map(len, lines)) <= LINE_CHARACTERS else None
+    coloured = (escape(text, quote=False) if html is None else html).split("\n")
+    return coloured if lines[-1] else coloured[:-1]
+
+
+def normal(text: str) -> str:
+    """Line ends as `\\n` only, without moving anything: offsets into `text` stay true."""
+    return text.replace("\r", " ")
+
+
+def _coloured(language: str, text: str) -> str | None:
+    """`text` with spans that never cross a line end; None for an unknown language, and when it
+    takes COLOUR_SECONDS."""
+    name = language.strip().lower()
     try:
-        parts = urlsplit(address)
-    except ValueError:
-        return False
-    return parts.scheme in _SCHEMES and bool(parts.netloc or parts.path)
+        lexer = get_lexer_by_name(LEXER_NAMES.get(name, name), stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+    end = time.monotonic() + COLOUR_SECONDS
+    runs: list[tuple[str, list[str]]] = [("", [])]  # of tokens that look the same
+    for kind, piece in lexer.get_tokens(text):
+        if time.monotonic() > end:
+            return None
+        css = _css_class(kind)
+        if css != runs[-1][0] and (piece.strip() or not runs[-1][1]):
+            runs.append((css, []))
+        runs[-1][1].append(piece)
+    return "".join(_span(css, escape("".join(pieces), quote=False)) for css, pieces in runs)
+
+
+def _span(css: str, html: str) -> str:
+    if not css:
+        return html
+    lines = html.split("\n")
+    return "\n".join(f'<span class="{css}">{line}</span>' if line else "" for line in lines)
+
+
+@cache
+def _css_class(kind: _TokenType) -> str:
+    """The class of `kind` or its nearest named parent; '' where nothing is coloured."""
+    while kind not in STANDARD_TYPES and kind.parent is not None:
+        kind = kind.parent
+    css = STANDARD_TYPES.get(kind, "")
+    return css if css in SYNTAX_CLASSES else ""
