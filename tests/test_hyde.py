@@ -19,7 +19,7 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
 from codeqa.llm.bounded import TEXT_CHARACTERS
 from codeqa.search import Search, SearchResult
-from codeqa.search.hyde import (
+from codeqa.search.by_model import (
     only_by_hypothesis,
 )
 from codeqa.settings import load_settings
@@ -213,9 +213,9 @@ def test_the_second_draft_is_logged_for_debugging_alone(
         caplog.set_level(logging.INFO)
         search.search(QUESTION, hyde="two")
         assert "query_v2" not in caplog.text and SHARPER not in caplog.text
-        caplog.set_level(logging.DEBUG, logger="codeqa.search.hyde")
+        caplog.set_level(logging.DEBUG, logger="codeqa.search.by_model")
         search.search(QUESTION, hyde="two")
-    (record,) = [one for one in caplog.records if one.name == "codeqa.search.hyde"]
+    (record,) = [one for one in caplog.records if one.name == "codeqa.search.by_model"]
     assert record.getMessage() == f"-query_v2- {SHARPER}"
 
 

@@ -18,7 +18,7 @@ from codeqa.code.tools import Toolbox
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
 from codeqa.search import open_search, parse_query
-from codeqa.search.traceback import Frame, frames_here, take_traceback
+from codeqa.search.mentions import Frame, frames_here, take_traceback
 from codeqa.settings import load_settings
 from codeqa.store import INDEXED, FileRecord, Tables
 

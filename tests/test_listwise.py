@@ -11,7 +11,7 @@ import pytest
 
 from codeqa.llm import Model
 from codeqa.search import Search, open_search
-from codeqa.search.listwise import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
+from codeqa.search.by_model import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.settings import load_settings
 from codeqa.store import Tables
 from codeqa.types import StageTime

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from indexed import write
 
-from codeqa.search.hyde import first_messages, second_messages
-from codeqa.search.listwise import order_messages
+from codeqa.search.by_model import first_messages, order_messages, second_messages
 from evals.replay import answer_for, load, serve
 from evals.search.__main__ import main
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeqa.search.channels import filter_of, symbol_strength
-from codeqa.search.fusion import fuse
 from codeqa.search.query import parse_query
+from codeqa.search.ranking import fuse
 from codeqa.text.tokens import form_pattern, variants, written_forms
 from codeqa.types import Unit
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.search.fusion import z_scores
+from codeqa.search.ranking import z_scores
 from codeqa.settings import Settings
 from codeqa.store import (
     EmbeddingRecord,

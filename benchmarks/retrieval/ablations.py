@@ -31,7 +31,6 @@ from codeqa.embeddings.table import TableEncoder
 from codeqa.indexing import Indexer
 from codeqa.search import Query, parse_query, query_encoders
 from codeqa.search import channels as channel_module
-from codeqa.search import fusion as fusion_module
 from codeqa.search import ranking as ranking_module
 from codeqa.search.channels import Candidates
 from codeqa.search.ranking import rank, rank_files
@@ -48,7 +47,7 @@ FIGURES = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 BETTER = 0.001
 MODULES = {
     "ranking": ranking_module,
-    "fusion": fusion_module,
+    "fusion": ranking_module,
     "channels": channel_module,
     "built_in": built_in_module,
 }

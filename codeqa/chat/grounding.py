@@ -14,7 +14,8 @@ from codeqa.chat.citations import CODE_SPAN, VALUES, next_fence
 from codeqa.chat.generation import ModelRequest, Piece
 from codeqa.embeddings.registry import sentence_matcher
 from codeqa.search import SearchResult
-from codeqa.search.question_words import FILE_ENDINGS, QUESTION_WORDS
+from codeqa.search.mentions import FILE_ENDINGS
+from codeqa.search.query import QUESTION_WORDS
 from codeqa.text.citation_format import CITATION
 from codeqa.types import Chunk
 

@@ -15,7 +15,7 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import open_location
 from codeqa.repositories.snapshots import take_snapshot
-from codeqa.search.values import search_for_programs
+from codeqa.search.hybrid import search_for_programs
 from codeqa.settings import load_settings
 from codeqa.types import Events
 

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from codeqa.code.imports import import_evidence
 from codeqa.code.usages import CANDIDATES, LIKELY, SELF_NAMES, SHORT_NAME, related, usages
-from codeqa.search.question_words import QUESTION_WORDS
+from codeqa.search.query import QUESTION_WORDS
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key, words
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Reference, Unit

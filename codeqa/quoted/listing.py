@@ -11,9 +11,9 @@ from codeqa.code.descriptions import bullet_list, cite_unit
 from codeqa.code.overview import overview_of
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import gather
+from codeqa.search.mentions import frames_here
 from codeqa.search.query import with_words
 from codeqa.search.ranking import rank
-from codeqa.search.traceback import frames_here
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline

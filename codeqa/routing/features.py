@@ -12,7 +12,7 @@ from codeqa.routing.personal import PersonalReading, matching
 from codeqa.routing.topic import Destination
 from codeqa.routing.words import Reading, goes_on, points_back, wants_something
 from codeqa.search import Query
-from codeqa.search.question_words import QUESTION_WORDS
+from codeqa.search.query import QUESTION_WORDS
 from codeqa.text.tokens import word_set
 
 

@@ -13,7 +13,7 @@ from codeqa.routing.features import Features
 from codeqa.routing.intents import by_words
 from codeqa.routing.words import Reading, goes_on, points_back, read
 from codeqa.search import Query, parse_query
-from codeqa.search.question_words import QUESTION_WORDS
+from codeqa.search.query import QUESTION_WORDS
 from codeqa.types import Exchange
 
 CARRIED = 6

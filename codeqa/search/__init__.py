@@ -1,7 +1,7 @@
 """From a question to ranked units and files: query, channels, fusion, ranking, reranking."""
 
+from codeqa.search.by_model import parse_hyde
 from codeqa.search.hybrid import Search, SearchResult, open_search, query_encoders
-from codeqa.search.hyde import parse_hyde
 from codeqa.search.query import Query, language_named, parse_query, says_something
 from codeqa.search.rerank.built_in import Reranked
 from codeqa.search.rerank.choice import (

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any
 
 from codeqa.embeddings.registry import query_embedding
-from codeqa.errors import CodeQAError, EmbeddingError
+from codeqa.errors import CodeQAError, EmbeddingError, UsageError
+from codeqa.indexing.runs import holder_of, is_paused
 from codeqa.llm import Cancelled, Model, Models, never
-from codeqa.search.channels import QueryEncoder
-from codeqa.search.freshness import changed_files, coverage, shortfall
-from codeqa.search.hyde import (
+from codeqa.search.by_model import (
+    ORDER,
+    ListwiseReranker,
     merge,
     needless,
     parse_hyde,
     search_by_hypotheses,
 )
-from codeqa.search.listwise import ORDER, ListwiseReranker
+from codeqa.search.channels import QueryEncoder
 from codeqa.search.mentions import guaranteed, keep_guaranteed
-from codeqa.search.query import Query, parse_query
+from codeqa.search.query import Query, language_named, parse_query
 from codeqa.search.ranking import (
     FileHit,
     RankingSignals,
@@ -37,6 +38,8 @@ from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
 
+FRESH_FILES = 10
+"""Files of the best hits whose state on disk is looked at; one stat each."""
 FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
 
@@ -80,6 +83,43 @@ class SearchResult:
         """The same as a search for `top` units would give it."""
         units = keep_guaranteed(self.units, self.mentioned, top)
         return replace(self, units=units, files=self.files[: max(top, FILES)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundUnit:
+    path: str
+    start_line: int
+    end_line: int
+    language: str
+    kind: str
+    name: str
+    qualified_name: str
+    signature: str
+    score: float
+    why: tuple[str, ...]
+    channels: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    path: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, for programs: on the terminal and over HTTP."""
+
+    question: str
+    milliseconds: float
+    channels: tuple[str, ...]
+    coverage: str
+    reranker: str
+    hyde: str
+    stages: tuple[dict[str, Any], ...]
+    notice: str
+    hits: tuple[FoundUnit, ...]
+    files: tuple[FoundFile, ...]
 
 
 @dataclass(frozen=True)
@@ -305,3 +345,75 @@ def query_encoders(settings: Settings) -> Callable[[str], QueryEncoder | None]:
     Each is built once, when an index first asks for it.
     """
     return cache(lambda name: query_embedding(settings, name))
+
+
+def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:
+    """Files among the first FRESH_FILES of `paths` that differ from the manifest, and how."""
+    records = tables.files_at(list(dict.fromkeys(paths))[:FRESH_FILES])
+    states = {}
+    for path, record in records.items():
+        root, inside = tables.place_of(path)
+        states[path] = replace(record, path=inside).state_below(root)
+    return {path: state for path, state in states.items() if state}
+
+
+def shortfall(tables: Tables) -> str:
+    """A sentence on what an answer misses while the first index is made; '' once it is complete."""
+    rest = "is being indexed"
+    if not holder_of(tables.location):
+        tables.look_again()  # the run may have ended just now
+        rest = "is not indexed: `codeqa index` goes on"
+    elif is_paused(tables.location):
+        rest = "waits, for indexing is paused"
+    meta, files = tables.meta(), tables.counts().files
+    if meta.complete:
+        return ""
+    return f"Answered from {files:,} of {meta.expected:,} files; the rest {rest}."
+
+
+def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
+    """What was searched: files, and by text, symbols and the vectors of `columns`."""
+    counts, meta = tables.counts(), tables.meta()
+    of, so_far = (counts.files, "") if meta.complete else (meta.expected, " so far")
+    files = f"{counts.files:,} of {of:,} files{so_far}"
+    if tables.location.snapshot_of:
+        files += f" of {tables.location.name}"
+    filled = {"vector": counts.embedded, "vector_refined": counts.refined}
+    parts = [
+        f"vectors of {record.name} for {filled[column]:,} of {counts.units:,} units"
+        for column, record in tables.vector_columns()
+        if column in columns
+    ]
+    if trouble:
+        parts.append(f"vectors left out: {trouble.rstrip('.')}")
+    return f"{files}, text and symbols; {'; '.join(parts) or 'no vectors'}"
+
+
+def search_for_programs(
+    search: Search, tables: Tables, language: str = "", **options: Any
+) -> Found:
+    """What a search with these options finds. Raises UsageError when no indexed file is in that
+    language."""
+    if language:
+        known = sorted({file.language for file in tables.files() if file.units})
+        if language_named(language) not in known:
+            raise UsageError(f"No indexed file is in {language}.", f"There is: {', '.join(known)}.")
+    result = search.search(language=language, **options)
+    return Found(
+        result.question,
+        result.milliseconds,
+        result.channels,
+        result.coverage,
+        result.reranker,
+        result.hyde,
+        tuple(asdict(stage) for stage in result.stages),
+        " ".join(result.warnings),
+        tuple(map(_unit, result.units)),
+        tuple(FoundFile(file.path, file.score) for file in result.files),
+    )
+
+
+def _unit(hit: Hit) -> FoundUnit:
+    of_hit: dict[str, Any] = {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
+    names = [one.name for one in fields(FoundUnit) if one.name not in of_hit]
+    return FoundUnit(**{name: getattr(hit.unit, name) for name in names}, **of_hit)

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, gather, patterns
-from codeqa.search.mentions import Mention, looks_like_path, resolve_mentions
-from codeqa.search.query import KINDS, Query, with_words
-from codeqa.search.question_words import asking_words
-from codeqa.search.traceback import frames_here
+from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
+from codeqa.search.query import KINDS, QUESTION_WORDS, Query, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch
 from codeqa.text.tokens import name_key, variants, words
 from codeqa.types import ROLES
@@ -109,8 +107,7 @@ def _without_places(query: Query) -> Query:
     if not (text.strip() and text != query.text):
         return query
     less = with_words(query, text)
-    describing = set(less.words) - asking_words(less.words)
-    return less if describing else query
+    return query if QUESTION_WORDS.issuperset(less.words) else less
 
 
 def repaired(tables: Tables, query: Query, found: Candidates) -> tuple[Query, str] | None:

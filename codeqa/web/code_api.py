@@ -16,7 +16,7 @@ from codeqa.mentions.coverage import MentionCoverage
 from codeqa.render.html import highlight_lines, sanitise
 from codeqa.repositories.files import FileText
 from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
-from codeqa.search.values import Found, search_for_programs
+from codeqa.search.hybrid import Found, search_for_programs
 from codeqa.types import HydeMode
 from codeqa.web.endpoints import (
     QUESTION_CHARACTERS,
