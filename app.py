@@ -32,7 +32,7 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
             "No repository has been indexed.", "Run `python create_tables.py REPO` first."
         )
     with closing(open_engine(settings, repository)) as engine:
-        return engine.chat.build_context(query, parse_rerank(rerank)).text
+        return engine.chat.gatherer.context_for(query, parse_rerank(rerank)).text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -205,10 +205,10 @@ def markdown(chance: random.Random) -> None:
 
 def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, sentences judged, thoughts, order of files."""
-    from codeqa.chat.agent import _CALL, read_arguments
-    from codeqa.chat.citation_writer import CitationWriter
-    from codeqa.chat.citations import Citation, CitedCode, verify_all
+    from codeqa.chat.agent import read_arguments
+    from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
     from codeqa.chat.grounding import judge_all
+    from codeqa.chat.values import Citation
     from codeqa.llm.client import Answer
     from codeqa.types import Chunk
 
@@ -228,7 +228,6 @@ def answers(chance: random.Random) -> None:
     judge_all(once, [chunk])
     read = Answer()
     list(read.take({"choices": [{"delta": {"content": text}}]}))
-    list(_CALL.finditer(text))
     read_arguments(text)
 
 
@@ -250,7 +249,7 @@ def questions(chance: random.Random) -> None:
     elif kind == "complete":
         codeqa_errors_are_fine(lambda: engine.completion.complete(text[:200]))
     else:
-        from codeqa.chat import AskOptions
+        from codeqa.chat.values import AskOptions
 
         options = AskOptions(text, conversation="fuzz", effort="fast", keep=False)
         for event in engine.chat.ask(options):

@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.machine import conditions, memory_mb
 from benchmarks.retrieval.sets import questions_of
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings

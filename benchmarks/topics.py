@@ -100,7 +100,7 @@ def measure_split(split: str, trees: Path, answers: Mapping[str, str]) -> list[d
             blocks: dict[str, ContextBlock] = {}
             for row in (row for row in of_split if row["repository"] == repository):
                 first = row["first"][0]
-                blocks[first] = blocks.get(first) or engine.chat.build_context(first)
+                blocks[first] = blocks.get(first) or engine.chat.gatherer.context_for(first)
                 given = (row, blocks[first], engine.tables())
                 words = measure(*given, None)["left_out"]  # the first search opens the tables
                 found.append(measure(*given, answers.get(row["id"])) | {"left_out_by_words": words})

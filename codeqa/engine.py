@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from codeqa.account.privacy import Privacy
-from codeqa.chat import AnswerGenerator, AskOptions, Chat, Conversations, Gatherer, Router, Writers
-from codeqa.chat.citations import Citation
+from codeqa.chat.ask import Chat
+from codeqa.chat.conversations import Conversations
+from codeqa.chat.gather import Gatherer
 from codeqa.chat.hooks import load_hooks
-from codeqa.chat.options import as_program_asks
+from codeqa.chat.route import Router
+from codeqa.chat.values import AnswerGenerator, AskOptions, Citation
 from codeqa.chat.vectors import QuestionVectors
+from codeqa.chat.writers import Writers
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import AnswerStoppedError, UsageError, error_from
@@ -33,7 +36,9 @@ from codeqa.search import Search, open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.state.cache import open_cache
+from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
+from codeqa.text.tag import has_tag
 from codeqa.types import Event
 
 __all__ = [
@@ -80,9 +85,13 @@ class Engine:
         other, and are kept as those of the page are; without it nothing is kept.
         """
         conversation = options.get("conversation", "")
-        asked = AskOptions(question, **{"keep": bool(conversation), **options})
-        first = not conversation or not self.conversations.turns(conversation, asked.user)
-        return self.chat.ask(as_program_asks(asked, first))
+        user = options.get("user", LOCAL_USER)
+        options = {"keep": bool(conversation), **options, "retrieval": "auto"}
+        if not conversation or not self.conversations.turns(conversation, user):
+            # As a program asks: searched for, unless it is small talk.
+            options["tag_is_default"] = not has_tag(question)
+            question = f"@codebase {question}"
+        return self.chat.ask(AskOptions(question, **options))
 
     def call(self, tool: str, /, **arguments: Any) -> ToolResult:
         """What a tool of docs/mcp.md finds: `call("callers", name="total", depth=2)`.
@@ -189,25 +198,25 @@ def _joined(
         open_tables=index.tables,
         classify_by_model=generator is None,
     )
+    toolbox = Toolbox(search, files, index.tables)
     gatherer = Gatherer(
-        search=search,
-        open_tables=index.tables,
-        files=files,
+        toolbox=toolbox,
         settings=settings,
         hooks=hooks,
         conversations=conversations,
         answer_model=models.answer_model,
-        generator=generator,
     )
     writers = Writers(
         repository_name=location.name,
-        gatherer=gatherer,
+        toolbox=toolbox,
+        config_dir=settings.config_dir,
+        conversations=conversations,
         privacy=privacy,
         review=lambda model: IssueGenerator(
             Reviewer(Toolbox(search, files, tables), model, settings.config_dir)
         ),
     )
-    chat = Chat(router, gatherer, writers, conversations)
+    chat = Chat(router, gatherer, writers, conversations, generator)
     return Engine(
         settings=settings,
         location=location,

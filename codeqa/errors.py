@@ -93,10 +93,6 @@ class ContextLengthError(ModelError, code="context_length"):
     """What was sent is longer than the model can read; less of it may do."""
 
 
-class ToolsRefusedError(ModelError):
-    """The model, or its server, does not take descriptions of tools."""
-
-
 class RateLimitError(ModelError):
     """The provider limits the rate of requests or is overloaded; later it will answer.
 

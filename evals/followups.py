@@ -16,7 +16,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat import AskOptions, Chat
+from codeqa.chat.ask import Chat
+from codeqa.chat.values import AskOptions
 from codeqa.engine import open_engine
 from codeqa.settings import load_settings
 from codeqa.store import Tables
@@ -34,7 +35,7 @@ def found(tables: Tables, chunks: Sequence[Chunk], wanted: Sequence[str]) -> boo
 
 def asked(chat: Chat, row: Mapping[str, Any], effort: str) -> Iterator[tuple[str, bool, str]]:
     """Each follow-up, whether what it wants is in its context, and what was searched for."""
-    tables, conversation = chat.open_tables(), f"followups-{row['first']}"
+    tables, conversation = chat.gatherer.toolbox.tables(), f"followups-{row['first']}"
     for number, one in enumerate(({"question": f"@codebase {row['first']}"}, *row["followups"])):
         options = AskOptions(
             one["question"],

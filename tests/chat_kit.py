@@ -11,7 +11,7 @@ from typing import Any
 
 from openai_server import Reply, ScriptedServer, stream
 
-from codeqa.chat import AskOptions, Gathered, Piece
+from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.routing.features import Features, extract_features
 from codeqa.routing.intents import Intent, by_words
@@ -81,7 +81,6 @@ class Listener:
     """A generator that writes down what it is given."""
 
     name: str = "listener"
-    needs_evidence: bool = False
     asked: list[Gathered] = field(default_factory=list)
     says: Sequence[str] = ("After a month. ", "[shop/session.py:6-10]")
     during: Callable[[], None] = lambda: None

@@ -20,9 +20,8 @@ from openai_server import (
     stream,
 )
 
-from codeqa.chat import AskOptions
 from codeqa.chat.agent import ANSWER_NOW, MOST_STEPS, SHORTENED, shorten
-from codeqa.chat.record import KEPT_RESULT
+from codeqa.chat.values import KEPT_RESULT, AskOptions
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.types import Event
@@ -249,27 +248,13 @@ def test_a_model_that_never_stops_calling_has_to_answer(engine: Engine, script: 
     assert failed.kind == "error" and "without content" in failed.data["message"]
 
 
-def test_a_model_without_tools_writes_its_calls_as_text(engine: Engine, script: Script) -> None:
-    refused = failure(400, "registry/llama does not support tools")
-    called = stream(["I look.\n", 'CALL callers {"name": ', '"expire_session"}\n', "CALL outline"])
-    script.replies = [refused, called, stream(ENDS)]
-    events = deep(engine)
-    assert [step["tool"] for step in steps(events)] == ["callers", "outline"]
-    assert [step["failed"] for step in steps(events)] == [False, True]
-    assert "CALL name" in script.sent[0]["content"] and "grep(pattern: string" in str(
-        script.sent[0]
-    )
-    assert "tools" not in script.bodies[-1]
-    assert script.sent[-1]["content"].startswith("[RESULTS]\n\ncallers")
-    assert answer(events) == "".join(ENDS) and "as text" in events[-1].data["notice"]
-
-
+@pytest.mark.parametrize("why", ["the template is broken", "llama does not support tools"])
 def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
-    engine: Engine, script: Script
+    engine: Engine, script: Script, why: str
 ) -> None:
     script.replies = [
         openai_calls([("open_file", '{"path": "legacy/stock.py"}')]),
-        failure(400, "the template is broken"),
+        failure(400, why),
         stream(["Counted [legacy/stock.py:1-3]."]),
     ]
     events = deep(engine, "@codebase @shop/session.py how long is a month?")

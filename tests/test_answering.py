@@ -206,7 +206,9 @@ def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
     question = "@codebase when does the session cookie expire?"
     events, _ = ask(engine, question)
     block = engine.conversations.turn(events[-1].data["turn"]).block
-    assert block.text == engine.chat.build_context("when does the session cookie expire?").text
+    assert (
+        block.text == engine.chat.gatherer.context_for("when does the session cookie expire?").text
+    )
     assert [c.id for c in parse_block(block.text)] == [c.id for c in block.chunks]
     assert len(block.text) <= engine.settings.context_characters
     assert all(chunk.unit_id and chunk.why for chunk in block.chunks)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from codeqa.chat.citations import Citation, find_citations
+from codeqa.chat.citations import find_citations
+from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
 from codeqa.quoted.answer import quoted_answer
 from codeqa.quoted.evidence import Finding, QuotedEvidence

@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexed import indexed
 
-from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.citations import Citation, CitationChecker, CitedCode, find_citations, verify_all
+from codeqa.chat.citations import (
+    CitationChecker,
+    CitationWriter,
+    CitedCode,
+    find_citations,
+    verify_all,
+)
+from codeqa.chat.values import Citation
 from codeqa.context import unit_chunk
 from codeqa.repositories.files import Files
 from codeqa.store import Tables

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.doctor import check_repositories, examine
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError

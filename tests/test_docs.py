@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.chat.options import QuestionOptions
+from codeqa.chat.values import QuestionOptions
 from codeqa.cli.tools import EXAMPLES
 from codeqa.code.tools import TOOLS
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from chat_kit import features_of
 
-from codeqa.chat.generation import NO_CONTEXT, Gathered
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
+from codeqa.chat.values import NO_CONTEXT, Gathered
 from codeqa.errors import SettingsError
 from codeqa.routing.features import Features
 from codeqa.routing.intents import Intent

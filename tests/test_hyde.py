@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError

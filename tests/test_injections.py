@@ -13,7 +13,7 @@ import pytest
 from block_grammar import parse_block
 from markdown_it import MarkdownIt
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.prompts import render_prompt
 from codeqa.settings import load_settings

@@ -148,7 +148,7 @@ def test_a_traceback_is_read_as_one(
     assert found == sorted(found)
     assert "express" not in text and "runpy" not in text and "Main.java" not in text
     # For a model the code of the frames stands in the context.
-    sent = engine.chat.build_context(question).chunks[: len(places)]
+    sent = engine.chat.gatherer.context_for(question).chunks[: len(places)]
     assert {one[1:].partition(":")[0] for one in places} == {chunk.path for chunk in sent}
     searched = parse_query(question).text
     assert "any idea?" in searched and " ".join(error.split()) in searched

@@ -9,16 +9,15 @@ from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.chat.generation import (
+from codeqa.chat.messages import (
     HISTORY_CHARACTERS,
     HISTORY_TURNS,
-    NO_CONTEXT,
-    Gathered,
     as_sent,
     build_messages,
+    shrink,
     trim_history,
 )
-from codeqa.chat.generators import shrink
+from codeqa.chat.values import NO_CONTEXT, Gathered
 from codeqa.context import pack, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.parsing import parse_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer

@@ -10,8 +10,8 @@ import pytest
 from chat_kit import Indexed, ask, index, told
 
 from codeqa.chat.near import referred
-from codeqa.chat.question import ConversationSoFar
 from codeqa.chat.record import TurnRecord, place_of_name
+from codeqa.chat.values import ConversationSoFar
 from codeqa.code.calls import asked_relations
 from codeqa.engine import Engine
 from codeqa.search import parse_query

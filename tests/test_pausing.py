@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 from serving import client_of
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import CANCELLED, CancelledError

@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
 
-from codeqa.chat import AskOptions, Gathered, gather, route, write
 from codeqa.chat import ask as ask_module
+from codeqa.chat import gather, route, writers
 from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.gather import RETRIEVAL_K
-from codeqa.chat.generation import ELSEWHERE, build_messages
+from codeqa.chat.messages import ELSEWHERE, build_messages
 from codeqa.chat.question import read_question
+from codeqa.chat.values import AskOptions, Gathered
 from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
+from codeqa.llm import Model
 from codeqa.selection import whole_files
 from codeqa.types import ContextBlock, Exchange
 
@@ -232,10 +234,10 @@ def test_a_client_that_keeps_its_conversation_is_answered_from_that_alone(
     assert listener.last.history == history
     assert told(events, "done")["turn"] == ""
     assert engine.conversations.all() == before
-    assert not engine.conversations.has_context("")
+    assert not engine.conversations.carries("")[1]
     events = ask(engine, ASK, history=(), keep=False)
     assert listener.last.block.chunks
-    assert not engine.conversations.has_context(""), "nothing of it is kept, the context neither"
+    assert not engine.conversations.carries("")[1], "nothing of it is kept, the context neither"
 
 
 # Follow-ups that are searched for.
@@ -491,7 +493,7 @@ def test_what_a_follow_up_carries_is_told_as_it_is_counted_later(
     asked = request.getfixturevalue(writer)
     for question in (ASK, "and why is that?", "thank you!", "What do you store about me?"):
         done = told(ask(asked, question), "done")
-        assert done["carries"] == asked.conversations.carries("talk"), question
+        assert done["carries"] == asked.conversations.carries("talk")[0], question
 
 
 # Hooks.
@@ -588,7 +590,7 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
     program = f"""
         import sys
         from pathlib import Path
-        from codeqa.chat import AskOptions
+        from codeqa.chat.values import AskOptions
         from codeqa.engine import open_engine
         from codeqa.settings import load_settings
         settings = load_settings(data=Path({str(data_dir)!r}), tables={str(indexed.tables)!r})
@@ -618,24 +620,24 @@ def test_a_question_is_read_packed_and_given_a_writer_once(
 
     count(ask_module, "read_question")
     count(route, "decide")
-    count(gather, "context_window")
+    count(Model, "window")
     count(gather, "build_context")
     count(gather, "pack")
     count(whole_files, "pack")
-    count(write.Writers, "choose")
+    count(writers.Writers, "choose")
     events = ask(engine, ASK, pin=("shop/stock.py:1-3",), exclude=("shop/visit.py:1-1",))
     assert events[-1].kind == "done"
     turn = engine.conversations.turn(events[-1].data["turn"])
     assert turn.chunks[0].place == "shop/stock.py:1-3"
     assert "shop/visit.py:1-1" not in [chunk.place for chunk in turn.chunks]
-    once = ("read_question", "decide", "context_window", "build_context", "choose")
+    once = ("read_question", "decide", "window", "build_context", "choose")
     assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
     counted.clear()
     assert told(ask(engine, "@codebase and who calls it?"), "rewritten")
     assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
     counted.clear()
     assert told(ask(engine, "and why is that?", retrieval="explicit"), "classified")["goes_on"]
-    assert counted["decide"] == counted["context_window"] == counted["choose"] == 1
+    assert counted["decide"] == counted["window"] == counted["choose"] == 1
     assert counted["pack"] == counted["build_context"] == 0, "it goes on from what was packed"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from codeqa.account.privacy import DeletionResult, Receiver, StoredData, deletion_report
-from codeqa.chat.generators import forgotten_reply, general_reply, privacy_reply, profile_reply
+from codeqa.chat.writers import forgotten_reply, general_reply, privacy_reply, profile_reply
 from codeqa.routing.personal import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
 
 STORED = StoredData(

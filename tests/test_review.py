@@ -12,7 +12,7 @@ from chat_kit import Open, Script, answer, ask, told
 from openai_server import Streamed, delta, failure, stream
 from serving import client_of
 
-from codeqa.chat.generation import ToolStep
+from codeqa.chat.values import ToolStep
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.errors import ModelError, UsageError

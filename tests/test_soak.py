@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import open_engine
 from codeqa.settings import Settings
 from tests.repositories import Write

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.chat.suggestions import LONGEST, MOST, suggest
+from codeqa.chat.check import LONGEST, SUGGESTIONS, suggest
 from codeqa.context import unit_chunk
 from codeqa.types import Chunk, Unit
 
@@ -88,4 +88,4 @@ def test_there_are_never_more_than_three_and_never_two_alike() -> None:
     ]
     for question in ("x", "used", "tests", "function_0"):
         found = suggest(question, [*chunks, *chunks], "")
-        assert len(set(found)) == len(found) == MOST
+        assert len(set(found)) == len(found) == SUGGESTIONS

@@ -11,12 +11,8 @@ from chat_kit import Open, Script, ask
 
 from benchmarks import intents as benchmark
 from benchmarks import topics
-from codeqa.chat.vectors import (
-    QuestionVectors,
-    Vector,
-    cosine,
-    similar_above,
-)
+from codeqa.chat.values import Vector
+from codeqa.chat.vectors import QuestionVectors, cosine, similar_above
 from codeqa.context import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
@@ -92,7 +88,7 @@ HISTORY = (Exchange("when does the session of a visitor expire?", "After a month
 def test_what_is_whole_and_not_in_the_code_at_hand_leaves(
     engine: Engine, text: str, to: str
 ) -> None:
-    context = engine.chat.build_context("when does expire_session forget the visitor?")
+    context = engine.chat.gatherer.context_for("when does expire_session forget the visitor?")
     session = [one for one in context.chunks if "shop/session.py" in one.path]
     at_hand = pack(session, 5_000)
     found = leaving_by_words(parse_query(text), read(text), HISTORY, at_hand, engine.tables())

@@ -21,7 +21,7 @@ from openai_server import openai_server, stream
 from pydantic import SecretStr
 from serving import serving
 
-from codeqa.chat import Gathered, Piece
+from codeqa.chat.values import Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings, load_settings
 from codeqa.web import answer_streams
@@ -39,7 +39,6 @@ class Dictated:
     """Writes what it is told, when it is told; None ends the answer."""
 
     name: str = "dictated"
-    needs_evidence: bool = False
     said: queue.Queue[str | None] = field(default_factory=queue.Queue)
 
     def generate(self, asked: Gathered) -> Iterator[Piece]:

@@ -24,14 +24,13 @@ from openai_server import (
 )
 from redis_server import redis_server
 
-from codeqa.chat import AskOptions
-from codeqa.chat.record import CONTEXT_SECONDS, ContextCache
+from codeqa.chat.values import NO_CONTEXT, AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.prompts import override_path, render_prompt
 from codeqa.state import State
 from codeqa.state.cache import context_key, open_cache
-from codeqa.types import ContextBlock, Event
+from codeqa.types import Event
 
 pytest_plugins = ("chat_fixtures",)
 TOKEN = "ghp_" + "aB3" * 12
@@ -136,8 +135,8 @@ def test_tokens_are_estimated_where_the_provider_does_not_count_as_a_follow_up_i
     assert done["tokens"]["estimated"] is True
     assert 300 < done["tokens"]["prompt"] < 6_000 and 5 < done["tokens"]["completion"] < 60
     carries = done["carries"]
-    assert carries == engine.conversations.carries("talk")
-    assert 0 < engine.conversations.carries("never-asked") < carries
+    assert carries == engine.conversations.carries("talk")[0]
+    assert 0 < engine.conversations.carries("never-asked")[0] < carries
     events = ask(engine, "why?")
     assert abs(events[-1].data["tokens"]["prompt"] - carries) <= 3
 
@@ -257,18 +256,12 @@ def test_the_keys_of_cached_contexts_are_the_sources_and_cannot_collide() -> Non
     assert len(keys) == len(names) ** 2
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "{", "null", "[]", "{}", '"x"', '{"repository": "r"}',
-     '{"repository": "r", "context": 3}', '{"repository": "r", "context": "[CONTEXT] x"}',
-     '{"repository": "r", "context": "", "chunks": 3}',
-     '{"repository": "r", "context": "", "chunks": [3]}'],
-)  # fmt: skip
-def test_a_damaged_cached_context_counts_as_none(tmp_path: Path, value: str) -> None:
-    state = State(tmp_path)
-    memory = ContextCache(state.values, "r")
-    state.values.set(context_key("u", "c"), value, CONTEXT_SECONDS)
-    assert memory.recall("u", "c") == ContextBlock("", ())
+def test_a_damaged_cached_context_counts_as_none(quoting: Engine) -> None:
+    conversations, ours = quoting.conversations, f'{{"repository": "{quoting.location.id}"'
+    for value in ("", "{", "null", "[]", "{}", '"x"', f"{ours}}}", f'{ours}, "chunks": 3}}',
+                  f'{ours}, "chunks": [3]}}', "[" * 100_000):  # fmt: skip
+        conversations.cache.set(context_key("u", ""), value)
+        assert conversations.cached_context("u") == NO_CONTEXT, value[:80]
 
 
 def test_a_redis_server_that_goes_down_costs_nothing(
@@ -314,9 +307,7 @@ def test_a_prompt_that_cannot_be_used_is_named_and_matters_only_to_a_model(engin
     assert "$loudly" in events[-1].data["message"]
     events = ask(engine, ASK, use_model=False)
     assert events[-1].kind == "done"
-    assert engine.conversations.turns("talk") and engine.conversations.carries("talk") == 0, (
-        "it can still be opened"
-    )
+    assert engine.conversations.carries("talk") == (0, True), "it can still be opened"
 
 
 # Kept turns.

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from codeqa.chat.citations import CitedCode
-from codeqa.chat.generation import Gathered, ModelRequest, count_tokens
-from codeqa.chat.generators import ModelGenerator
+from codeqa.chat.messages import ModelGenerator, count_tokens
+from codeqa.chat.values import Gathered, ModelRequest
 from codeqa.context import pack
 from codeqa.llm import Model, ModelAddress
 from codeqa.types import Chunk, Exchange
 from tests.openai_server import Reply, completion, failure, openai_server
 
-
-def nothing_cited(chunks: Sequence[Chunk]) -> CitedCode:
-    """For an answer without citations nothing is looked up."""
-    missing: Any = None
-    return CitedCode(missing, missing, chunks)
+NOTHING_CITED: Any = SimpleNamespace(files=None, tables=lambda: None)
+"""For an answer without citations nothing is looked up."""
 
 
 @pytest.mark.parametrize(
@@ -50,7 +46,7 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
             server.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": window}]}
         model = Model(ModelAddress(server.base_url, "m", provider="vllm"))
         given = replace(given, window=model.window())
-        pieces = list(ModelGenerator(model, nothing_cited).generate(given))
+        pieces = list(ModelGenerator(model, NOTHING_CITED).generate(given))
         model.close()
     (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))
     _, *earlier, last = (message["parts"] for message in request.messages)

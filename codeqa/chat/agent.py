@@ -1,41 +1,29 @@
 """Answers in several steps: the model reads on with tools until it knows enough, within bounds.
 
 It starts from the context that a search has found, so that one step often suffices. What its tools
-show it may be cited as chunks may. A model that takes no tools writes its calls as lines of text;
-one that calls them wrongly is told so once, and then has to answer from what was found.
+show it may be cited as chunks may. A model that calls them wrongly is told so once, and then has to
+answer; one that takes no tools, or fails, answers from what the search found.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.citations import CitedCode
-from codeqa.chat.gather import Gatherer
-from codeqa.chat.generation import (
-    AnswerGenerator,
-    Gathered,
-    ModelRequest,
-    Piece,
-    ToolStep,
-    as_sent,
-    build_messages,
-)
-from codeqa.chat.generators import ModelGenerator
+from codeqa.chat.citations import CitationWriter, CitedCode
+from codeqa.chat.messages import ModelGenerator, as_sent, build_messages
+from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.context import chunk_id, format_block
-from codeqa.errors import CodeQAError, ModelError, ToolsRefusedError, UsageError
+from codeqa.errors import CodeQAError, ModelError, UsageError
 from codeqa.llm import Model, Thought, TokenUsage, ToolCall
 from codeqa.prompts import render_prompt
-from codeqa.routing.intents import NEED_CODE
 from codeqa.types import Chunk, ContextBlock
 
 MOST_STEPS = 12
@@ -52,10 +40,10 @@ MISUSES = 2
 HELD_CHARACTERS = 240
 """Text that waits for whether calls follow: a model says what it is about to do, then does it."""
 ANSWER_NOW = "Answer the question now, from what you have found; no more tools."
-NO_TOOLS = "The model takes no tools: its calls were written as text."
 WITHOUT = "The model could not look further ({}); this is answered from what the search found."
-
-_CALL = re.compile(r"^\s*CALL\s+(\w+)\s*(\{.*\})?\s*$", re.MULTILINE)
+KEPT_CHARACTERS = 400
+"""What stays of a result that is shortened."""
+SHORTENED = "[… shortened; call it again for all of it]"
 
 
 @dataclass
@@ -64,9 +52,6 @@ class _Work:
 
     messages: list[dict[str, Any]]
     chunks: list[Chunk]
-    room: int
-    """Characters of results that the requests may hold."""
-    as_text: bool = False
     made: set[tuple[str, str]] = field(default_factory=set)
     misused: int = 0
     said: str = ""
@@ -89,15 +74,12 @@ class AgentGenerator:
 
     model: Model
     toolbox: Toolbox
-    cited: Callable[[Sequence[Chunk]], CitedCode]
-    """What its citations are checked against, given what it has seen."""
     config_dir: Path | None = None
     room: int = RESULTS_CHARACTERS
     """Characters of results for this model's window."""
     tools: Sequence[str] = tuple(TOOLS)
     opening: Sequence[Mapping[str, Any]] = ()
     """The messages that it begins with, instead of those of a question."""
-    needs_evidence: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -106,36 +88,22 @@ class AgentGenerator:
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Look further, step by step, and answer; without tools where the model fails before
         anything was answered. Raises ModelError, also after some text."""
-        work = self._begin(asked, as_text=False)
+        messages = [dict(one) for one in self.opening] or build_messages(asked, self.config_dir)
+        rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
+        messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
+        work = _Work(messages, list(asked.block.chunks))
         try:
-            try:
-                yield from self._steps(asked, work)
-            except ToolsRefusedError:
-                if work.answered:  # a second answer would follow the first
-                    raise
-                work = self._begin(asked, as_text=True)
-                yield from self._steps(asked, work)
+            yield from self._steps(asked, work)
         except ModelError as error:
             # What was not opened by a question has no plain answer.
             if work.answered or asked.cancelled() or self.opening:
                 raise
-            plain = ModelGenerator(self.model, self.cited, self.config_dir)
+            plain = ModelGenerator(self.model, self.toolbox, self.config_dir)
             warning = WITHOUT.format(error.message.rstrip("."))
             for piece in plain.generate(replace(asked, block=work.block())):
                 if isinstance(piece, ModelRequest) and not piece.warning:
                     piece = replace(piece, warning=warning)
                 yield piece
-
-    def _begin(self, asked: Gathered, *, as_text: bool) -> _Work:
-        messages = [dict(one) for one in self.opening] or build_messages(
-            asked, self.config_dir, asked.window
-        )
-        rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
-        if as_text:
-            listed = "\n".join(map(described, self.tools))
-            rules += "\n" + render_prompt("agent_calls", self.config_dir, tools=listed)
-        messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-        return _Work(messages, list(asked.block.chunks), self.room, as_text)
 
     def _steps(self, asked: Gathered, work: _Work) -> Generator[Piece, None, None]:
         until = time.monotonic() + AGENT_SECONDS
@@ -143,7 +111,7 @@ class AgentGenerator:
             last = step + 1 == MOST_STEPS or time.monotonic() > until or work.misused >= MISUSES
             if last:
                 work.messages.append({"role": "user", "content": ANSWER_NOW})
-            shorten(work.messages, work.room)
+            shorten(work.messages, self.room)
             calls = yield from self._ask(asked, work, last)
             if last or not calls or asked.cancelled():
                 break
@@ -157,13 +125,12 @@ class AgentGenerator:
     ) -> Generator[Piece, None, list[ToolCall]]:
         """One request: its answer goes on to the reader, its calls are returned. What is said
         before calls belongs to them."""
-        warning = NO_TOOLS if work.as_text else ""
         block = work.block()
-        yield ModelRequest(self.model.name, self.model.host, as_sent(work.messages), block, warning)
-        citations = CitationWriter(block.chunks, self.cited(block.chunks))
+        yield ModelRequest(self.model.name, self.model.host, as_sent(work.messages), block)
+        citations = CitationWriter(block.chunks, CitedCode.of(self.toolbox, block.chunks))
         calls: list[ToolCall] = []
         held, text = "", ""
-        tools = () if last or work.as_text else tuple(map(declared, self.tools))
+        tools = () if last else tuple(map(declared, self.tools))
         pieces = self.model.stream(work.messages, cancelled=asked.cancelled, tools=tools)
         with closing(pieces):
             for piece in pieces:
@@ -175,24 +142,18 @@ class AgentGenerator:
                     yield piece
                 else:
                     text, held = text + piece, held + piece
-                    calling = work.as_text and not last and "CALL" in text[:HELD_CHARACTERS]
-                    if len(text) > HELD_CHARACTERS and not calling:
+                    if len(text) > HELD_CHARACTERS:
                         work.answered = True
                         yield citations.feed(held)
                         held = ""
-        if work.as_text and not last and held == text:
-            calls = [
-                ToolCall(f"call_{number}", match[1], match[2] or "{}")
-                for number, match in enumerate(_CALL.finditer(text))
-            ]
         if not calls or last:
             work.answered |= bool(held)
             yield citations.feed(held) + citations.close()
             return []
         if rest := citations.close() if held != text else "":
             yield rest + "\n\n"
-        work.messages.append(model_message(text, calls, work.as_text))
-        work.said = " ".join((held if not work.as_text else _CALL.sub("", text)).split())
+        work.messages.append(model_message(text, calls))
+        work.said = " ".join(held.split())
         return calls
 
     def _make(self, calls: Sequence[ToolCall], work: _Work) -> Generator[Piece, None, None]:
@@ -201,18 +162,17 @@ class AgentGenerator:
         with ThreadPoolExecutor(THREADS) as threads:
             results = list(threads.map(lambda call: self._call(call, work), few))
         useful = False
-        answers: list[tuple[ToolCall, str]] = []
         for call, (step, result) in zip(few, results, strict=True):
             useful |= not step.failed
             work.made.add((call.name, call.arguments))
             if result is not None:
                 work.chunks += new_chunks(work.chunks, result, call.name)
-            answers.append((call, step.text))
+            work.messages.append(result_message(call, step.text))
             yield replace(step, said=work.said)
             work.said = ""
-        answers += [(call, "Too many calls at once.") for call in calls[MOST_CALLS:]]
+        for call in calls[MOST_CALLS:]:
+            work.messages.append(result_message(call, "Too many calls at once."))
         work.misused = 0 if useful else work.misused + 1
-        work.messages += result_messages(answers, work.as_text)
 
     def _call(self, call: ToolCall, work: _Work) -> tuple[ToolStep, ToolResult | None]:
         started = time.perf_counter()
@@ -234,26 +194,6 @@ class AgentGenerator:
         except CodeQAError as error:
             return step(f"{call.name}: {error.message}", str(error), True), None
         return step(result.summary, result.text, False), result
-
-
-def model_generator(gathered: Gathered, model: Model, parts: Gatherer) -> AnswerGenerator:
-    """What has `model` answer from `gathered`: at the effort *deep*, about code, an agent."""
-    config_dir, budget = parts.settings.config_dir, gathered.budget
-    if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
-        return ModelGenerator(model, parts.cited, config_dir)
-    toolbox = Toolbox(parts.search, parts.files, parts.open_tables)
-    # The block has its half of the window; results get as much again of a small one.
-    room = min(RESULTS_CHARACTERS, budget.characters // 2)
-    return AgentGenerator(model, toolbox, parts.cited, config_dir, room)
-
-
-# How calls of tools and what they give go to a model, and what of that enters the context.
-
-KEPT_CHARACTERS = 400
-"""What stays of a result that is shortened."""
-RESULTS = "[RESULTS]"
-"""What calls gave that were written as text begins so."""
-SHORTENED = "[… shortened; call it again for all of it]"
 
 
 def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Chunk]:
@@ -282,9 +222,7 @@ def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Ch
 def shorten(messages: list[dict[str, Any]], room: int) -> None:
     """Cut the oldest results of tools until all of them have at most `room` characters; the
     latest stays whole."""
-    results = [
-        one for one in messages if one["role"] == "tool" or str(one["content"]).startswith(RESULTS)
-    ]
+    results = [one for one in messages if one["role"] == "tool"]
     size = sum(len(one["content"]) for one in results)
     for one in results[:-1]:
         if size <= room:
@@ -302,20 +240,8 @@ def declared(name: str) -> Mapping[str, Any]:
     return {"type": "function", "function": function}
 
 
-def described(name: str) -> str:
-    """A tool as text: `grep(pattern, path = "", …): what it does`."""
-    tool = TOOLS[name]
-    parts = []
-    for argument, how in tool.schema().get("properties", {}).items():
-        default = f" = {json.dumps(how['default'])}" if "default" in how else ""
-        parts.append(f"{argument}: {how.get('type', 'string')}{default}")
-    return f"{name}({', '.join(parts)}): {tool.description}"
-
-
-def model_message(text: str, calls: Sequence[ToolCall], as_text: bool) -> dict[str, Any]:
+def model_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
     """The model's own message, as it is sent back to it."""
-    if as_text:
-        return {"role": "assistant", "content": text}
     made = [
         {
             "id": call.id,
@@ -340,9 +266,6 @@ def read_arguments(written: str) -> dict[str, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-def result_messages(answers: Iterable[tuple[ToolCall, str]], as_text: bool) -> list[dict[str, Any]]:
-    """What the calls gave, as messages."""
-    if as_text:
-        parts = [f"{call.name} {call.arguments}\n{text}" for call, text in answers]
-        return [{"role": "user", "content": "\n\n".join((RESULTS, *parts))}]
-    return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in answers]
+def result_message(call: ToolCall, text: str) -> dict[str, Any]:
+    """What a call gave, as it is sent."""
+    return {"role": "tool", "tool_call_id": call.id, "content": text}

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 
-from codeqa.chat.generation import (
-    NO_CONTEXT,
-    Gathered,
-    answer_for_history,
-    as_sent,
-    build_messages,
-    count_tokens,
+from codeqa.chat.messages import as_sent, build_messages, count_tokens
+from codeqa.chat.record import (
+    TurnRecord,
+    block_of,
+    chunks_as_data,
+    read_chunks,
+    read_turn_record,
 )
-from codeqa.chat.options import AskOptions
-from codeqa.chat.question import ConversationSoFar, Question
-from codeqa.chat.record import ContextCache, TurnRecord, read_turn_record
 from codeqa.chat.stream import Stream
+from codeqa.chat.values import (
+    EXTRACTIVE,
+    NO_CONTEXT,
+    AskOptions,
+    ConversationSoFar,
+    Gathered,
+    Question,
+)
 from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, write_vector
 from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.mode import DEFAULT_MODE, read_mode
 from codeqa.settings import Settings
 from codeqa.state import State
-from codeqa.state.cache import Cache
+from codeqa.state.cache import Cache, context_key
 from codeqa.state.records import LOCAL_USER, CitedLines, Conversation, ConversationMatch, TurnExtras
 from codeqa.types import ContextBlock, Exchange
 
@@ -41,6 +47,12 @@ KEPT_EVERY = 0.5
 FLUSH_SECONDS = 15.0
 """Longest wait of somebody who wants to read: the state itself waits up to ten for a lock."""
 
+CONTEXT_SECONDS = 24 * 3600.0
+"""Lifetime of a cached context: a working day and the night after it."""
+QUOTED = "(Answered without a language model, by quoting the code.)"
+"""Stands in the history for a quoted answer: that is text of files, which has no place among
+what the model itself is supposed to have said."""
+
 log = logging.getLogger(__name__)
 
 
@@ -49,13 +61,12 @@ class Conversations:
     """The conversations of each user about one repository, whose id is `repository`."""
 
     state: State
-    cache: InitVar[Cache]
+    cache: Cache
     settings: Settings
     repository: str
     vectors: QuestionVectors
 
-    def __post_init__(self, cache: Cache) -> None:
-        self._contexts = ContextCache(cache, self.repository)
+    def __post_init__(self) -> None:
         self._saving = ThreadPoolExecutor(1, thread_name_prefix="saving")
         """Saves behind the answers, in their order; a process that ends waits for it."""
 
@@ -139,7 +150,7 @@ class Conversations:
         """
         self.get(conversation, user)
         self.state.conversations.delete(conversation, user, self.repository)
-        self._contexts.forget(user, conversation)
+        self.cache.delete(context_key(user, conversation))
 
     def rate(self, turn_id: str, value: int, reason: str = "", user: str = LOCAL_USER) -> str:
         """Give a turn a thumb: 1, -1, or 0 to take it back. Returns the reason as it is kept.
@@ -154,18 +165,13 @@ class Conversations:
 
     # What a follow-up goes on from.
 
-    def has_context(self, conversation: str, user: str = LOCAL_USER) -> bool:
-        """Whether a follow-up without `@codebase` has code to go on from."""
-        self.flush()
-        return bool(
-            self._context(self._read(conversation, user, LOOKED_BACK), conversation, user).chunks
-        )
-
-    def carries(self, conversation: str, user: str = LOCAL_USER) -> int:
-        """Tokens, estimated, that a follow-up without `@codebase` sends besides its words."""
+    def carries(self, conversation: str, user: str = LOCAL_USER) -> tuple[int, bool]:
+        """Tokens, estimated, that a follow-up without `@codebase` sends besides its words, and
+        whether there is code among them."""
         self.flush()
         turns = self._read(conversation, user, LOOKED_BACK)
-        return self.weight(self._context(turns, conversation, user), exchanges_of(turns))
+        block = self._context(turns, conversation, user)
+        return self.weight(block, exchanges_of(turns)), bool(block.chunks)
 
     def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
         """Tokens of a follow-up without words of its own.
@@ -255,7 +261,7 @@ class Conversations:
                     self.state.turns.take_back(row, options.replaces)
                     return ""
                 saved = self.state.turns.save(row, options.replaces, extras, again=turn.stored)
-                turn.stored = turn.stored or saved
+                turn.save(saved)
             except StorageError as error:
                 log.warning("an answer could not be kept: %s", error)
                 return str(error)
@@ -263,9 +269,9 @@ class Conversations:
                 log.error("an answer could not be kept: %s", places_of(error))
                 return "The log says why."
             if not saved:
-                self._contexts.forget(user, conversation)
+                self.cache.delete(context_key(user, conversation))
             elif ended and (record.chunks or record.searches):
-                self._contexts.keep(user, conversation, record.block)
+                self._cache_context(user, conversation, record.block)
             return ""
 
         return self._saving.submit(save)
@@ -277,7 +283,28 @@ class Conversations:
         for turn in reversed(turns):
             if turn.chunks or (turn.searches and turn.finished):
                 return turn.block
-        return NO_CONTEXT if conversation else self._contexts.recall(user, conversation)
+        return NO_CONTEXT if conversation else self.cached_context(user)
+
+    def _cache_context(self, user: str, conversation: str, block: ContextBlock) -> None:
+        """Make `block` the context of the conversation, in place of what it had."""
+        value = {"repository": self.repository, "chunks": chunks_as_data(block.chunks)}
+        try:
+            self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
+        except StorageError as error:
+            log.warning("a context could not be cached: %s", error)
+
+    def cached_context(self, user: str, conversation: str = "") -> ContextBlock:
+        """The conversation's context as it is cached: empty when it was lost, or is another
+        repository's."""
+        try:
+            value = self.cache.get(context_key(user, conversation))
+            stored = json.loads(value) if value else {}
+            if stored.get("repository") == self.repository:
+                return block_of(read_chunks(stored.get("chunks", ())))
+        # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.
+        except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            log.warning("a cached context could not be read: %s", type(error).__name__)
+        return NO_CONTEXT
 
     def _replaced(self, options: AskOptions) -> TurnRecord | None:
         """The turn of this conversation that is asked anew, None for none."""
@@ -317,3 +344,8 @@ def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
         for one in turns
         if one.answer and one.reply != "privacy"
     )
+
+
+def answer_for_history(answer: str, generator: str) -> str:
+    """`answer` as a model may see it in the history: one that quotes files is only mentioned."""
+    return QUOTED if generator == EXTRACTIVE else answer

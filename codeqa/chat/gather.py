@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
-from codeqa.chat.citations import CitedCode
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.generation import NO_CONTEXT, AnswerGenerator, Gathered
 from codeqa.chat.hooks import Hooks, Retrieved
 from codeqa.chat.near import referred, walk_edges, with_near, with_walk
-from codeqa.chat.options import AskOptions, parse_place
+from codeqa.chat.question import parse_place
 from codeqa.chat.record import place_of_hit
-from codeqa.chat.route import Routed
-from codeqa.chat.steps import Steps
+from codeqa.chat.stream import Steps
+from codeqa.chat.values import NO_CONTEXT, AskOptions, Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
@@ -27,7 +25,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import matching, profile_text
-from codeqa.search import Search, parse_query
+from codeqa.search import parse_query
 from codeqa.selection import (
     POOL,
     UNITS_RANKED,
@@ -40,7 +38,6 @@ from codeqa.selection import (
     parse_effort,
 )
 from codeqa.settings import Settings
-from codeqa.store import Tables
 from codeqa.types import Chunk, ContextBlock, Effort, Event, Exchange, Hit, StageTime
 
 HITS_SHOWN = 10
@@ -55,29 +52,27 @@ PINNED = "pinned"
 class Gatherer:
     """Looks up what the plan asks for, and nothing else."""
 
-    search: Search
-    open_tables: Callable[[], Tables]
-    files: Files
+    toolbox: Toolbox
     settings: Settings
     hooks: Hooks
     conversations: Conversations
     answer_model: Callable[[], Model | None]
     """The model that answers; None for none."""
-    generator: AnswerGenerator | None = None
-    """Writes every answer instead, and no model is asked: for tests, and for who embeds CodeQA."""
 
-    def gather(self, routed: Routed, steps: Steps) -> Generator[Event, None, Gathered]:
+    def gather(
+        self, routed: Routed, steps: Steps, *, given: bool = False
+    ) -> Generator[Event, None, Gathered]:
         """Connect the model, and look up what it is to be told; tells of its steps and of what is
-        found. Raises SettingsError for a model that cannot be asked."""
-        question, decision = routed.question, routed.decision
-        ours = decision.reply == "privacy"  # that is told by the app, whatever model there is
-        wanted = question.options.use_model and self.generator is None and not ours
-        model = self.answer_model() if wanted else None
+        found. With `given` something else writes in its place. Raises SettingsError for a model
+        that cannot be asked."""
+        # What is stored is told by the app, whatever model there is.
+        ours = given or routed.decision.reply == "privacy"
+        model = self.answer_model() if routed.question.options.use_model and not ours else None
         with steps.time("prune"):
             history = self._history(routed)
         yield from steps.ended()
         with steps.time("retrieve"):
-            gathered = yield from self._retrieve(routed, model, history)
+            gathered = yield from self._retrieve(routed, model, history, given)
         yield from steps.ended()
         if any(gathered.retrieved.values()):
             yield Event("retrieved", gathered.retrieved)
@@ -94,12 +89,12 @@ class Gatherer:
         return prune(routed.so_far.history, routed.vector, vectors, vectors.similar_above)
 
     def _retrieve(
-        self, routed: Routed, model: Model | None, history: tuple[Exchange, ...]
+        self, routed: Routed, model: Model | None, history: tuple[Exchange, ...], given: bool
     ) -> Generator[Event, None, Gathered]:
         """Search, or recall, or do neither; yields what happens meanwhile."""
         question, decision, so_far = routed.question, routed.decision, routed.so_far
         options = question.options
-        quoted = self._quoted(routed, model)
+        quoted = model is None and not given and not decision.reply
         needs_evidence = quoted or options.strict
         replaced = so_far.replaced if options.chooses_chunks else None
         room = _Room(self.settings, parse_effort(options.effort, self.settings.effort), model)
@@ -114,16 +109,18 @@ class Gatherer:
             model=model,
         )
         if replaced and (replaced.chunks or replaced.dropped):
-            block = choose_chunks(self.files, replaced.block, options, size())
+            block = choose_chunks(self.toolbox.files, replaced.block, options, size())
             found = replace(found, block=block, searched=True)
         elif decision.inject_rag:
             found = replace(found, effort=room.effort)
-            found = yield from self._search(routed, found, room, needs_evidence)
+            found = yield from self._search(routed, found, room, needs_evidence, given)
             if question.whole_files or not quoted:
                 found = replace(found, warnings=(*found.warnings, found.block.note))
         elif options.chooses_chunks:
             at_hand = so_far.context if decision.use_cached_context else NO_CONTEXT
-            found = replace(found, block=choose_chunks(self.files, at_hand, options, size()))
+            found = replace(
+                found, block=choose_chunks(self.toolbox.files, at_hand, options, size())
+            )
         elif decision.use_cached_context:
             found = replace(found, block=room.fit(so_far.context))
         if options.chooses_chunks:
@@ -131,7 +128,6 @@ class Gatherer:
             found = replace(found, evidence=None)
         before = Retrieved(question.text, found.block.chunks, self._similar(routed, history))
         after, problems = self.hooks.run("after_retrieval", before)
-        num_docs = len(found.block.chunks) if found.searched else 0
         if after.chunks != before.chunks:
             # Chunks of the index are masked already; those that a hook brings may not be.
             masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
@@ -146,25 +142,23 @@ class Gatherer:
             evidence=evidence,
             budget=room.budget,
             window=room.window,
-            retrieved={"num_docs": num_docs, "similar_queries": len(after.similar)},
             warnings=tuple(filter(None, found.warnings)),
             problems=problems,
         )
 
-    def _quoted(self, routed: Routed, model: Model | None) -> bool:
-        """Whether the code itself is quoted for want of another writer."""
-        if self.generator is not None and routed.decision.reply != "privacy":
-            return self.generator.needs_evidence
-        return model is None and not routed.decision.reply
-
     def _search(
-        self, routed: Routed, before: Gathered, room: _Room, needs_evidence: bool
+        self,
+        routed: Routed,
+        before: Gathered,
+        room: _Room,
+        needs_evidence: bool,
+        given: bool,
     ) -> Generator[Event, None, Gathered]:
         """`before` with what a search finds; yields what happens meanwhile."""
         question, so_far, options = routed.question, routed.so_far, routed.question.options
-        tables, block = self.open_tables(), NO_CONTEXT
+        tables, block = self.toolbox.tables(), NO_CONTEXT
         if question.whole_files == "all":
-            block = every_file(tables, self.files, question.query, room.whole_files)
+            block = every_file(tables, self.toolbox.files, question.query, room.whole_files)
             if block.chunks and not needs_evidence:
                 return replace(before, block=self._chosen(block, options, room), searched=True)
         text, earlier = routed.standalone or question.text, list[Chunk]()
@@ -172,8 +166,8 @@ class Gatherer:
         if rewritten:
             yield Event("rewritten", {"question": text, "by": routed.completed_by})
         counted, whole = self._counted(routed, text, before.model, room)
-        asks_model = self.generator is None and options.use_model and not whole
-        stages = self.search.steps(
+        asks_model = not given and options.use_model and not whole
+        stages = self.toolbox.search.steps(
             text,
             top=POOL if question.whole_files else UNITS_RANKED,
             path=question.mask,
@@ -196,7 +190,7 @@ class Gatherer:
             result = with_walk(result, walked)
         most = RETRIEVAL_K if routed.decision.searched_automatically else None
         if question.whole_files == "files":
-            block = best_files(tables, self.files, result, room.whole_files)
+            block = best_files(tables, self.toolbox.files, result, room.whole_files)
             paths = {chunk.path for chunk in block.chunks}
             units = tuple(hit for hit in result.units if hit.unit.path in paths)
             result = replace(result, units=units, files=()) if units else result
@@ -211,7 +205,7 @@ class Gatherer:
                 room.budget,
                 most=most,
                 earlier=earlier,
-                pinned=pinned_chunks(self.files, options),
+                pinned=pinned_chunks(self.toolbox.files, options),
                 excluded=options.exclude,
             )
         result = result.head(HITS_SHOWN)
@@ -235,7 +229,7 @@ class Gatherer:
         """Whole files as `options` choose among them."""
         if not options.chooses_chunks:
             return block
-        chosen = choose_chunks(self.files, block, options, room.whole_files)
+        chosen = choose_chunks(self.toolbox.files, block, options, room.whole_files)
         return replace(chosen, note=block.note)
 
     def _counted(
@@ -247,13 +241,12 @@ class Gatherer:
         exact = exact_question(question.text) if routed.decision.answer_exactly else None
         if exact is None:
             return "", False
-        tables, whole = self.open_tables(), parse_query(standalone)
+        tables, whole = self.toolbox.tables(), parse_query(standalone)
         units = []
         if so_far.history:
             units = referred(tables, question.query, whole, so_far, several=False)
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
-        toolbox = Toolbox(self.search, self.files, self.open_tables)
-        found = exact_answer(toolbox, exact, names)
+        found = exact_answer(self.toolbox, exact, names)
         # What changed, a model tells better from the diff than a list does.
         tells = exact.tool == "changes" and model is not None
         return found, bool(found) and not (exact.asks_more or tells or room.effort == "deep")
@@ -280,7 +273,7 @@ class Gatherer:
                 skip={options.replaces, *(exchange.turn for exchange in history)},
             )
             # Of this conversation nothing that comes after the point where it is taken up.
-            later = same and options.branches_off
+            later = same and (options.replaces or options.after)
             found += [one for one in similar if not later or one.turn in routed.so_far.path]
         return tuple(
             one for one in found if not names_other_code(question.query, parse_query(one.question))
@@ -301,42 +294,36 @@ class Gatherer:
         told, problems = self.hooks.run("before_generation", told)
         return replace(told.masked(), problems=(*gathered.problems, *problems))
 
-    def build_context(self, question: str, rerank: bool = False) -> ContextBlock:
+    def context_for(self, question: str, rerank: bool = False) -> ContextBlock:
         """The context block of `question` alone, nothing cached and nothing answered.
 
         The language model helps to find as the settings say, where there is one.
         """
         effort = self.settings.effort
-        result = self.search.search(
+        result = self.toolbox.search.search(
             question, top=UNITS_RANKED, rerank=rerank, hyde="", order=effort != "fast"
         )
         budget = budget_of(effort, self.settings)
-        return build_context(self.open_tables(), result, self.settings, budget)
-
-    def cited(self, chunks: Sequence[Chunk]) -> CitedCode:
-        """What citations of an answer that was given `chunks` are checked against."""
-        return CitedCode(self.files, self.open_tables(), chunks)
+        return build_context(self.toolbox.tables(), result, self.settings, budget)
 
 
+@dataclass(frozen=True)
 class _Room:
     """How much code the answer may be given. The window is asked for once, and only when it is
     needed: a local server knows it once the model has been loaded."""
 
-    def __init__(self, settings: Settings, effort: Effort, model: Model | None) -> None:
-        self.effort = effort
-        self._settings, self._model = settings, model
-        self._known: int | None = None
+    settings: Settings
+    effort: Effort
+    model: Model | None
 
-    @property
+    @cached_property
     def window(self) -> int:
         """Tokens that the model takes; 0 is unknown."""
-        if self._known is None:
-            self._known = self._model.window() if self._model else 0
-        return self._known
+        return self.model.window() if self.model else 0
 
     @property
     def budget(self) -> Budget:
-        return budget_of(self.effort, self._settings, self.window)
+        return budget_of(self.effort, self.settings, self.window)
 
     @property
     def whole_files(self) -> int:
@@ -345,8 +332,9 @@ class _Room:
 
     def fit(self, block: ContextBlock) -> ContextBlock:
         """`block` of an earlier question, packed anew where it was made for a larger model."""
-        room = largest_block(self.window)
-        return block if len(block.text) <= room else pack(block.chunks, room)
+        return (
+            block if len(block.text) <= self.whole_files else pack(block.chunks, self.whole_files)
+        )
 
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:

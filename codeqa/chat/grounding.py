@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Literal
+from itertools import chain
+from typing import Any
 
 from codeqa.chat.citations import CODE_SPAN, VALUES, next_fence
-from codeqa.chat.generation import ModelRequest, Piece
+from codeqa.chat.values import ModelRequest, Piece, Sentence
 from codeqa.embeddings.registry import sentence_matcher
 from codeqa.search import SearchResult
 from codeqa.search.mentions import FILE_ENDINGS
@@ -33,8 +34,6 @@ NEAREST = 3
 LEFT_OUT = "{} left out: the code that was sent does not show what they say."
 NOTHING_SHOWN = "I do not know: the code that was found shows nothing of what could be said."
 
-Verdict = Literal["supported", "unsupported", "general"]
-
 _JOINING = re.compile(rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]\w+")
 _NAMED = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b\w+(?=\(\))")
@@ -52,20 +51,6 @@ _OF_EVIDENCE = re.compile(
 _COMMENT = " \t/*#!"
 """Around a line of code that is quoted from a comment."""
 _NOT_PROSE = re.compile(r"\W*(?:#.*)?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence of an answer, and what its evidence is."""
-
-    text: str
-    """As it stands in the answer, without what surrounds it."""
-    verdict: Verdict
-    """General is what claims nothing about this code."""
-    path: str = ""
-    start: int = 0
-    end: int = 0
-    """Place of the chunk that supports it."""
 
 
 class Grounding:
@@ -147,53 +132,45 @@ def judge_all(answer: str, chunks: Sequence[Chunk]) -> list[Sentence]:
     return [one for text in sentences_of(answer) if (one := grounding.judge(text))]
 
 
-def only_supported(
-    pieces: Iterable[Piece], judged: list[Sentence], left_out: list[Sentence]
-) -> Iterator[Piece]:
-    """What a model writes, sentence by sentence, without those that have no evidence.
+def only_supported(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """What a model writes, sentence by sentence, without those that have no evidence; of these a
+    line tells at the end. Each that was judged is yielded as well, as a `Sentence`.
 
-    `judged` gets all of them, `left_out` those that are not told; of these a line tells at the end.
     What leads to sentences, such as a heading, is told with the first of them.
     """
     grounding: Grounding | None = None
     splitter = SentenceSplitter()
-    lead, mark, gap, told = "", "", 0, ""
-
-    def kept(sentence: str) -> str:
-        nonlocal lead, mark, gap, told
-        one = grounding.judge(sentence) if grounding else None
-        if one is None and grounding:
-            if not re.search(r"[^\W\d]", sentence):
-                mark = sentence
-            else:  # a heading goes with what leads on below it, but not with the next heading
-                lead = lead * (lead.startswith("#") > sentence.startswith("#")) + sentence
-                mark = ""
-            return ""
-        lines = _lines_after(sentence)
-        judged.extend([one] if one else [])
-        if one and one.verdict != "supported":
-            left_out.append(one)
-            gap = max(gap, lines)
-            mark = "" if lines else mark  # its item, or the list, ends here
-            lead = "" if lines > 1 and not lead.startswith("#") else lead
-            return ""
-        text = "\n" * (gap - _lines_after(told)) * bool(told) + lead + mark + sentence
-        lead, mark, gap, told = "", "", 0, text
-        return text
-
-    for piece in pieces:
+    lead, mark, gap, told, left_out = "", "", 0, "", 0
+    for piece in chain(pieces, (None,)):
         if isinstance(piece, ModelRequest):
             grounding = Grounding(piece.block.chunks) if piece.block.chunks else None
-        if isinstance(piece, str) and grounding:
-            yield from filter(None, map(kept, splitter.feed(piece)))
-        else:
+        if piece is not None and not (isinstance(piece, str) and grounding):
             yield piece
-    yield from filter(None, map(kept, splitter.close()))
+            continue
+        for sentence in splitter.feed(piece) if piece is not None else splitter.close():
+            one = grounding.judge(sentence) if grounding else None
+            lines = _lines_after(sentence)
+            if one:
+                yield one
+            if one is None and grounding:
+                if not re.search(r"[^\W\d]", sentence):
+                    mark = sentence
+                else:  # a heading goes with what leads on below it, but not with the next heading
+                    lead = lead * (lead.startswith("#") > sentence.startswith("#")) + sentence
+                    mark = ""
+            elif one and one.verdict != "supported":
+                left_out += 1
+                gap = max(gap, lines)
+                mark = "" if lines else mark  # its item, or the list, ends here
+                lead = "" if lines > 1 and not lead.startswith("#") else lead
+            else:
+                told = "\n" * (gap - _lines_after(told)) * bool(told) + lead + mark + sentence
+                lead, mark, gap = "", "", 0
+                yield told
     if left_out and not told:
         yield f"{NOTHING_SHOWN}\n"
     elif left_out:
-        number = len(left_out)
-        were = "1 sentence was" if number == 1 else f"{number} sentences were"
+        were = "1 sentence was" if left_out == 1 else f"{left_out} sentences were"
         yield "\n" * (2 - _lines_after(told)) + f"*{LEFT_OUT.format(were)}*\n"
 
 

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import pluggy
 
-from codeqa.chat.generation import Gathered
+from codeqa.chat.values import Gathered
 from codeqa.environment import with_home
 from codeqa.errors import SettingsError
 from codeqa.routing.features import Features

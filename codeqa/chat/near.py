@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from codeqa.chat.question import ConversationSoFar
+from codeqa.chat.values import ConversationSoFar
 from codeqa.code.calls import Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context import unit_chunk
 from codeqa.routing.followup import code_names, telling_words

@@ -1,82 +1,42 @@
-"""What was asked: the first of the five values of a turn."""
+"""Reads what is asked: the first stage of a turn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 
-from codeqa.chat.generation import NO_CONTEXT
-from codeqa.chat.options import AskOptions
-from codeqa.chat.record import TurnRecord
+from codeqa.chat.values import AskOptions, Question
 from codeqa.errors import UsageError
+from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.mode import read_mode, read_whole
-from codeqa.routing.personal import PersonalReading, read_personal
-from codeqa.routing.words import Reading, read
-from codeqa.search import Query, parse_query
-from codeqa.text.tag import has_tag, strip_tag
-from codeqa.types import ContextBlock, Exchange
+from codeqa.routing.personal import read_personal
+from codeqa.routing.words import read
+from codeqa.search import parse_query
+from codeqa.selection import parse_effort
+from codeqa.text.tag import strip_tag
+from codeqa.text.tokens import well_formed
+
+PLACES = 200
+"""Places that may be pinned, or excluded, at once: more than any context holds."""
+
+_PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A message, parsed and masked once."""
-
-    options: AskOptions
-    """As `AskOptions.checked` gives them."""
-    typed: str
-    """With its tag, as it is kept."""
-    text: str
-    """Without tag and mode."""
-    mode: str
-    mode_chosen: bool
-    """The user chose it; else the words did."""
-    whole_files: str
-    """`files` or `all` where whole files are asked for, else ''."""
-    mask: str
-    """Which of all files: a pattern, '' for every one."""
-    query: Query
-    """`text`, taken apart into what it looks for."""
-    words: Reading
-    """The same, by what its words may mean."""
-    personal: PersonalReading
-    """What `text` says of its writer."""
-
-    @property
-    def tagged(self) -> bool:
-        return has_tag(self.typed)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationSoFar:
-    """What is known when a question arrives."""
-
-    history: tuple[Exchange, ...] = ()
-    """The latest answered questions of the conversation, oldest first."""
-    profile: Mapping[str, str] = field(default_factory=dict)
-    """What the user has told of themselves."""
-    messages: int = 0
-    """Length of the conversation, questions and answers."""
-    context: ContextBlock = NO_CONTEXT
-    """What was found for an earlier question."""
-    names: tuple[str, ...] = ()
-    """Definitions that the last search found, as `TurnRecord.found_names` orders them."""
-    path: tuple[str, ...] = ()
-    """Ids of the turns before this one, the latest last, as far as they were read."""
-    parent: str = ""
-    """Id of the turn that this one follows; '' for none."""
-    replaced: TurnRecord | None = None
-    """The turn that this one takes the place of."""
-
-    @property
-    def begun(self) -> bool:
-        """There is something that a message may go on from: a client without conversations has
-        only code."""
-        return self.messages > 0 or bool(self.context.chunks)
-
-
-def read_question(options: AskOptions) -> Question:
-    """`options` as a question. Raises UsageError for what cannot be asked."""
-    options = options.checked()
+def read_question(asked: AskOptions) -> Question:
+    """What is asked, parsed and masked once. Raises UsageError for what cannot be asked, a place
+    that is none, and too many."""
+    options = replace(
+        asked,
+        question=mask_secrets(well_formed(asked.question)),
+        conversation=well_formed(asked.conversation),
+        replaces=well_formed(asked.replaces),
+        after=well_formed(asked.after),
+        pin=check_places(asked.pin),
+        effort=parse_effort(asked.effort) if asked.effort else "",
+        exclude=check_places(asked.exclude),
+        instructions=well_formed(asked.instructions),
+    )
     untagged = strip_tag(options.question)
     mode, text = read_mode(untagged, options.mode)
     whole_files, mask, _ = read_whole(untagged)
@@ -94,3 +54,21 @@ def read_question(options: AskOptions) -> Question:
         words=read(text),
         personal=read_personal(text),
     )
+
+
+def check_places(places: Iterable[str]) -> tuple[str, ...]:
+    """`places` as they are, each once. Raises UsageError for one that is none, or too many."""
+    checked = tuple(dict.fromkeys(places))
+    if len(checked) > PLACES:
+        raise UsageError(f"More than {PLACES} places were given.", "Give fewer.")
+    for place in checked:
+        parse_place(place)
+    return checked
+
+
+def parse_place(place: str) -> tuple[str, int, int]:
+    """Path, first and last line. Raises UsageError."""
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
+    return match[1], int(match[2]), int(match[3])

@@ -1,19 +1,14 @@
-"""What is kept of a turn, to be shown and gone on from: its record, and its cached code."""
+"""What is kept of a turn, to be shown and gone on from: the last of its values."""
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from codeqa.chat.generation import NO_CONTEXT, ToolStep
 from codeqa.context import format_block
-from codeqa.errors import StorageError
 from codeqa.search import SearchResult
-from codeqa.state.cache import Cache, context_key
 from codeqa.state.records import Turn
 from codeqa.text.tag import has_tag, strip_tag
 from codeqa.text.tokens import last_word
@@ -21,8 +16,6 @@ from codeqa.types import Chunk, ContextBlock, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
 HIT_FIELDS = ("path", "start_line", "end_line", "kind")
-CONTEXT_SECONDS = 24 * 3600.0
-"""Lifetime of a cached context: a working day and the night after it."""
 NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "left_out": 0, "sentences": ()}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
@@ -32,11 +25,6 @@ BROKE_OFF: Mapping[str, str] = {
     "code": "broke_off",
 }
 """Kept as the error of a turn until that has ended: should the process die, it is true."""
-
-KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
-"""Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
-
-log = logging.getLogger(__name__)
 
 Values = Mapping[str, Any]
 """An object of JSON."""
@@ -256,13 +244,6 @@ def place_of_hit(hit: Hit) -> dict[str, Any]:
     return {**place, "name": hit.unit.qualified_name or hit.unit.name}
 
 
-def looked_up_as_data(step: ToolStep) -> dict[str, Any]:
-    """A call of a tool as it is told and kept, a long result by its beginning."""
-    room = KEPT_RESULT if step.tool else KEPT_REASONING
-    text = step.text if len(step.text) <= room else f"{step.text[:room]}\n…"
-    return asdict(replace(step, text=text, milliseconds=round(step.milliseconds, 1)))
-
-
 def search_as_data(result: SearchResult) -> dict[str, Any]:
     """What a record says of a search: all that it returned, and what it kept of each table."""
     hits = {hit.unit.id: hit for hit in (*result.units, *result.methods, *result.classes)}
@@ -284,44 +265,3 @@ def search_as_data(result: SearchResult) -> dict[str, Any]:
             for hit in sorted(hits.values(), key=lambda hit: -hit.score)
         ],
     }
-
-
-@dataclass(frozen=True, slots=True)
-class ContextCache:
-    """The contexts of the conversations about one repository.
-
-    The cache may lose them at any time, which costs a follow-up its code but never the turn.
-    """
-
-    cache: Cache
-    repository: str
-
-    def keep(self, user: str, conversation: str, block: ContextBlock) -> None:
-        """Make `block` the context of the conversation, in place of what it had."""
-        value = {"repository": self.repository, "chunks": chunks_as_data(block.chunks)}
-        try:
-            self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
-        except StorageError as error:
-            log.warning("a context could not be cached: %s", error)
-
-    def recall(self, user: str, conversation: str) -> ContextBlock:
-        """The conversation's context; empty when there is none, or of another repository."""
-        try:
-            value = self.cache.get(context_key(user, conversation))
-            stored: Any = json.loads(value) if value else {}
-            if stored.get("repository") == self.repository:
-                return block_of(read_chunks(stored.get("chunks", ())))
-        except (
-            StorageError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            RuntimeError,
-        ) as error:
-            log.warning("a cached context could not be read: %s", type(error).__name__)
-        return NO_CONTEXT
-
-    def forget(self, user: str, conversation: str) -> None:
-        """Drop the conversation's context."""
-        self.cache.delete(context_key(user, conversation))

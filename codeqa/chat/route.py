@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from codeqa.chat.hooks import Hooks
-from codeqa.chat.question import ConversationSoFar, Question
-from codeqa.chat.steps import Steps
-from codeqa.chat.vectors import Vector
+from codeqa.chat.stream import Steps
+from codeqa.chat.values import ConversationSoFar, Question, Routed, Vector
 from codeqa.errors import CodeQAError
 from codeqa.routing.features import Features, extract_features, is_greeting
 from codeqa.routing.followup import complete_by_words, is_incomplete
@@ -22,45 +20,6 @@ from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tag import strip_tag
-
-
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """A question with its place in the conversation, and what is to be done about it."""
-
-    question: Question
-    so_far: ConversationSoFar
-    vector: Vector | None
-    """Of the question; None for one that the embedding knows no word of."""
-    intent: Intent
-    leaving: Leaving
-    """Whether it leaves what the conversation was about."""
-    features: Features
-    decision: PolicyDecision
-    standalone: str
-    """What is searched for instead of a follow-up that says too little alone; '' for any other."""
-    completed_by: str
-    """What made it complete: `model`, `carried` (words of earlier questions), or ''."""
-    facts: Mapping[str, str]
-    """About its writer, that are to be kept."""
-    problems: tuple[str, ...]
-    """Hooks whose part was left out, a sentence each."""
-
-    def classification(self) -> dict[str, Any]:
-        """Data of the `classified` event: what the message is taken for, and why."""
-        decision = self.decision
-        return {
-            "intent": decision.intent,
-            "confidence": self.intent.confidence,
-            "source": self.intent.source,
-            "reason": self.intent.reason,
-            "rules": list(decision.rules),
-            "searched_automatically": decision.searched_automatically,
-            "searches": decision.inject_rag,
-            "goes_on": decision.use_cached_context,
-            "left_out": self.leaving.why,
-            "suggest_codebase": decision.suggest_codebase,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from codeqa.chat.citations import Citation, CitationChecker, CitedCode, find_citations
-from codeqa.chat.generation import NO_CONTEXT, Gathered, ModelRequest, Piece, ToolStep, count_tokens
-from codeqa.chat.grounding import Sentence, as_data
-from codeqa.chat.question import Question
+from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
+from codeqa.chat.grounding import as_data
+from codeqa.chat.messages import count_tokens
 from codeqa.chat.record import (
     BROKE_OFF,
     NO_TOKENS,
     NOTHING_RETRIEVED,
     TurnRecord,
-    looked_up_as_data,
     search_as_data,
 )
-from codeqa.chat.route import Routed
-from codeqa.chat.steps import Steps
+from codeqa.chat.values import (
+    NO_CONTEXT,
+    Checked,
+    Citation,
+    ConversationSoFar,
+    Gathered,
+    ModelRequest,
+    Piece,
+    Question,
+    Routed,
+    Sentence,
+    ToolStep,
+    Writer,
+)
+from codeqa.code.tools import Toolbox
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError
 from codeqa.llm import Thought, TokenUsage, cut_off
 from codeqa.text.tokens import estimate_tokens, well_formed
-from codeqa.types import Chunk, ContextBlock, Event
+from codeqa.types import ContextBlock, Event
 
 CUT_QUESTION = (
     "The model's server read {:,} tokens and left out the rest of what it was sent, without saying "
@@ -37,29 +48,31 @@ CUT_QUESTION = (
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """An answer, read against the code."""
+class Steps(list[dict[str, Any]]):
+    """The named steps of a turn that have ended, as {name, milliseconds}."""
 
-    revised: str = ""
-    """The answer as a hook changed it after it was read; '' when none did."""
-    citations: Sequence[Citation] = ()
-    judged: Sequence[Sentence] = ()
-    """Its sentences with their evidence."""
-    not_known: str = ""
-    """What the code that was sent does not know of, as a sentence."""
-    suggestions: tuple[str, ...] = ()
-    """What may be asked next."""
-    problems: tuple[str, ...] = ()
-    """Hooks whose part was left out, a sentence each."""
+    _told = 0
+
+    @contextmanager
+    def time(self, name: str) -> Iterator[None]:
+        """What is done inside is the step `name`; one that fails is none."""
+        started = time.perf_counter()
+        yield
+        took = (time.perf_counter() - started) * 1000
+        self.append({"name": name, "milliseconds": round(took, 2)})
+
+    def ended(self) -> Iterator[Event]:
+        """A `step` event for each that ended since this was asked last."""
+        while self._told < len(self):
+            self._told += 1
+            yield Event("step", self[self._told - 1])
 
 
 @dataclass(slots=True)
 class Stream:
     """What has come of a turn so far: the stages that are done, and the answer up to now.
 
-    A turn is kept from it at any moment. `ask` sets the stages, `write` who writes and how that
-    ended, and what streams is taken here.
+    A turn is kept from it at any moment. Only its own methods write to it.
     """
 
     question: Question
@@ -101,13 +114,17 @@ class Stream:
     checker: CitationChecker | None = None
     """Of the citations so far."""
     judged: list[Sentence] = field(default_factory=list)
-    left_out: list[Sentence] = field(default_factory=list)
-    """In strict mode: the sentences with their evidence, and which of them were left out."""
+    """In strict mode: the sentences with their evidence, also of those that were left out."""
 
     @property
     def answer(self) -> str:
         """As it is kept."""
         return (self.checked.revised if self.checked else "") or "".join(self.pieces)
+
+    @property
+    def saved_as(self) -> str:
+        """Id under which it is kept; '' where it is not."""
+        return self.id if self.loaded and self.keep else ""
 
     @property
     def block(self) -> ContextBlock:
@@ -120,9 +137,44 @@ class Stream:
         """Whether nobody waits for the answer any more."""
         return self.question.options.cancelled()
 
-    def take(self, piece: Piece, cited: Callable[[Sequence[Chunk]], CitedCode]) -> Iterator[Event]:
-        """Note what a writer yields, and tell of it what is for the reader. `cited` gives what
-        citations are checked against."""
+    # What the stages came to.
+
+    def load(self, so_far: ConversationSoFar) -> None:
+        self.parent, self.loaded = so_far.parent, True
+
+    def route(self, routed: Routed) -> None:
+        self.routed, self.question = routed, routed.question
+
+    def gather(self, gathered: Gathered, writer: Writer) -> None:
+        self.gathered, self.generator, self.reply = gathered, writer.generator.name, writer.reply
+        self.warnings += filter(None, (*gathered.warnings, writer.warning))
+        # Of what deletes a conversation nothing is kept, not even that it was asked for.
+        self.keep &= self.routed is None or self.routed.deletes in ("", "profile")
+
+    def end(self, error: CodeQAError | None = None) -> None:
+        """Nothing more is written; `error` ended it."""
+        self.error = error.as_data() if error else None
+        self.finished = not error and not self.stopped()
+
+    def check(self, checked: Checked) -> None:
+        self.checked = checked
+        self.warnings.append(checked.not_known)
+
+    def conclude(self) -> None:
+        """It is kept as it is now. An earlier answer stays where this one is empty."""
+        self.concluded = True
+        replaced = self.routed.so_far.replaced if self.routed else None
+        self.keep &= bool(self.pieces or not (replaced and replaced.answer))
+
+    def save(self, saved: bool) -> None:
+        self.stored |= saved
+
+    def warn(self, warning: str) -> None:
+        self.warnings.append(warning)
+
+    def take(self, piece: Piece, toolbox: Toolbox) -> Iterator[Event]:
+        """Note what a writer yields, and tell of it what is for the reader. Citations are checked
+        against what `toolbox` finds."""
         if isinstance(piece, Thought):
             self.thinking_until = time.perf_counter()
             self.thinking_since = self.thinking_since or self.thinking_until
@@ -130,21 +182,23 @@ class Stream:
             yield Event("thought", {"text": self.thoughts[-1]})
             return
         if reasoning := self.end_thought():
-            yield Event("looked_up", looked_up_as_data(reasoning))
+            yield Event("looked_up", reasoning.as_data())
         if isinstance(piece, ModelRequest):
             self.request = piece
             self.checker = None  # something else may be cited
         elif isinstance(piece, TokenUsage):
             self.usage = piece
+        elif isinstance(piece, Sentence):
+            self.judged.append(piece)
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
-            yield Event("looked_up", looked_up_as_data(piece))
+            yield Event("looked_up", piece.as_data())
         elif text := well_formed(piece):
             self.pieces.append(text)
             with suppress(CodeQAError):  # the index may be gone by now
-                self.checker = self.checker or CitationChecker(
-                    self.shown(), cited(self.block.chunks)
-                )
+                if self.checker is None:
+                    cited = CitedCode.of(toolbox, self.block.chunks)
+                    self.checker = CitationChecker(self.shown(), cited)
                 if checked := self.checker.feed(text):
                     yield Event("cited", {"citations": [asdict(one) for one in checked]})
             yield Event("token", {"text": text})
@@ -186,6 +240,7 @@ class Stream:
             *(checked.problems if checked else ()),
         ]
         search = gathered.search if gathered else None
+        left_out = [one for one in self.judged if one.verdict != "supported"]
         return TurnRecord(
             id=self.id,
             typed=self.question.typed,
@@ -204,9 +259,9 @@ class Stream:
             notice=" ".join(filter(None, warnings)),
             cut=cut,
             tokens=self._tokens(request),
-            looked_up=[looked_up_as_data(step) for step in self.looked_up],
+            looked_up=[step.as_data() for step in self.looked_up],
             citations=[asdict(citation) for citation in checked.citations] if checked else (),
-            grounding=as_data(checked.judged if checked else self.judged, self.left_out),
+            grounding=as_data(checked.judged if checked else self.judged, left_out),
             rewritten=gathered.rewritten if gathered else "",
             suggestions=list(checked.suggestions) if checked else (),
             hook_problems=problems,

@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from codeqa.chat.generation import EXTRACTIVE
+from codeqa.chat.values import EXTRACTIVE, Vector
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import EmbeddingError
 from codeqa.routing.mode import read_mode
@@ -24,9 +22,6 @@ from codeqa.text.tokens import well_formed
 from codeqa.types import Exchange
 
 log = logging.getLogger(__name__)
-
-Vector: TypeAlias = NDArray[np.float32]
-"""A question's, of shape (d,)."""
 
 RECENCY_WINDOW = 6
 """Latest messages that a model always sees."""

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.cli.repos import chosen_repositories
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_multi_repo

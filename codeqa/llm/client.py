@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from codeqa.errors import ContextLengthError, ModelError, ToolsRefusedError
+from codeqa.errors import ContextLengthError, ModelError
 from codeqa.hosts import keep_needed_headers, leads_here
 from codeqa.llm.failures import explain, failure
 from codeqa.llm.providers import ModelAddress, is_model_name, provider_named
@@ -271,7 +271,7 @@ class Model:
     ) -> Generator[Piece, None, None]:
         """Yield the answer's thoughts and text in pieces as they come, never empty, and at last its
         TokenUsage where the provider says it. With `tools`, in the form of OpenAI's API, behind its
-        text also the calls that it wants; ToolsRefusedError where it takes none.
+        text also the calls that it wants.
 
         Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
         the iterator ends. Raises ModelError, ContextLengthError when less might do. Nothing is
@@ -463,7 +463,8 @@ class Model:
                     raise
                 said = str(error.body).lower()
                 if tools and _NO_TOOLS.search(said):
-                    raise ToolsRefusedError("The model takes no tools.") from None
+                    hint = "Choose one that does, or another effort than `deep`."
+                    raise ModelError("The model takes no tools.", hint) from None
                 named = {name for name, words in _UNWANTED.items() if words.search(said)}
                 if not (new := sorted(named - self._unwanted)):
                     raise

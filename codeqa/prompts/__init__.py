@@ -50,7 +50,6 @@ PROMPTS = {
         Prompt("general", "a message that needs no code"),
         Prompt("strict", "added when only what the code shows may be said"),
         Prompt("agent", "added to the system message where the model may call tools"),
-        Prompt("agent_calls", "added for a model that can only write its calls as text"),
         Prompt("hyde_system", "first draft: predict code from the question"),
         Prompt("hyde_user", "first draft: the question"),
         Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from codeqa.chat.agent import AgentGenerator
-from codeqa.chat.citations import CitedCode
-from codeqa.chat.generation import EXTRACTIVE, Gathered, ModelRequest, Piece, ToolStep
 from codeqa.chat.record import block_of
+from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
@@ -100,7 +99,7 @@ class Reviewer:
             if problem:
                 opening = [*opening, {"role": "assistant", "content": text or "…"},
                            {"role": "user", "content": AGAIN.format(problem)}]  # fmt: skip
-            agent = AgentGenerator(self.model, self.toolbox, self._cited, self.config_dir,
+            agent = AgentGenerator(self.model, self.toolbox, self.config_dir,
                                    tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
             text = ""
             for piece in agent.generate(given):
@@ -123,9 +122,6 @@ class Reviewer:
             f"The model's review could not be read: {problem}.",
             f"It began: {' '.join(text.split())[:SHOWN_RAW]}",
         )
-
-    def _cited(self, chunks: Any) -> CitedCode:
-        return CitedCode(self.toolbox.files, self.toolbox.tables(), chunks)
 
     def _report(self, report: IssueReport, review: IssueReview, sent: ModelRequest) -> IssueReport:
         tables, chunks = self.toolbox.tables(), sent.block.chunks
@@ -191,7 +187,6 @@ class IssueGenerator:
     """Answers an issue with its review, as Markdown; the first line of it is its title."""
 
     reviewer: Reviewer
-    needs_evidence: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -17,8 +17,9 @@ from flask import Response, jsonify
 from pydantic import BeforeValidator, Field
 
 from codeqa.account.privacy import DeletionResult, StoredData
-from codeqa.chat import TurnRecord
-from codeqa.chat.citations import Citation, CitedCode
+from codeqa.chat.citations import CitedCode
+from codeqa.chat.record import TurnRecord
+from codeqa.chat.values import Citation
 from codeqa.engine import Engine
 from codeqa.errors import IndexMissingError, UsageError
 from codeqa.render.html import inert_markdown, render_markdown
@@ -302,11 +303,12 @@ def _opened(engine: Engine, conversation: str, user: str) -> Values:
     kept = engine.conversations
     # First: once it tells its id the question is kept.
     answering = workspace().answers.turn(place_of(engine, conversation))
+    carries, context = kept.carries(conversation, user)
     return values_of(
         OpenedConversation,
         kept.get(conversation, user),
-        carries=kept.carries(conversation, user),
-        context=kept.has_context(conversation, user),
+        carries=carries,
+        context=context,
         answering=answering,
         turns=_turns_values(engine, conversation, user, kept.turns(conversation, user)),
     )

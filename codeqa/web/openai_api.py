@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from flask import Response
 from pydantic import BeforeValidator, Field
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import list_locations

@@ -11,10 +11,8 @@ from urllib.parse import urlencode
 from flask import Response, session
 from pydantic import Field, create_model
 
-from codeqa.chat import AskOptions
-from codeqa.chat.citations import Citation
-from codeqa.chat.grounding import Sentence
-from codeqa.chat.options import PLACES, QuestionOptions
+from codeqa.chat.question import PLACES
+from codeqa.chat.values import AskOptions, Citation, QuestionOptions, Sentence
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
 from codeqa.render.html import Cite

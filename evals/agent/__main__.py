@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
 from evals.agent.player import Player

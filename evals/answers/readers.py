@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.citations import CitedCode
-from codeqa.chat.generation import Gathered, Piece, build_messages
+from codeqa.chat.citations import CitationWriter, CitedCode
+from codeqa.chat.messages import build_messages
+from codeqa.chat.values import Gathered, Piece
+from codeqa.code.tools import Toolbox
 from codeqa.types import Chunk
 from evals.answers.cases import Case, says, shown_lines
 
@@ -24,7 +25,6 @@ class PerfectReader:
     """By their question."""
 
     name = "perfect reader"
-    needs_evidence = False
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield a line for each word that is to be said and stands there, and one for each labelled
@@ -61,15 +61,14 @@ class RecordedAnswers:
 
     answers: Mapping[str, str]
     """By their question."""
-    cited: Callable[[Sequence[Chunk]], CitedCode]
+    toolbox: Toolbox
 
     name = "recorded"
-    needs_evidence = False
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the recorded answer, an empty line where there is none."""
         chunks = asked.block.chunks
-        writer = CitationWriter(chunks, self.cited(chunks))
+        writer = CitationWriter(chunks, CitedCode.of(self.toolbox, chunks))
         yield writer.feed(self.answers.get(asked.question, "\n"))
         yield writer.close()
 
@@ -82,7 +81,6 @@ class PromptWriter:
     """Where the prompt of each question goes."""
 
     name = "prompts"
-    needs_evidence = False
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Write one prompt; yield nothing of weight."""

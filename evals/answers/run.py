@@ -16,7 +16,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import codeqa
-from codeqa.chat import AnswerGenerator, AskOptions, TurnRecord
+from codeqa.chat.record import TurnRecord
+from codeqa.chat.values import AnswerGenerator, AskOptions
 from codeqa.context import format_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
@@ -89,7 +90,7 @@ class Run:
             return PerfectReader({case.question: case for case in cases})
         if self.reader == "recorded":
             answers = {case.question: self.recorded.get(case.id, "") for case in cases}
-            return RecordedAnswers(answers, engine.chat.cited)
+            return RecordedAnswers(answers, engine.toolbox)
         return None
 
 
@@ -134,7 +135,7 @@ def _ask_repository(
     with closing(open_engine(settings, root)) as engine:
         if run.model:
             engine.models.prefer(parse_choice(run.model))
-        chat = engine.chat.written_by(run.generator(engine, cases))
+        chat = replace(engine.chat, generator=run.generator(engine, cases))
         engine = replace(engine, chat=chat)
         chat.warm_up()
         for case in cases:

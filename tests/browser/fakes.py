@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from browser.fake_models import FakeModels
 
-from codeqa.chat import AskOptions, TurnRecord
 from codeqa.chat.grounding import as_data, judge_all
-from codeqa.chat.record import NOT_JUDGED
+from codeqa.chat.record import NOT_JUDGED, TurnRecord
+from codeqa.chat.values import AskOptions
 from codeqa.errors import (
     CodeQAError,
     IndexMissingError,
@@ -386,13 +386,9 @@ class FakeChat:
     def thumbs(self, conversation: str, user: str = "local") -> dict[str, tuple[int, str]]:
         return {turn: rated for turn, rated in self.rated.items() if rated[0]}
 
-    def has_context(self, conversation: str, user: str = "local") -> bool:
-        return any(
-            turn.tagged and turn.citations for turn in self._kept.get((user, conversation), [])
-        )
-
-    def carries(self, conversation: str, user: str = "local") -> int:
-        return 3_500
+    def carries(self, conversation: str, user: str = "local") -> tuple[int, bool]:
+        kept = self._kept.get((user, conversation), [])
+        return 3_500, any(turn.tagged and turn.citations for turn in kept)
 
     def turn(self, turn_id: str, user: str = "local") -> SimpleNamespace:
         if not re.fullmatch(r"turn-\d+", turn_id):

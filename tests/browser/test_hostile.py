@@ -25,7 +25,7 @@ from browser.fake_models import HOSTILE
 from browser.payloads import PAYLOADS
 from playwright.sync_api import Page, expect
 
-from codeqa.chat import AskOptions
+from codeqa.chat.values import AskOptions
 
 FOREIGN = ":is(img, iframe, object, embed, form:not([id]), style, link, script:not([src]))"
 FEWEST = 50

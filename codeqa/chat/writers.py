@@ -1,17 +1,17 @@
-"""What writes answers: a language model, the code itself, quoted, or the app.
+"""The fourth stage of a turn: one writer, chosen once, writes the answer while it is read.
 
-The app answers small talk, facts and what is stored without any model, and does the deletions that
-it is told to do. It guesses nothing: what would take a language model is said to take one.
+That is a language model, an agent, the code itself, quoted, a review of an issue, or the app, which
+answers small talk, facts and what is stored without any model, and does the deletions that it is
+told to do: what would take a language model it says to take one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from codeqa.account.privacy import (
     Privacy,
@@ -20,33 +20,31 @@ from codeqa.account.privacy import (
     deletion_report,
     privacy_report,
 )
-from codeqa.chat.citation_writer import CitationWriter
-from codeqa.chat.citations import CitedCode
+from codeqa.chat.agent import RESULTS_CHARACTERS, AgentGenerator
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.generation import (
-    EXTRACTIVE,
-    Gathered,
-    ModelRequest,
-    Piece,
-    as_sent,
-    build_messages,
-    characters_left,
-)
+from codeqa.chat.grounding import only_supported
+from codeqa.chat.messages import ModelGenerator
 from codeqa.chat.stream import Stream
-from codeqa.context import pack
-from codeqa.errors import ContextLengthError, ModelError, NotFoundError
-from codeqa.llm import Model, Thought, TokenUsage
+from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed, Writer
+from codeqa.code.tools import Toolbox
+from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.llm import Model
 from codeqa.quoted.answer import quoted_answer
 from codeqa.routing.features import GOODBYE, HELLO, THANKS
+from codeqa.routing.intents import NEED_CODE
+from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, kind_of, matching
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
-from codeqa.types import Chunk
+from codeqa.types import Event
 
-SHORTENED = (
-    "The whole context was too long for this model: part of the code was sent, and no earlier "
-    "questions."
+NEED_A_MODEL = ("review", "plan", "change")
+"""Modes that a quoted answer does not really serve."""
+QUOTED_ONLY = (
+    "To review, plan or change something takes a language model: this quotes the code that was "
+    "found for it."
 )
+NOT_SHOWN = "Answered without the language model, for the code that was found shows too little."
 
 EXAMPLES = (
     "- `@codebase what is this repository, and how is it organised?`\n"
@@ -87,11 +85,73 @@ _COMMON = word_set(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Who may write an answer."""
+
+    repository_name: str
+    toolbox: Toolbox
+    config_dir: Path | None
+    conversations: Conversations
+    privacy: Privacy
+    review: Callable[[Model | None], AnswerGenerator]
+    """What answers an issue, given the model, if any."""
+
+    def choose(
+        self, routed: Routed, gathered: Gathered, given: AnswerGenerator | None = None
+    ) -> Writer:
+        """The one that writes this answer; `given` takes the place of a model."""
+        reply, model, evidence = routed.decision.reply, gathered.model, gathered.evidence
+        if reply == ISSUE and not given:
+            return Writer(self.review(model), reply)
+        # What is stored is told by the app, whatever else there is.
+        if reply == "privacy" or (reply and not (given or model)):
+            app = AppGenerator(
+                reply, routed, self.conversations, self.privacy, self.repository_name
+            )
+            return Writer(app, reply)
+        if evidence and evidence.whole and not given:  # what was counted needs no model
+            return Writer(QuotingGenerator())
+        if not (given or model):
+            warning = QUOTED_ONLY if gathered.mode in NEED_A_MODEL else ""
+            return Writer(QuotingGenerator(), warning=warning)
+        weak = evidence is None or (evidence.weak and not evidence.cached)
+        if gathered.strict and weak and gathered.intent in NEED_CODE:
+            # Nothing is written about code that was not found.
+            return Writer(QuotingGenerator(), warning=NOT_SHOWN)
+        if given or model is None:
+            return Writer(given or QuotingGenerator())
+        budget = gathered.budget
+        if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
+            return Writer(ModelGenerator(model, self.toolbox, self.config_dir))
+        # The block has its half of the window; results get as much again of a small one.
+        room = min(RESULTS_CHARACTERS, budget.characters // 2)
+        return Writer(AgentGenerator(model, self.toolbox, self.config_dir, room))
+
+
+def write(
+    writer: AnswerGenerator, gathered: Gathered, stream: Stream, toolbox: Toolbox
+) -> Generator[Event, None, None]:
+    """The answer, piece by piece; in strict mode without the sentences that have no evidence."""
+    if stream.stopped():
+        return
+    yield Event("generating")
+    try:
+        with closing(writer.generate(gathered)) as written:
+            strict = gathered.strict and not gathered.counted
+            for piece in only_supported(written) if strict else written:
+                if stream.stopped():
+                    return
+                yield from stream.take(piece, toolbox)
+        stream.end()
+    except CodeQAError as error:
+        stream.end(error)
+
+
 class QuotingGenerator:
     """Says only what the code itself says: quoted, cited, most relevant first."""
 
     name = EXTRACTIVE
-    needs_evidence = True
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the answer line by line; each section is made when it is reached."""
@@ -101,82 +161,16 @@ class QuotingGenerator:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelGenerator:
-    """Asks `model`."""
-
-    model: Model
-    cited: Callable[[Sequence[Chunk]], CitedCode]
-    """What its citations are checked against, given what is sent."""
-    config_dir: Path | None = None
-    needs_evidence: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """Ask, with less code where its window cannot hold all; once again with half of it when
-        the model says that it was too long."""
-        window, warning = asked.window, ""
-        alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
-        if asked.block.chunks and (left := characters_left(alone, window)) < 0:
-            asked, warning = shrink(asked, len(asked.block.text) + left), SHORTENED
-        try:
-            yield from self._ask(asked, window, warning)
-        except ContextLengthError:
-            if (smaller := shrink(asked)) == asked:
-                raise
-            yield from self._ask(smaller, window, SHORTENED)
-
-    def _ask(self, asked: Gathered, window: int, warning: str = "") -> Generator[Piece, None, None]:
-        messages = build_messages(asked, self.config_dir, window)
-        model = self.model
-        yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
-        chunks = asked.block.chunks
-        answered, citations = False, CitationWriter(chunks, self.cited(chunks))
-        try:
-            with closing(model.stream(messages, cancelled=asked.cancelled)) as stream:
-                for piece in stream:
-                    if isinstance(piece, TokenUsage | Thought):
-                        yield piece
-                    elif isinstance(piece, str):
-                        answered = True
-                        yield citations.feed(piece)
-        except ModelError as error:
-            yield citations.close()
-            if answered and isinstance(error, ContextLengthError):
-                # Too late to begin anew: the reader already has a part of the answer.
-                raise ModelError(error.message, error.hint) from error
-            raise
-        yield citations.close()
-
-
-def shrink(asked: Gathered, room: int = 0) -> Gathered:
-    """`asked` without history and with the block packed anew into `room` characters (0: half of
-    its length); a block that cannot be made so short stays as it is."""
-    whole = asked.block
-    # What it can hold is not known, and a second refusal costs more than a little code left out.
-    room = room or len(whole.text) // 2
-    half = pack(whole.chunks, room)
-    if not half.chunks:  # all are long: the best alone may use all of the room
-        half = pack(whole.chunks[:1], room)
-    kept = {(c.path, c.start_line) for c in half.chunks}
-    left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
-    half = replace(half, dropped=(*left_out, *whole.dropped))
-    return replace(asked, block=half if half.chunks else whole, history=(), similar=())
-
-
-@dataclass(frozen=True, slots=True)
 class AppGenerator:
-    """Writes the reply that `stream.reply` names."""
+    """Writes one of the app's own replies."""
 
-    stream: Stream
+    reply: str
+    routed: Routed
     conversations: Conversations
     privacy: Privacy
     repository_name: str
 
     name = "app"
-    needs_evidence = False
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the reply piece by piece. Raises StorageError when what is stored can be neither
@@ -184,24 +178,23 @@ class AppGenerator:
         yield from pieces(self._write())
 
     def _write(self) -> str:
-        stream, question, routed = self.stream, self.stream.question, self.stream.routed
-        assert routed is not None
-        personal, options, reply = question.personal, question.options, stream.reply
+        routed, question = self.routed, self.routed.question
+        personal, options = question.personal, question.options
         text, known = question.text[:READ_CHARACTERS], routed.so_far.profile
-        program = options.from_program
-        if reply == "privacy" and personal.confirmed:
-            # What speaks for its user may repeat whatever it has read.
-            return ELSEWHERE if program else self._delete(personal.confirmed)
-        if reply in ("privacy", "profile") and personal.forget and not program:
+        if routed.deletes:
+            return self._delete(routed.deletes)
+        if self.reply == "privacy" and personal.confirmed:
+            return ELSEWHERE
+        if self.reply != "greeting" and personal.forget and not options.from_program:
             number = self.privacy.forget_fact(options.user, personal.forget)
             return forgotten_reply(personal.forget, number)
-        if reply == "privacy":
+        if self.reply == "privacy":
             self.conversations.flush()
             place = (options.conversation, self.conversations.repository)
             stored = self.privacy.stored(options.user, *place)
             return privacy_reply(personal, stored)
-        if reply == "profile":
-            if personal.facts and not stream.keep:
+        if self.reply == "profile":
+            if personal.facts and not options.keep:
                 return NOT_REMEMBERED
             return profile_reply(text, personal, known=known, learnt=routed.facts)
         name = {**known, **routed.facts}.get("name", "")
@@ -209,9 +202,8 @@ class AppGenerator:
 
     def _delete(self, scope: str) -> str:
         """Delete, and say what came of it; the message that asks for it goes as well."""
-        stream, options = self.stream, self.stream.question.options
+        options = self.routed.question.options
         self.conversations.flush()
-        stream.keep = stream.keep and scope == "profile"
         if scope == "conversation" and not options.conversation:
             return NOT_KEPT_HERE
         repository = self.conversations.repository

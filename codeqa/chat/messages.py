@@ -1,0 +1,215 @@
+"""What a language model is sent of what was gathered, and what it answers::
+
+system     prompt `chat_system`: rules only, never any retrieved text
+user       an earlier question ┐ what resembles this question, then the last turns, as
+assistant  its answer          ┘ text and without their context
+user       part 1: [MODE: explain]
+                   [INSTRUCTION]
+                   the question and what the mode asks for
+                   [PROFILE] what the user told of themselves, where that matters
+                   [CLIENT] what the client program asks of answers, where one does
+           part 2: the whole [CONTEXT] block; no part when there is none
+           part 3: [COUNTED] all that the index or git holds of what was asked for, where
+                   that can be counted; data in a fence, like the block
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from codeqa.chat.citations import CitationWriter, CitedCode
+from codeqa.chat.values import Gathered, ModelRequest, Piece
+from codeqa.code.tools import Toolbox
+from codeqa.context import pack
+from codeqa.errors import ContextLengthError, ModelError
+from codeqa.llm import Model, Thought, TokenUsage, estimate_messages
+from codeqa.prompts import render_prompt
+from codeqa.routing.intents import NEED_CODE
+from codeqa.text.markdown import code_block
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN
+from codeqa.types import Exchange
+
+HISTORY_TURNS = 10
+"""Earlier turns that are sent along at most: S3's window of three, three older ones of the
+conversation that resemble the question, and four of any."""
+HISTORY_CHARACTERS = 8_000
+"""And their length in all: less than the context, which they must not drown."""
+ANSWER_SHARE = 1 / 8
+"""Part of a model's window that is left to its answer at least."""
+LEAST_HISTORY = 400
+"""Characters below which no earlier turn is told: nothing would be left of it."""
+SHORTENED = "\n[…]"
+CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules allow:"
+CLIENT_CHARACTERS = 8_000
+"""Of what a client program asks for: several pages, and less than the context."""
+COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:"
+ELSEWHERE = "(Asked earlier, not just now) "
+"""Before a question that is told because it resembles the present one."""
+
+TOO_LONG = (
+    "The whole context was too long for this model: part of the code was sent, and no earlier "
+    "questions."
+)
+
+
+def build_messages(asked: Gathered, config_dir: Path | None = None) -> list[dict[str, Any]]:
+    """The messages for `asked`, whose texts are masked already. Of earlier turns as much is told
+    as the model's window has room for beside all else.
+
+    Raises SettingsError for a prompt override that cannot be used.
+    """
+    system = {"role": "system", "content": render_prompt("chat_system", config_dir)}
+    parts = [_instruction(asked, config_dir)]
+    if asked.block.text:
+        parts.append(asked.block.text)
+    if asked.evidence and asked.counted:
+        parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead)}")
+    last = {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
+    told: list[dict[str, Any]] = []
+    room = min(HISTORY_CHARACTERS, characters_left([system, last], asked.window))
+    for exchange in trim_history((*reversed(asked.similar), *asked.history), room):
+        question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
+        told.append({"role": "user", "content": question})
+        told.append({"role": "assistant", "content": exchange.answer})
+    while told and characters_left([system, *told, last], asked.window) < 0:
+        del told[:2]  # in a script of which every letter is a token
+    return [system, *told, last]
+
+
+def characters_left(messages: Iterable[Mapping[str, Any]], window: int) -> int:
+    """Characters that fit into `window` tokens (0: unknown, taken for enough) beside `messages`
+    and the answer; less than 0 when these are too long already."""
+    if not window:
+        return sys.maxsize
+    tokens = window * (1 - ANSWER_SHARE) - estimate_messages(messages)
+    return int(tokens * CHARACTERS_PER_TOKEN)
+
+
+def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """`messages` as they are kept and shown: the texts of each as a list of parts."""
+    return tuple({"role": message["role"], "parts": list(_parts(message))} for message in messages)
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message["content"]
+    yield from [content] if isinstance(content, str) else (part["text"] for part in content)
+    for call in message.get("tool_calls", ()):
+        yield f"{call['function']['name']} {call['function']['arguments']}"
+
+
+def count_tokens(sent: Iterable[Mapping[str, Any]]) -> int:
+    """Tokens of messages in the form of `as_sent`, estimated."""
+    return estimate_messages(
+        {"role": message["role"], "content": "\n\n".join(message["parts"])} for message in sent
+    )
+
+
+def trim_history(history: Sequence[Exchange], room: int = HISTORY_CHARACTERS) -> list[Exchange]:
+    """The newest turns that fit `room` characters, oldest first; the newest always, its answer cut
+    if it must, unless there is hardly any room."""
+    kept: list[Exchange] = []
+    if room < LEAST_HISTORY:
+        return kept
+    for exchange in reversed(history[-HISTORY_TURNS:]):
+        if not kept:
+            question = _cut(exchange.question, room // 2)
+            answer = _cut(exchange.answer, room - len(question))
+            exchange = replace(exchange, question=question, answer=answer)
+        room -= len(exchange.question) + len(exchange.answer)
+        if room < 0:
+            break
+        kept.append(exchange)
+    return kept[::-1]
+
+
+def _instruction(asked: Gathered, config_dir: Path | None) -> str:
+    needs_code = asked.intent in NEED_CODE
+    prompt = f"mode_{asked.mode}" if needs_code else "general"
+    texts = [render_prompt(prompt, config_dir, question=asked.question)]
+    if not asked.block.text and asked.searched:
+        texts.append(render_prompt("nothing_found", config_dir))
+    elif not asked.block.text and (needs_code or asked.suggest):
+        texts.append(render_prompt("no_context", config_dir))
+    if asked.strict and needs_code:
+        texts.append(render_prompt("strict", config_dir))
+    if asked.profile:
+        texts.append(f"[PROFILE]\n{asked.profile}")
+    if asked.instructions:
+        wished = _cut(asked.instructions, CLIENT_CHARACTERS)
+        texts.append(f"[CLIENT]\n{CLIENT_ASKS}\n{wished}")
+    text = "\n\n".join(text.rstrip() for text in texts)
+    return f"[MODE: {asked.mode}]\n[INSTRUCTION]\n{text}\n"
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - len(SHORTENED)] + SHORTENED
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGenerator:
+    """Asks `model`."""
+
+    model: Model
+    toolbox: Toolbox
+    """What its citations are checked against."""
+    config_dir: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+        """Ask, with less code where its window cannot hold all; once again with half of it when
+        the model says that it was too long."""
+        warning = ""
+        alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
+        if asked.block.chunks and (left := characters_left(alone, asked.window)) < 0:
+            asked, warning = shrink(asked, len(asked.block.text) + left), TOO_LONG
+        try:
+            yield from self._ask(asked, warning)
+        except ContextLengthError:
+            if (smaller := shrink(asked)) == asked:
+                raise
+            yield from self._ask(smaller, TOO_LONG)
+
+    def _ask(self, asked: Gathered, warning: str) -> Generator[Piece, None, None]:
+        messages = build_messages(asked, self.config_dir)
+        model = self.model
+        yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
+        chunks = asked.block.chunks
+        answered, citations = False, CitationWriter(chunks, CitedCode.of(self.toolbox, chunks))
+        try:
+            with closing(model.stream(messages, cancelled=asked.cancelled)) as stream:
+                for piece in stream:
+                    if isinstance(piece, TokenUsage | Thought):
+                        yield piece
+                    elif isinstance(piece, str):
+                        answered = True
+                        yield citations.feed(piece)
+        except ModelError as error:
+            yield citations.close()
+            if answered and isinstance(error, ContextLengthError):
+                # Too late to begin anew: the reader already has a part of the answer.
+                raise ModelError(error.message, error.hint) from error
+            raise
+        yield citations.close()
+
+
+def shrink(asked: Gathered, room: int = 0) -> Gathered:
+    """`asked` without history and with the block packed anew into `room` characters (0: half of
+    its length); a block that cannot be made so short stays as it is."""
+    whole = asked.block
+    # What it can hold is not known, and a second refusal costs more than a little code left out.
+    room = room or len(whole.text) // 2
+    half = pack(whole.chunks, room)
+    if not half.chunks:  # all are long: the best alone may use all of the room
+        half = pack(whole.chunks[:1], room)
+    kept = {(c.path, c.start_line) for c in half.chunks}
+    left_out = [c for c in whole.chunks if (c.path, c.start_line) not in kept]
+    half = replace(half, dropped=(*left_out, *whole.dropped))
+    return replace(asked, block=half if half.chunks else whole, history=(), similar=())

@@ -1,0 +1,411 @@
+"""The values of a turn, in the order in which they come to be; `record` has the last, `TurnRecord`.
+
+All are frozen: a stage takes what the ones before it made, and gives a new value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codeqa.chat.record import TurnRecord
+from codeqa.llm import Cancelled, Model, Thought, TokenUsage, never
+from codeqa.quoted.evidence import QuotedEvidence
+from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.features import Features
+from codeqa.routing.intents import Intent
+from codeqa.routing.personal import PersonalReading
+from codeqa.routing.policy import PolicyDecision
+from codeqa.routing.topic import Leaving
+from codeqa.routing.words import Reading
+from codeqa.search import Query, SearchResult
+from codeqa.selection import Budget
+from codeqa.state.records import LOCAL_USER
+from codeqa.text.tag import has_tag
+from codeqa.types import ContextBlock, Effort, Exchange, HydeMode, Mode
+
+NO_CONTEXT = ContextBlock("", ())
+KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
+"""Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
+
+Vector: TypeAlias = NDArray[np.float32]
+"""Of a question, of shape (d,)."""
+
+
+# What is asked.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOptions:
+    """What anybody who asks may choose; '' leaves a choice to settings and policy.
+
+    The fields of a question over HTTP are made of these.
+    """
+
+    conversation: str = ""
+    """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
+    mode: Literal["", Mode] = ""
+    """How to answer; empty leaves it to the words of the question."""
+    rerank: bool = False
+    """Let the reranker order the best of what is found."""
+    effort: Literal["", Effort] = ""
+    """How much code the answer is given, and whether the model orders what was found; empty: as
+    the setting says."""
+    hyde: Literal["", HydeMode] = ""
+    """How many drafts of the answer are searched by, none without a model; empty: as the setting
+    says."""
+    retrieval: Literal["", "explicit", "auto"] = ""
+    """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
+    tag_is_default: bool = False
+    """The client put `@codebase` there by itself: small talk and the like go without it."""
+    strict: bool = False
+    """Say only what the code shows."""
+    replaces: str = ""
+    """Id of the turn that is asked anew, as a branch beside it."""
+    after: str = ""
+    """Id of the turn that this one follows; empty: the last one of the branch in use."""
+    pin: tuple[str, ...] = ()
+    """Chunks that the context must hold, each as `path:12-34`. With `replaces` what was found for
+    that turn is packed anew, without another search."""
+    exclude: tuple[str, ...] = ()
+    """Chunks that it must not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions(QuestionOptions):
+    """A question and what is wanted of its answer; built once, by the surface that is asked."""
+
+    question: str
+    """As typed. With `@codebase` or an `@name` it is searched for; what is done for one without
+    is for the policy to say."""
+    user: str = LOCAL_USER
+    use_model: bool = True
+    history: tuple[Exchange, ...] | None = None
+    """The conversation so far where the client keeps it, oldest first; None where we do."""
+    instructions: str = ""
+    """What that client asks of its answers; stands beside our rules, never in their place."""
+    keep: bool = True
+    """Whether the turn is stored, and its context becomes the conversation's."""
+    cancelled: Cancelled = never
+
+    @property
+    def chooses_chunks(self) -> bool:
+        return bool(self.pin or self.exclude)
+
+    @property
+    def from_program(self) -> bool:
+        """A program that keeps the conversation itself asks, and speaks for its user."""
+        return self.history is not None or not self.keep
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message, parsed and masked once, by `question.read_question`."""
+
+    options: AskOptions
+    """With well-formed text, secret-looking strings masked, and places that are some."""
+    typed: str
+    """With its tag, as it is kept."""
+    text: str
+    """Without tag and mode."""
+    mode: str
+    mode_chosen: bool
+    """The user chose it; else the words did."""
+    whole_files: str
+    """`files` or `all` where whole files are asked for, else ''."""
+    mask: str
+    """Which of all files: a pattern, '' for every one."""
+    query: Query
+    """`text`, taken apart into what it looks for."""
+    words: Reading
+    """The same, by what its words may mean."""
+    personal: PersonalReading
+    """What `text` says of its writer."""
+
+    @property
+    def tagged(self) -> bool:
+        return has_tag(self.typed)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSoFar:
+    """What is known when a question arrives; made by `conversations`."""
+
+    history: tuple[Exchange, ...] = ()
+    """The latest answered questions of the conversation, oldest first."""
+    profile: Mapping[str, str] = field(default_factory=dict)
+    """What the user has told of themselves."""
+    messages: int = 0
+    """Length of the conversation, questions and answers."""
+    context: ContextBlock = NO_CONTEXT
+    """What was found for an earlier question."""
+    names: tuple[str, ...] = ()
+    """Definitions that the last search found, as `TurnRecord.found_names` orders them."""
+    path: tuple[str, ...] = ()
+    """Ids of the turns before this one, the latest last, as far as they were read."""
+    parent: str = ""
+    """Id of the turn that this one follows; '' for none."""
+    replaced: TurnRecord | None = None
+    """The turn that this one takes the place of."""
+
+    @property
+    def begun(self) -> bool:
+        """There is something that a message may go on from: a client without conversations has
+        only code."""
+        return self.messages > 0 or bool(self.context.chunks)
+
+
+# What is to be done about it.
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A question with its place in the conversation, and what is to be done; made by `route`."""
+
+    question: Question
+    so_far: ConversationSoFar
+    vector: Vector | None
+    """Of the question; None for one that the embedding knows no word of."""
+    intent: Intent
+    leaving: Leaving
+    """Whether it leaves what the conversation was about."""
+    features: Features
+    decision: PolicyDecision
+    standalone: str
+    """What is searched for instead of a follow-up that says too little alone; '' for any other."""
+    completed_by: str
+    """What made it complete: `model`, `carried` (words of earlier questions), or ''."""
+    facts: Mapping[str, str]
+    """About its writer, that are to be kept."""
+    problems: tuple[str, ...]
+    """Hooks whose part was left out, a sentence each."""
+
+    @property
+    def deletes(self) -> str:
+        """What its writer has deleted by it: `profile`, …; '' for nothing. A program that speaks
+        for its user may repeat whatever it has read."""
+        ours = self.decision.reply == "privacy" and not self.question.options.from_program
+        return self.question.personal.confirmed if ours else ""
+
+    def classification(self) -> dict[str, Any]:
+        """Data of the `classified` event: what the message is taken for, and why."""
+        decision = self.decision
+        return {
+            "intent": decision.intent,
+            "confidence": self.intent.confidence,
+            "source": self.intent.source,
+            "reason": self.intent.reason,
+            "rules": list(decision.rules),
+            "searched_automatically": decision.searched_automatically,
+            "searches": decision.inject_rag,
+            "goes_on": decision.use_cached_context,
+            "left_out": self.leaving.why,
+            "suggest_codebase": decision.suggest_codebase,
+        }
+
+
+# What the answer may draw on.
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All that an answer may draw on; made by `gather`."""
+
+    question: str
+    """Without tag and mode."""
+    mode: str
+    block: ContextBlock = NO_CONTEXT
+    searched: bool = False
+    """Whether the code base was searched for this question; else `block` is an earlier one's."""
+    intent: str = "knowledge_base"
+    """One of `intents.INTENTS`, as the policy decided."""
+    history: tuple[Exchange, ...] = ()
+    """Oldest first."""
+    similar: tuple[Exchange, ...] = ()
+    """Earlier questions that resemble this one, with their answers, the most similar first."""
+    profile: str = ""
+    """What the user told of themselves, as `key: value` lines."""
+    instructions: str = ""
+    """What the client program asks of the answer: wishes, beside the rules and never for them."""
+    suggest: bool = False
+    """Whether asking again with `@codebase` is to be suggested."""
+    strict: bool = False
+    """Whether only what the code shows may be said."""
+    evidence: QuotedEvidence | None = None
+    """For a writer that quotes, and what was counted for every one."""
+    cancelled: Cancelled = never
+    model: Model | None = None
+    """The model that may answer."""
+    budget: Budget | None = None
+    """How much code it may be given."""
+    window: int = 0
+    """Tokens that the model takes; 0 is unknown."""
+    search: SearchResult | None = None
+    """What the search found, as it is kept; None where nothing was searched."""
+    effort: str = ""
+    """`fast`, `normal` or `deep`; '' where nothing was searched."""
+    rewritten: str = ""
+    """What was searched for instead of a follow-up that says too little alone."""
+    warnings: tuple[str, ...] = ()
+    """What the reader should know about it, as sentences."""
+    problems: tuple[str, ...] = ()
+    """Hooks whose part was left out, a sentence each."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether a model is told what was counted in the index, beside the block."""
+        return bool(self.evidence and self.evidence.counted)
+
+    @property
+    def retrieved(self) -> dict[str, int]:
+        """How much was found for it: chunks by a search, and past questions."""
+        found = len(self.block.chunks) if self.searched else 0
+        return {"num_docs": found, "similar_queries": len(self.similar)}
+
+    def masked(self) -> Gathered:
+        """The same with secret-looking strings made asterisks, also in earlier questions and
+        answers, which a client may have told; those in the code are masked in the index."""
+        return replace(
+            self,
+            question=mask_secrets(self.question),
+            history=tuple(map(_masked, self.history)),
+            similar=tuple(map(_masked, self.similar)),
+            profile=mask_secrets(self.profile),
+            instructions=mask_secrets(self.instructions),
+        )
+
+
+def _masked(one: Exchange) -> Exchange:
+    return replace(one, question=mask_secrets(one.question), answer=mask_secrets(one.answer))
+
+
+# The answer as it is written.
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What left for a model: yielded before the request, and again when it is repeated."""
+
+    model: str = ""
+    """`provider/name`; '' when no model was asked."""
+    host: str = ""
+    messages: tuple[Mapping[str, Any], ...] = ()
+    """Exactly as sent, in order: `{"role": …, "parts": [text, …]}`."""
+    block: ContextBlock = NO_CONTEXT
+    """The block among them."""
+    warning: str = ""
+    """What the reader should know about it, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStep:
+    """A call of a tool that a model asked for, as its reader sees it; or its reasoning."""
+
+    tool: str
+    """'' for reasoning, which is `text`."""
+    arguments: str
+    """As the model wrote them, JSON if it wrote that."""
+    summary: str
+    """What was done and found, in a line."""
+    text: str
+    """What the model was given."""
+    said: str = ""
+    """What the model said before it."""
+    milliseconds: float = 0.0
+    failed: bool = False
+
+    def as_data(self) -> dict[str, Any]:
+        """As it is told and kept, a long result by its beginning."""
+        room = KEPT_RESULT if self.tool else KEPT_REASONING
+        text = self.text if len(self.text) <= room else f"{self.text[:room]}\n…"
+        return {**asdict(self), "text": text, "milliseconds": round(self.milliseconds, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of an answer, and what its evidence is."""
+
+    text: str
+    """As it stands in the answer, without what surrounds it."""
+    verdict: Literal["supported", "unsupported", "general"]
+    """General is what claims nothing about this code."""
+    path: str = ""
+    start: int = 0
+    end: int = 0
+    """Place of the chunk that supports it."""
+
+
+Piece = str | ModelRequest | ToolStep | Thought | Sentence | TokenUsage
+"""Text of the answer, what was sent for it, what was looked up and thought meanwhile, sentences
+that were judged before they were told, and at the end what the provider counted."""
+
+
+EXTRACTIVE = "extractive"
+"""Name of the generator that quotes the code."""
+
+
+class AnswerGenerator(Protocol):
+    """Writes answers."""
+
+    @property
+    def name(self) -> str:
+        """What the surfaces call it: the model, `extractive` or `app`."""
+        ...
+
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+        """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
+
+        Ends when `asked.cancelled()` is true; closing the generator stops the work behind it.
+        Raises ModelError, also after some text.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What writes an answer; chosen once, by `writers`."""
+
+    generator: AnswerGenerator
+    reply: str = ""
+    """Which of the app's own replies the answer is; '' when it is none."""
+    warning: str = ""
+    """What the reader should know about the choice."""
+
+
+# What of it holds.
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A citation found in a text, with what checking it gave."""
+
+    path: str
+    start: int
+    end: int
+    verified: bool = False
+    exists: bool = False
+    """The file has these lines, whether or not they were shown."""
+    problem: str = ""
+    changed: bool = False
+    """It was right, and these lines are not what was sent any more; looked at when shown again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An answer, read against the code by `check`."""
+
+    revised: str = ""
+    """The answer as a hook changed it after it was read; '' when none did."""
+    citations: Sequence[Citation] = ()
+    judged: Sequence[Sentence] = ()
+    """Its sentences with their evidence."""
+    not_known: str = ""
+    """What the code that was sent does not know of, as a sentence."""
+    suggestions: tuple[str, ...] = ()
+    """What may be asked next."""
+    problems: tuple[str, ...] = ()
+    """Hooks whose part was left out, a sentence each."""
