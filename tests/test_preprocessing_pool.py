@@ -35,6 +35,9 @@ parsing.parse_file = parse_file
 """
 
 
+pytestmark = pytest.mark.usefixtures("real_workers")
+
+
 @pytest.fixture
 def bad_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that crash, hang or fail on the files that ask for it."""
