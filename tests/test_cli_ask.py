@@ -123,24 +123,16 @@ def test_a_follow_up_belongs_to_its_repository(
     other.mkdir()
     (other / "a.py").write_text("def alone():\n    return 1\n")
     assert shop_codeqa("index", other).status == 0
+    nothing = shop_codeqa("ask", "--continue", "and then?", "--repo", other)
+    assert nothing.status == 0 and "**The evidence is weak.**" in nothing.out, (
+        "it goes on from none"
+    )
     shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
     shop_codeqa("ask", "what is alone?", "--repo", other, "--model", "custom/m")
     shop_codeqa("ask", "-c", "and then?", "--repo", shop, "--model", "custom/m")
     assert "add_article" in last_message(server.requests[-1])
     assert "alone" not in json.dumps(server.requests[-1][1]["messages"])
     assert shop_codeqa("repos", "remove", other, "--yes").status == 0
-
-
-def test_a_follow_up_to_nothing_is_searched_for_as_it_stands(
-    shop_codeqa: Command, tmp_path: Path, server: ScriptedServer
-) -> None:
-    empty = tmp_path / "never asked"
-    empty.mkdir()
-    (empty / "a.py").write_text("def alone():\n    return 1\n")
-    assert shop_codeqa("index", empty).status == 0
-    result = shop_codeqa("ask", "--continue", "and then?", "--repo", empty)
-    assert result.status == 0 and "**The evidence is weak.**" in result.out
-    assert shop_codeqa("repos", "remove", empty, "--yes").status == 0
 
 
 @pytest.mark.parametrize(

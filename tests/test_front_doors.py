@@ -97,24 +97,31 @@ def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: 
         assert exported <= set(report["names"][name]), name
 
 
-@pytest.mark.parametrize(
-    ("command", "loads", "not_loaded"),
-    [
+def test_commands_load_only_what_they_use(run_python: Run) -> None:
+    used = [
         ("--version", "click", {"codeqa.settings", "pydantic", "numpy", "codeqa.engine"}),
         ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
-        ("search nothing", "codeqa.search", {"flask", "openai"}),
         ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
-    ],
-)
-def test_a_command_loads_only_what_it_uses(
-    command: str, loads: str, not_loaded: set[str], run_python: Run
-) -> None:
-    script = "import sys; from codeqa.cli import main; main(sys.argv[1:]); print(*sys.modules)"
-    done = run_python("-c", script, *command.split())
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert loads in loaded and not loaded & not_loaded
+        ("search nothing", "codeqa.search", {"flask", "openai"}),
+    ]  # one after the other in one process, the light ones first
+    script = (
+        "import sys; from codeqa.cli import main\n"
+        "for command in sys.argv[1:]: main(command.split()); print('loaded', *sys.modules)\n"
+        "from lance_namespace_urllib3_client import ApiClient\n"
+        "print('loaded', *sys.modules)"
+    )
+    done = run_python("-c", script, *(command for command, _, _ in used))
+    first, *_ = lines = done.stdout.splitlines()
+    assert first == f"codeqa {__version__}"
+    loaded = [set(line.split()) for line in lines if line.startswith("loaded ")]
+    for (command, loads, not_loaded), names in zip(used, loaded, strict=False):
+        assert loads in names and not names & not_loaded, command
+    cluster = "lance_namespace_urllib3_client.api"  # a third of LanceDB's import
+    assert [cluster in names for names in loaded[-2:]] == [False, True], done.stderr
 
 
-def test_the_version_is_told(run_python: Run) -> None:
-    done = run_python("-m", "codeqa", "--version")
-    assert done.stdout == f"codeqa {__version__}\n"
+def test_as_a_program_it_tells_its_version_and_a_bad_setting_in_one_line(run_python: Run) -> None:
+    assert run_python("-m", "codeqa", "--version").stdout == f"codeqa {__version__}\n"
+    done = run_python("-m", "codeqa", "models", env={"CODEQA_PORT": "eighty"})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("codeqa: CODEQA_PORT has a value that cannot be used: ")

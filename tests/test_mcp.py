@@ -80,32 +80,9 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
     assert b"what does total_price do" not in kept, "what an agent asks is not kept"
 
 
-def test_of_several_repositories_each_call_names_one(shop: Path, tmp_path: Path) -> None:
-    from codeqa.cli import main
-
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "only.py").write_text("def only_here():\n    return 1\n")
-    data = shop.parent / "data"
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("CODEQA_DATA", str(data))
-        assert main(["index", str(other)]) == 0
-
-    async def work(session: Any) -> None:
-        tools = (await session.list_tools()).tools
-        assert all("repo" in tool.input_schema["required"] for tool in tools)
-        given = {"name": "only_here"}
-        found = await session.call_tool("find_definition", {**given, "repo": "other"})
-        assert found.structured_content["total"] == 1
-        elsewhere = await session.call_tool("find_definition", {**given, "repo": "my-shop"})
-        assert elsewhere.structured_content["total"] == 0
-        unnamed = await session.call_tool("find_definition", given)
-        assert unnamed.is_error
-
-    over_stdio(data, ["--repo", str(shop), "--repo", str(other)], work)
-
-
-def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
+def test_http_serves_this_machine_and_no_other_origin_and_each_call_names_one_of_several(
+    shop: Path, tmp_path: Path
+) -> None:
     import httpx2
     from mcp import ClientSession
     from mcp.client.streamable_http import streamable_http_client
@@ -113,10 +90,16 @@ def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    (tmp_path / "bare").mkdir()
     environment = {**os.environ, "CODEQA_DATA": str(shop.parent / "data")}
-    command = [sys.executable, "-m", "codeqa", "mcp", "--repo", str(shop), "--port", str(port)]
+    command = [sys.executable, "-m", "codeqa", "mcp", "--repo", str(shop)]
+    command += ["--repo", str(tmp_path / "bare"), "--port", str(port)]
     address = f"http://127.0.0.1:{port}/mcp"
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as server:
+    told = tmp_path / "told"
+    with (
+        told.open("wb") as stderr,
+        subprocess.Popen(command, env=environment, stderr=stderr) as server,
+    ):
         try:
             until = time.monotonic() + 30
             while time.monotonic() < until:
@@ -125,27 +108,28 @@ def test_http_serves_this_machine_and_no_other_origin(shop: Path) -> None:
                         break
                 time.sleep(0.05)
 
-            async def work() -> Any:
+            async def work() -> None:
                 async with (
                     streamable_http_client(address) as streams,
                     ClientSession(streams[0], streams[1]) as session,
                 ):
                     await session.initialize()
-                    return await session.call_tool("grep", {"pattern": "PayOrder"})
+                    tools = (await session.list_tools()).tools
+                    assert all("repo" in tool.input_schema["required"] for tool in tools)
+                    given = {"pattern": "PayOrder"}
+                    found = await session.call_tool("grep", {**given, "repo": "my-shop"})
+                    assert found.structured_content["total"] == 2
+                    elsewhere = await session.call_tool("grep", {**given, "repo": "bare"})
+                    assert elsewhere.is_error and "codeqa index" in elsewhere.content[0].text
+                    unnamed = await session.call_tool("grep", given)
+                    assert unnamed.is_error and "There is: bare, my-shop." in str(unnamed)
 
-            assert apart(work()).structured_content["total"] == 2
-            evil = {"Origin": "https://evil.example", "Content-Type": "application/json"}
-            assert httpx2.post(address, headers=evil, json={}).status_code in (400, 403, 421)
-            rebound = {"Host": "evil.example", "Content-Type": "application/json"}
-            assert httpx2.post(address, headers=rebound, json={}).status_code in (400, 403, 421)
+            apart(work())
+            for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+                headers = {**other, "Content-Type": "application/json"}
+                assert httpx2.post(address, headers=headers, json={}).status_code in (400, 403, 421)
         finally:
             server.terminate()
-
-
-def test_a_repository_without_an_index_is_named_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "bare").mkdir()
-    environment = {**os.environ, "CODEQA_DATA": str(tmp_path / "data")}
-    command = [sys.executable, "-m", "codeqa", "mcp", "--repo", str(tmp_path / "bare")]
-    done = subprocess.run(command, env=environment, input=b"", capture_output=True, timeout=60)
-    assert b"bare" in done.stderr and b"codeqa index" in done.stderr
-    assert b"Traceback" not in done.stderr
+    said = told.read_text()
+    assert "bare: " in said and "codeqa index" in said, "one without an index, at the start"
+    assert "Traceback" not in said

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from conftest import ROOT, Run
+from conftest import ROOT
 
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings, load_settings, settings_table
@@ -40,13 +40,6 @@ def test_a_value_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -
             here.setenv(f"CODEQA_{name}", value)
             with pytest.raises(SettingsError, match=f"^CODEQA_{name} has a value that cannot"):
                 load_settings()
-
-
-def test_a_command_refuses_a_bad_setting_in_one_line(run_python: Run) -> None:
-    done = run_python("-m", "codeqa", "repos", "list", env={"CODEQA_PORT": "eighty"})
-    assert done.returncode == 2
-    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
-    assert done.stderr.startswith("codeqa: CODEQA_PORT has a value that cannot be used: ")
 
 
 def test_a_given_value_wins_over_the_environment_and_that_over_the_default(
@@ -96,15 +89,3 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = f"{load_settings()!r} {settings_table()}"
     for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in shown
-
-
-def test_the_client_of_a_cluster_is_loaded_when_it_is_used(run_python: Run) -> None:
-    done = run_python(
-        "-c",
-        "from codeqa.environment import prepare_lancedb; prepare_lancedb()\n"
-        "import sys, lancedb; api = 'lance_namespace_urllib3_client.api'\n"
-        "print(api in sys.modules)\n"
-        "from lance_namespace_urllib3_client import ApiClient\n"
-        "print(api in sys.modules, ApiClient.__name__)",
-    )
-    assert done.stdout.split() == ["False", "True", "ApiClient"], done.stderr
