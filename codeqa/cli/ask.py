@@ -1,20 +1,30 @@
-"""`codeqa ask`: one question and its answer, or a follow-up."""
+"""`codeqa ask`, `codeqa search` and `codeqa review`: what is asked of the code in words."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from codeqa.cli import served
-from codeqa.cli.command import DONE, FAILED, command, model_options, ranking_options, where_options
-from codeqa.cli.console import PlainText, Waiting, print_json, search_notes, visible
+from codeqa.cli.command import (
+    DONE,
+    FAILED,
+    command,
+    json_option,
+    model_options,
+    ranking_options,
+    repos_option,
+    rev_option,
+    where_options,
+)
+from codeqa.cli.console import PlainText, Waiting, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text.tag import has_tag
-from codeqa.types import EFFORTS, MODES, Event
+from codeqa.types import CLASS_KINDS, EFFORTS, METHOD_KINDS, MODES, TEXT_KINDS, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
@@ -24,6 +34,13 @@ TOLD = (
     "coverage", "citations", "grounding",
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
+
+KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
+WHY_SHOWN = 3
+"""Reasons printed per hit; the rest is in `--json`."""
+MOST_HITS = 300
+DRAFTS = {"hyde-1": "first draft", "hyde-2": "second draft", "order": "order of files"}
+"""Names of stages of a search → what a language model wrote in it."""
 
 
 @command(
@@ -101,6 +118,98 @@ def ask_command(
             return FAILED
 
 
+@command(
+    "search",
+    [
+        'codeqa search "parse the request body"',
+        'codeqa search "Router.add" --kind method --lang go --top 5',
+        'codeqa search "session cookie" --path src/flask --json',
+        'codeqa search --repo flask --repo celery "session cookie"',
+        'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
+    ],
+)
+@click.argument("question")
+@where_options
+@click.option(
+    "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
+)
+@click.option("--lang", "language", default="", help="Only files in this language, as 'python'.")
+@click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
+@click.option(
+    "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
+)
+@ranking_options
+def search_command(
+    repos: tuple[str, ...], rev: str, local: bool, as_json: bool, **values: Any
+) -> None:
+    """Find the code that QUESTION is about.
+
+    QUESTION may hold filters (lang:go, path:src/, -path:tests, kind:class) and point at files,
+    folders and definitions (@src/app.py, @src/flask/, @Flask.route).
+    """
+    if not values["question"].strip():
+        raise UsageError("The question is empty.", "Write what to look for, in quotes.")
+    values |= {"kind": values["kind"] or "", "hyde": values["hyde"] or "off"}
+    found = served.call("/api/search", values, repos, rev, local)
+    if as_json:
+        print_json(found)
+        return
+    if not found["hits"]:
+        click.echo("Nothing was found. Use other words or fewer filters.", err=True)
+    for number, hit in enumerate(found["hits"], start=1):
+        click.echo(_hit_text(number, hit))
+    notes = [*_search_notes(found["coverage"], found["stages"], found["reranker"]), found["notice"]]
+    if shown := "\n".join(filter(None, notes)):
+        click.echo(f"\n{shown}", err=True)
+
+
+@command(
+    "review",
+    [
+        'codeqa review --title "Sessions are lost after a restart" --body "Since 3.1 …"',
+        "codeqa review issue.md                 the first line is the title",
+        "gh issue view 12 | codeqa review -     from standard input",
+    ],
+)
+@click.argument("file", required=False, type=click.File(encoding="utf-8", errors="replace"))
+@click.option("--title", default="", help="Title of the issue.")
+@click.option("--body", default="", help="Text of the issue.")
+@repos_option
+@rev_option
+@model_options
+@json_option
+def review_command(
+    file: TextIO | None,
+    title: str,
+    body: str,
+    repos: tuple[str, ...],
+    rev: str,
+    model: str,
+    as_json: bool,
+) -> None:
+    """Find out what an issue takes: how hard it is, what one has to know, which files change.
+
+    A language model searches the code with tools, where one is chosen; else the likely files,
+    tests and people are told. FILE holds the issue, '-' reads it from standard input.
+    """
+    from codeqa.cli.local import engine_of
+    from codeqa.review import IssueReport, Reviewer
+
+    if file:
+        first, _, rest = file.read().strip().partition("\n")
+        title, body = title or first.lstrip("# "), "\n\n".join(filter(None, (body, rest)))
+    with engine_of(repos, rev) as (engine, _):
+        if model not in ("", "none"):
+            engine.models.prefer_named(model)
+        asked = None if model == "none" else engine.models.answer_model()
+        reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
+        for told in reviewer.review(title, body):
+            if not isinstance(told, IssueReport):
+                click.echo(f"  {visible(told.summary)}", err=True)
+            else:
+                print_either(as_json, told.model_dump(), visible(told.text))
+
+
 def _watched(events: Iterator[Event], waiting: Waiting, use_model: bool) -> Iterator[Event]:
     """The events; what is going on meanwhile is shown, and errors are raised."""
     for event in events:
@@ -170,7 +279,7 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     """How the answer came about, a line each."""
     coverage = done.get("coverage", "")
     told = "" if coverage in answer else coverage
-    yield from search_notes(told, done.get("stages") or (), done.get("reranker", ""))
+    yield from _search_notes(told, done.get("stages") or (), done.get("reranker", ""))
     if model := done.get("model"):
         tokens, cost = done.get("tokens") or {}, ""
         if tokens:
@@ -191,3 +300,31 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     if claims := grounding["claims"]:
         shown = f"{grounding['supported']} of {claims}"
         yield f"Evidence in the code that was sent: {shown} sentences."
+
+
+def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
+    place = f"{hit['path']}:{hit['start_line']}-{hit['end_line']}"
+    name = hit["qualified_name"] or hit["name"]
+    lines = [f"{number:>2}  {place}  {hit['kind']} {name}  {hit['score']:.3f}"]
+    if signature := " ".join(hit["signature"].split()):
+        lines.append(f"    {signature}")
+    if hit["why"]:
+        lines.append(f"    why: {'; '.join(hit['why'][:WHY_SHOWN])}")
+    return visible("\n".join(lines))
+
+
+def _search_notes(
+    coverage: str, stages: Iterable[Mapping[str, Any]], reranker: str
+) -> Iterator[str]:
+    """What was searched, and what models did for it, a line each; '' gives none."""
+    if coverage:
+        yield f"Searched: {coverage}"
+    parts = []
+    for stage in stages:
+        if which := DRAFTS.get(str(stage.get("name"))):
+            outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
+            parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
+    if parts:
+        yield f"Language model: {', '.join(parts)}"
+    if reranker:
+        yield f"Reranked: {reranker}"

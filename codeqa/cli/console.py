@@ -7,13 +7,10 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self, TextIO
 
 from codeqa.types import IndexSummary, Progress
-
-HYDE_STAGES = {"hyde-1": "first draft", "hyde-2": "second draft", "order": "order of files"}
-"""Names of stages of a search → what a language model wrote in it."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -204,20 +201,3 @@ def print_json(document: Any) -> None:
 def print_either(as_json: bool, document: Any, text: str) -> None:
     """Print `document` for programs, or `text` for people."""
     print_json(document) if as_json else print(text)
-
-
-def search_notes(
-    coverage: str, stages: Iterable[Mapping[str, Any]], reranker: str
-) -> Iterator[str]:
-    """What was searched, and what models did for it, a line each; '' gives none."""
-    if coverage:
-        yield f"Searched: {coverage}"
-    parts = []
-    for stage in stages:
-        if which := HYDE_STAGES.get(str(stage.get("name"))):
-            outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
-            parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
-    if parts:
-        yield f"Language model: {', '.join(parts)}"
-    if reranker:
-        yield f"Reranked: {reranker}"

@@ -13,9 +13,8 @@ from codeqa.cli.command import HELP, command, debug_option, run_command, shown
 from codeqa.environment import COMPLETION, completion_wanted
 
 MODULES = {
-    **{name: name for name in ("ask", "doctor", "index", "mcp", "models", "privacy", "repos",
-                               "review", "search", "serve")},
-    "sync": "repos", "watch": "index",
+    **{name: name for name in ("ask", "index", "mcp", "models", "privacy", "repos", "serve")},
+    "search": "ask", "review": "ask", "watch": "index", "sync": "repos", "doctor": "repos",
 }  # fmt: skip
 """Names of commands → where each is, as `<name>_command`."""
 INSTALL = {

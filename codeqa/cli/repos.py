@@ -1,4 +1,5 @@
-"""`codeqa repos` and `codeqa sync`: the indexed repositories; and which one a command is about."""
+"""`codeqa repos`, `codeqa sync` and `codeqa doctor`: the indexed repositories and their health; and
+which one a command is about."""
 
 from __future__ import annotations
 
@@ -143,6 +144,43 @@ def sync_command(repo: str | None, as_json: bool) -> int:
     if as_json:
         print_json(done)
     return FAILED if any("error" in one for one in done) else DONE
+
+
+@command("doctor", ["codeqa doctor", "codeqa doctor --repo flask"])
+@click.option(
+    "--repo",
+    help="Look at this repository's index only.",
+    shell_complete=complete_repositories,
+)
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend damaged indices, remove what dead runs left, set a damaged state file aside and "
+    "keep what can be read of it; says what was done.",
+)
+@json_option
+def doctor_command(repo: str | None, repair: bool, as_json: bool) -> int:
+    """Check the installation, the settings, the data and every index."""
+    from codeqa.doctor import examine
+
+    settings = load_settings()
+    only = find_repository(settings, repo).root if repo else None
+    failed, checks = 0, []
+    for check in examine(settings, only, repair=repair):
+        checks.append(asdict(check))
+        failed += not check.ok
+        if as_json:
+            continue
+        click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
+        if check.repaired:
+            click.echo(f"      repaired: {check.repaired}")
+        if not check.ok and check.hint:
+            click.echo(f"      {check.hint}")
+    if as_json:
+        print_json(checks)
+    elif failed:
+        click.echo(f"{failed} {'check' if failed == 1 else 'checks'} failed", err=True)
+    return FAILED if failed else DONE
 
 
 def _when(seconds: float) -> str:
