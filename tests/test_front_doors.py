@@ -1,9 +1,12 @@
-"""The top-level scripts: help with examples, imports without effect, names re-exported."""
+"""Every command and script: help with examples, JSON, completion; imports without effect."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +15,8 @@ import pytest
 from conftest import Run
 
 from codeqa import __version__
-from codeqa.cli.main import cli
+from codeqa.cli.main import cli, main
+from codeqa.cli.tools import TOOL_COMMANDS
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -35,6 +39,19 @@ COMMANDS = {
 """Doors that are a command, and what their errors begin with."""
 HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
 
+WITHOUT = {"completion", "mcp", "serve", "watch"}
+"""Commands that go on until they are ended, or print a script."""
+ELSEWHERE = {"doctor": "test_cli", "models test": "test_cli"}
+"""What takes long or a server, and where its JSON is read; that of the tools is in test_tools."""
+
+CALLED = [
+    "index my-shop", "search article", "ask article --no-model",
+    "models", "models use ollama/x", "models none", "repos list",
+    "repos rename my-shop Baskets", "sync Baskets",
+    "review --title basket --no-model", "privacy show", "privacy delete everything --yes",
+    "repos remove my-shop --yes",
+]  # fmt: skip
+
 # Runs in a fresh interpreter: every file that is written and every socket that is opened
 # raises an audit event, whichever library does it.
 IMPORT_AND_WATCH = """
@@ -53,6 +70,19 @@ json.dump({"effects": effects, "loaded": sorted(sys.modules), "names": names}, s
 """
 
 
+def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command by its words, groups among them."""
+    yield before, group
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        made = group.get_command(context, name)
+        assert made is not None
+        if isinstance(made, click.Group):
+            yield from commands(made, *before, name)
+        else:
+            yield (*before, name), made
+
+
 @pytest.mark.parametrize("name", FRONT_DOORS)
 def test_a_front_door_shows_its_help_and_refuses_a_wrong_call_in_one_line(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -69,19 +99,77 @@ def test_a_front_door_shows_its_help_and_refuses_a_wrong_call_in_one_line(
 
 
 def test_help_of_every_command_shows_examples(codeqa: Command) -> None:
-    def examine(path: tuple[str, ...], command: click.Command) -> None:
+    for path, command in commands(cli):
         done = codeqa(*path, "--help")
         assert done.status == 0, done.err
         if command.epilog or not isinstance(command, click.Group):
             assert " ".join(["codeqa", *path]) in done.out.split("Examples:")[1]
-        if isinstance(command, click.Group):
-            with click.Context(command) as context:
-                for name in command.list_commands(context):
-                    below = command.get_command(context, name)
-                    assert below is not None
-                    examine((*path, name), below)
 
-    examine((), cli)
+
+def test_every_command_that_has_something_to_tell_tells_it_as_json(
+    copied_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop)
+    called = {*ELSEWHERE, *TOOL_COMMANDS}
+    for words in CALLED:
+        arguments = [str(shop) if word == "my-shop" else word for word in words.split()]
+        result = copied_codeqa(*arguments, "--json")
+        assert json.loads(result.out) is not None, words
+        assert result.status == 0, (words, result.err)
+        called |= {" ".join(words.split()[:length]) for length in (1, 2)}
+    for path, command in commands(cli):
+        if isinstance(command, click.Group) and not command.invoke_without_command:
+            continue
+        has = any("--json" in parameter.opts for parameter in command.params)
+        assert has == (" ".join(path) not in WITHOUT), path
+        assert not has or " ".join(path) in called, path
+
+
+def completed(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    capsys.readouterr()
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    monkeypatch.setenv("_CODEQA_COMPLETE", "bash_complete")
+    assert main() == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_shell_completes_commands_tools_options_and_repositories(
+    shop_codeqa: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run_python: Run,
+) -> None:
+    for words, expected in {
+        "codeqa comp": ["plain,completion"],
+        "codeqa outl": ["plain,outline"],
+        "codeqa list-all tod": ["plain,todos"],
+        "codeqa ask --repo my": ["plain,my shop"],
+        "codeqa callers --repo ": ["plain,my shop"],
+        "codeqa index my": ["plain,my shop"],
+        "codeqa index /": ["dir,/"],
+        "codeqa ask --effort d": ["plain,deep"],
+        "codeqa ask --lo": ["plain,--local"],
+        "codeqa completion f": ["plain,fish"],
+    }.items():
+        assert completed(words, monkeypatch, capsys) == expected, words
+    code = "import sys; from codeqa.cli import main; main(); print(' '.join(sys.modules))"
+    asked = {"COMP_WORDS": "codeqa ask --repo my", "COMP_CWORD": "3"}
+    done = run_python("-c", code, env={**asked, "_CODEQA_COMPLETE": "bash_complete"})
+    first, *_, loaded = done.stdout.splitlines()
+    assert first == "plain,my shop"
+    assert not {"pydantic", "numpy", "lancedb", "codeqa.settings"} & set(loaded.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_says_how_it_is_installed(codeqa: Command, shell: str) -> None:
+    script = codeqa("completion", shell).out
+    assert script.startswith(f"# To install it: codeqa completion {shell} >")
+    assert "_CODEQA_COMPLETE" in script
+    if program := shutil.which(shell):
+        subprocess.run([program, "-n"], input=script, text=True, check=True, timeout=20)
 
 
 def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: Run) -> None:
