@@ -22,7 +22,7 @@ from benchmarks.machine import conditions
 from codeqa.chat.vectors import cosine, similar_above
 from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words
 from codeqa.routing.words import read
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 
 ROWS = Path(__file__).resolve().parent.parent / "evals" / "intents"
 TUNE, UNSEEN = "tune", "unseen"

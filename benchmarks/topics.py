@@ -21,13 +21,11 @@ from typing import Any
 from benchmarks.intents import TUNE, UNSEEN, rows
 from benchmarks.machine import conditions
 from codeqa.engine import open_engine
-from codeqa.routing.features import extract_features
-from codeqa.routing.followup import is_incomplete
+from codeqa.routing.followup import STAYS, Leaving, is_incomplete, leaving_by_words
 from codeqa.routing.intents import NEED_CODE, by_words
 from codeqa.routing.personal import read_personal
-from codeqa.routing.policy import decide
+from codeqa.routing.policy import decide, extract_features
 from codeqa.routing.small_call import messages_for, read_answer
-from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
 from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.settings import load_settings

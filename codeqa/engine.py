@@ -38,7 +38,7 @@ from codeqa.state import State
 from codeqa.state.cache import open_cache
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
-from codeqa.text.tag import has_tag
+from codeqa.text import has_tag
 from codeqa.types import Event
 
 __all__ = [

@@ -13,9 +13,9 @@ from openai_server import Reply, ScriptedServer, stream
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
-from codeqa.routing.features import Features, extract_features
 from codeqa.routing.intents import Intent, by_words
 from codeqa.routing.personal import read_personal
+from codeqa.routing.policy import Features, extract_features
 from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.settings import load_settings

@@ -16,7 +16,7 @@ from repositories import git
 from codeqa.code.counted import exact_question
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
-from codeqa.text.mermaid import MOST_NODES, flowchart
+from codeqa.text.markdown import MOST_NODES, flowchart
 
 FILES = {
     "shop/base.py": "import os\n\n\nclass Store:\n    def save(self):\n"

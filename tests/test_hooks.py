@@ -16,9 +16,8 @@ from chat_kit import features_of
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
 from codeqa.chat.values import NO_CONTEXT, Gathered
 from codeqa.errors import SettingsError
-from codeqa.routing.features import Features
 from codeqa.routing.intents import Intent
-from codeqa.routing.policy import PolicyDecision, decide
+from codeqa.routing.policy import Features, PolicyDecision, decide
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Chunk
 

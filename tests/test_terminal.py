@@ -37,7 +37,7 @@ QUESTION = "how is an article put into the basket?"
 LIGHT = (
     {f"codeqa.{name}" for name in ("cli", "environment", "errors", "text", "types", "web")}
     | {f"codeqa.cli.{name}" for name in ("ask", "command", "console", "main")}
-    | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.text.tag", "codeqa.web.running"}
+    | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.web.running"}
 )
 SECRET_WORDS = b"how is an article"
 ASKED = {"question": QUESTION, "conversation": "c", "without_model": True}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import estimate_tokens, name_key, search_tokens, split_identifier
 
 

@@ -16,7 +16,7 @@ from codeqa.chat.vectors import QuestionVectors, cosine, similar_above
 from codeqa.context import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
-from codeqa.routing.topic import leaving_by_words
+from codeqa.routing.followup import leaving_by_words
 from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.types import Exchange

@@ -19,7 +19,7 @@ from codeqa.errors import CodeQAError
 from codeqa.repositories.files import Files
 from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
-from codeqa.text.citation_format import CITATION, CODE_LOCATION
+from codeqa.text.markdown import CITATION, CODE_LOCATION
 from codeqa.types import Chunk, Unit
 
 FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")

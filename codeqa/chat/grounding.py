@@ -17,7 +17,7 @@ from codeqa.embeddings.registry import sentence_matcher
 from codeqa.search import SearchResult
 from codeqa.search.mentions import FILE_ENDINGS
 from codeqa.search.query import QUESTION_WORDS
-from codeqa.text.citation_format import CITATION
+from codeqa.text.markdown import CITATION
 from codeqa.types import Chunk
 
 NEAR = 0.63

@@ -30,9 +30,8 @@ import pluggy
 from codeqa.chat.values import Gathered
 from codeqa.environment import with_home
 from codeqa.errors import SettingsError
-from codeqa.routing.features import Features
 from codeqa.routing.intents import Intent
-from codeqa.routing.policy import PolicyDecision
+from codeqa.routing.policy import Features, PolicyDecision
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed

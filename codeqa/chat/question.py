@@ -14,7 +14,7 @@ from codeqa.routing.personal import read_personal
 from codeqa.routing.words import read
 from codeqa.search import parse_query
 from codeqa.selection import parse_effort
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 
 PLACES = 200

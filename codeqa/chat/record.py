@@ -10,7 +10,7 @@ from typing import Any
 from codeqa.context import format_block
 from codeqa.search import SearchResult
 from codeqa.state.records import Turn
-from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, ContextBlock, Hit
 

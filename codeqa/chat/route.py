@@ -10,16 +10,20 @@ from codeqa.chat.hooks import Hooks
 from codeqa.chat.stream import Steps
 from codeqa.chat.values import ConversationSoFar, Question, Routed, Vector
 from codeqa.errors import CodeQAError
-from codeqa.routing.features import Features, extract_features, is_greeting
-from codeqa.routing.followup import complete_by_words, is_incomplete
+from codeqa.routing.followup import (
+    STAYS,
+    Leaving,
+    complete_by_words,
+    is_incomplete,
+    leaving_by_words,
+)
 from codeqa.routing.intents import MODEL_BELOW, NEED_CODE, Intent, by_words
 from codeqa.routing.mode import ISSUE
-from codeqa.routing.policy import PolicyDecision, decide
+from codeqa.routing.policy import Features, PolicyDecision, decide, extract_features, is_greeting
 from codeqa.routing.small_call import SmallCall, Understood
-from codeqa.routing.topic import STAYS, Leaving, leaving_by_words
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 
 
 @dataclass(frozen=True, slots=True)

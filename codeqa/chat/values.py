@@ -16,16 +16,15 @@ from codeqa.chat.record import TurnRecord
 from codeqa.llm import Cancelled, Model, Thought, TokenUsage, never
 from codeqa.quoted.evidence import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
-from codeqa.routing.features import Features
+from codeqa.routing.followup import Leaving
 from codeqa.routing.intents import Intent
 from codeqa.routing.personal import PersonalReading
-from codeqa.routing.policy import PolicyDecision
-from codeqa.routing.topic import Leaving
+from codeqa.routing.policy import Features, PolicyDecision
 from codeqa.routing.words import Reading
 from codeqa.search import Query, SearchResult
 from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
-from codeqa.text.tag import has_tag
+from codeqa.text import has_tag
 from codeqa.types import ContextBlock, Effort, Exchange, HydeMode, Mode
 
 NO_CONTEXT = ContextBlock("", ())

@@ -17,7 +17,7 @@ from codeqa.routing.mode import read_mode
 from codeqa.search import Query, says_something
 from codeqa.state import State
 from codeqa.state.records import PastQuestion, Turn
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 from codeqa.types import Exchange
 

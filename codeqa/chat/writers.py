@@ -30,10 +30,10 @@ from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.llm import Model
 from codeqa.quoted.answer import quoted_answer
-from codeqa.routing.features import GOODBYE, HELLO, THANKS
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, kind_of, matching
+from codeqa.routing.policy import GOODBYE, HELLO, THANKS
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.text.tokens import word_set, words
 from codeqa.types import Event

@@ -23,7 +23,7 @@ from codeqa.cli.command import (
 )
 from codeqa.cli.console import PlainText, Waiting, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
-from codeqa.text.tag import has_tag
+from codeqa.text import has_tag
 from codeqa.types import CLASS_KINDS, EFFORTS, METHOD_KINDS, MODES, TEXT_KINDS, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")

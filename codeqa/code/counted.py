@@ -19,9 +19,16 @@ from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
 from codeqa.code.tools.reading import definitions
 from codeqa.errors import CodeQAError
-from codeqa.text.citation_format import CITATION
-from codeqa.text.markdown import cite, code_block, code_span, escape, joined
-from codeqa.text.mermaid import MOST_NODES, flowchart
+from codeqa.text.markdown import (
+    CITATION,
+    MOST_NODES,
+    cite,
+    code_block,
+    code_span,
+    escape,
+    flowchart,
+    joined,
+)
 
 ITEMS = 40
 """Places listed; all are counted."""

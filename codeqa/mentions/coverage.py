@@ -9,7 +9,7 @@ from typing import Literal
 
 from codeqa.search.mentions import resolve_mentions, take_mentions
 from codeqa.store import Tables
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 from codeqa.types import Chunk
 
 Included = Literal["", "whole", "part", "none"]

@@ -13,8 +13,7 @@ from codeqa.quoted.edges import asks_how, calls_section, uses_section, walk_sect
 from codeqa.quoted.listing import answer_of_own_kind
 from codeqa.search import Query, SearchResult
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
-from codeqa.text.citation_format import CITATION
-from codeqa.text.markdown import cite, escape, joined
+from codeqa.text.markdown import CITATION, cite, escape, joined
 from codeqa.text.tokens import search_tokens, variants, words, written_forms
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 

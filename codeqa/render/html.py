@@ -26,7 +26,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
 from pygments.util import ClassNotFound
 
-from codeqa.text.citation_format import CITATION, CODE_LOCATION
+from codeqa.text.markdown import CITATION, CODE_LOCATION
 from codeqa.text.tokens import word_set
 
 LINE_CHARACTERS = 5_000

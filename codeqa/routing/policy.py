@@ -1,19 +1,63 @@
-"""What is done for a message: a pure function of its features, by a table of rules.
+"""What is done for a message: its features, which are plain facts, and a table of rules over them.
 
 Whatever answers wrongly in kind is corrected here and not in a prompt. The groups of rules are
 gone through in order, and in each the first that fits decides; a group of which none fits decides
-nothing. Rules see the decision so far, so later groups go by the intent that the first one
-settled. docs/policy.md shows the table.
+nothing. Rules see the intent as the first group settled it. docs/policy.md says them in words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from codeqa.routing.features import Features
+from codeqa.code.counted import exact_question
 from codeqa.routing.intents import NEED_CODE, Intent
+from codeqa.routing.personal import PersonalReading, matching
+from codeqa.routing.words import Reading, goes_on, points_back, wants_something
+from codeqa.search import Query
+from codeqa.search.query import QUESTION_WORDS
+from codeqa.text.tokens import word_set
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The nine features of the requirements, and ours after them."""
+
+    is_greeting: bool = False
+    """It greets, thanks or takes its leave, and nothing else."""
+    references_profile: bool = False
+    """It refers to the person: "given my experience"."""
+    privacy_signal: bool = False
+    """Something in it is about what is stored, or is not to be."""
+    is_followup: bool = False
+    """It cannot be understood without an earlier turn, there is one, and it stays with that."""
+    is_profile_statement: bool = False
+    """It clearly states a fact about its writer."""
+    is_profile_question: bool = False
+    """It asks for such a fact."""
+    has_profile_data: bool = False
+    profile_name: str = ""
+    conversation_length: int = 0
+    """Messages before this one, questions and answers."""
+
+    tagged: bool = False
+    """It asks for code: `@codebase`, `@name`, `/files` or `/all`."""
+    has_context: bool = False
+    """The conversation has code from an earlier search."""
+    code_signal: bool = False
+    """It names code, or asks where or how."""
+    off_topic: bool = False
+    """It leaves what the conversation was about, says the topic gate."""
+    has_preferences: bool = False
+    """There are lasting wishes as to the answers, or it states one."""
+    asks: bool = False
+    """It asks something, or asks for something."""
+    about_answer: bool = False
+    """It is about the last answer, its form or a part of it, and takes no other code."""
+    asks_exactly: bool = False
+    """It asks, as a whole, for what the index or git holds exactly: callers, routes, tests, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,106 +94,84 @@ class PolicyDecision:
     """Names of the rules that decided, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
-    """A row of the table; `when` says in words what `fits` tests, `then` what `change` does."""
+class PolicyRule(NamedTuple):
+    """A row of the table."""
 
     group: str
     name: str
-    when: str
     fits: Callable[[Features, str, bool], bool]
     """Given the features, the intent as decided so far, and whether retrieval is `auto`."""
-    then: str
     change: Mapping[str, Any]
 
 
 RULES = (
     # A tag decides before anything else.
     PolicyRule("intent", "tagged",
-        "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
         lambda seen, intent, auto: seen.tagged,
-        "treat it as knowledge_base", {"intent": "knowledge_base"}),
+        {"intent": "knowledge_base"}),
     PolicyRule("intent", "not-to-be-kept",
-        "it is classified as profile and asks not to keep something",
         lambda seen, intent, auto: intent == "profile" and seen.privacy_signal,
-        "treat it as privacy", {"intent": "privacy"}),
+        {"intent": "privacy"}),
     PolicyRule("intent", "question-beside-a-fact",
-        "it is classified as profile, and asks something about code instead of a fact",
         lambda seen, intent, auto: intent == "profile" and not seen.is_profile_question
         and seen.asks and seen.code_signal,
-        "treat it as knowledge_base", {"intent": "knowledge_base"}),
+        {"intent": "knowledge_base"}),
     # What is off topic is general, unless it is about other code.
     PolicyRule("intent", "new-topic-in-the-code",
-        "it is off topic or a continuation of nothing, and has a code signal",
         lambda seen, intent, auto: seen.code_signal and _starts_anew(seen, intent),
-        "treat it as knowledge_base", {"intent": "knowledge_base"}),
-    PolicyRule("intent", "new-topic", "it is off topic or a continuation of nothing",
+        {"intent": "knowledge_base"}),
+    PolicyRule("intent", "new-topic",
         lambda seen, intent, auto: _starts_anew(seen, intent),
-        "treat it as general", {"intent": "general"}),
+        {"intent": "general"}),
     PolicyRule("code", "search-as-tagged",
-        "it carries `@codebase`, `@name`, `/files`, `/all` or a traceback",
         lambda seen, intent, auto: seen.tagged,
-        "search the code and past answers", {"inject_rag": True}),
+        {"inject_rag": True}),
     PolicyRule("code", "search-automatically",
-        "it is knowledge_base, or a continuation with a code signal or of code that asks for more "
-        "than the last answer, and retrieval is auto",
         lambda seen, intent, auto: auto and (_about_code(seen, intent) or _asks_more(seen, intent)),
-        "search the code and past answers, and say so",
         {"inject_rag": True, "searched_automatically": True}),
     # Never the code of an earlier topic.
     PolicyRule("code", "the-code-at-hand",
-        "it is a continuation or knowledge_base, not off topic, and the conversation has code",
         lambda seen, intent, auto: intent in NEED_CODE and seen.has_context and not seen.off_topic,
-        "go on from that code", {"use_cached_context": True}),
+        {"use_cached_context": True}),
     PolicyRule("code", "no-code-at-hand",
-        "it is knowledge_base, a continuation with a code signal, or general and off topic",
         lambda seen, intent, auto: _about_code(seen, intent)
         or (intent == "general" and seen.off_topic),
-        "suggest `@codebase`", {"suggest_codebase": True}),
+        {"suggest_codebase": True}),
     PolicyRule("answer", "counted-in-the-index",
-        "it asks for what the index or git holds exactly (callers, subclasses, routes, tests, what "
-        "breaks, what changed), and is about the code",
         lambda seen, intent, auto: seen.asks_exactly and intent in NEED_CODE,
-        "answer with all of it, counted; ask a model only at deep or where more is asked",
         {"answer_exactly": True}),
     PolicyRule("earlier", "conversation-so-far",
-        "it is a continuation, or knowledge_base that takes up an earlier turn",
         lambda seen, intent, auto: intent == "continuation"
         or (intent == "knowledge_base" and seen.is_followup),
-        "tell curated history and past answers of this conversation",
         {"use_curated_history": True, "inject_qa_history": True}),
-    PolicyRule("earlier", "history", "it is knowledge_base",
+    PolicyRule("earlier", "history",
         lambda seen, intent, auto: intent == "knowledge_base",
-        "tell curated history", {"use_curated_history": True}),
+        {"use_curated_history": True}),
     PolicyRule("facts", "keep-a-fact",
-        "it states a fact about its writer, and nothing in it is about privacy",
         lambda seen, intent, auto: seen.is_profile_statement and intent != "privacy"
         and not seen.privacy_signal,
-        "keep the fact", {"save_profile": True}),
-    PolicyRule("profile", "all-that-is-stored", "it is privacy",
+        {"save_profile": True}),
+    PolicyRule("profile", "all-that-is-stored",
         lambda seen, intent, auto: intent == "privacy",
-        "privacy mode, with all that is known", {"privacy_mode": True, "inject_profile": True}),
+        {"privacy_mode": True, "inject_profile": True}),
     PolicyRule("profile", "question-about-oneself",
-        "it is profile and asks for a fact, or states none",
         lambda seen, intent, auto: intent == "profile"
         and (seen.is_profile_question or not seen.is_profile_statement),
-        "tell what is known", {"inject_profile": True}),
+        {"inject_profile": True}),
     PolicyRule("profile", "refers-to-oneself",
-        "it refers to what is known, and something is, or there are lasting wishes",
         lambda seen, intent, auto: seen.has_preferences
         or (seen.references_profile and seen.has_profile_data),
-        "tell what is known", {"inject_profile": True}),
-    PolicyRule("reply", "privacy-is-ours", "it is privacy",
+        {"inject_profile": True}),
+    PolicyRule("reply", "privacy-is-ours",
         lambda seen, intent, auto: intent == "privacy",
-        "the app says exactly what is stored; no model is asked", {"reply": "privacy"}),
-    PolicyRule("reply", "profile-without-a-model", "it is profile",
+        {"reply": "privacy"}),
+    PolicyRule("reply", "profile-without-a-model",
         lambda seen, intent, auto: intent == "profile",
-        "without a model, the app answers from the profile", {"reply": "profile"}),
-    PolicyRule("reply", "general-without-a-model", "it is general, and not off topic",
+        {"reply": "profile"}),
+    PolicyRule("reply", "general-without-a-model",
         lambda seen, intent, auto: intent == "general" and not seen.off_topic,
-        "without a model, the app answers what it can", {"reply": "greeting"}),
+        {"reply": "greeting"}),
 )  # fmt: skip
-"""Group by group; within a group the first that fits decides."""
 
 
 def _starts_anew(seen: Features, intent: str) -> bool:
@@ -180,3 +202,108 @@ def decide(features: Features, intent: Intent, *, auto: bool = False) -> PolicyD
             decided.add(rule.group)
             decision = replace(decision, rules=(*decision.rules, rule.name), **rule.change)
     return decision
+
+
+# What the features are read by.
+
+HELLO = (
+    r"hi+|hello|hey|howdy|greetings|welcome|good (?:morning|afternoon|evening|day)"
+    r"|nice to meet you"
+)
+THANKS = r"thanks?(?: you)?|thx|ty|cheers|much appreciated"
+GOODBYE = r"bye|goodbye|see (?:you|ya)|cya|good night|farewell"
+"""How people greet, thank and take their leave; blanks are single."""
+
+_BESIDE = (
+    r"there|all|everyone|again|so much|very much|a lot|codeqa|bot|team|and"
+    r"|for (?:your|the) help|that helped|that helps|how are you(?: doing)?"
+)
+_GREETING = re.compile(
+    rf"\W*(?:(?:{HELLO}|{THANKS}|{GOODBYE})\b\W*(?:(?:{_BESIDE})\b\W*)*)+", re.IGNORECASE
+)
+
+_KNOWN = (
+    "name|role|job|level|experience|background|team|company|editor|preferences?|preferred|"
+    "favou?rite|usual|profile|time ?zone|language|operating system|skills?"
+)
+_REFERS = re.compile(
+    rf"\b(?:given|considering|with|for|at|to|about|on|in|as per) my (?:own )?(?:{_KNOWN})\b"
+    rf"|\b(?:some(?:one|body)|people|a person) like me\b|\bwhat you know about me\b"
+    rf"|\b(?:as|like) i (?:said|told you|mentioned|prefer|like)\b|\bmy (?:{_KNOWN})\b|\bwho am i\b",
+    re.IGNORECASE,
+)
+
+_WHERE_OR_HOW = re.compile(
+    r"\b(?:where|how)\b(?!\s+(?:are you|come|so\b|about|do you do))"
+    r"|\b(?:which|what|who|whose) (?:\w+ ){0,2}(?:calls?|raises?|returns?|uses?|sets?|throws?"
+    r"|functions?|methods?|class(?:es)?|modules?|files?|tests?|lines?|packages?|handlers?|types?)\b"
+    r"|\b(?:functions?|methods?|class(?:es)?|modules?|source|code ?base|repository|repo|endpoints?"
+    r"|implement(?:s|ed|ation)?|defined|called|calls|imported|raised|returned)\b",
+    re.IGNORECASE,
+)
+
+_OF_THE_ANSWER = word_set(
+    "first second third fourth last latter former above below line lines two three mean means s"
+)
+"""Words that point into an answer, beside those that only ask."""
+
+
+def extract_features(
+    text: str,
+    words: Reading,
+    query: Query,
+    personal: PersonalReading,
+    *,
+    tagged: bool,
+    intent: Intent,
+    by_words: Intent,
+    leaves_for: str,
+    profile: Mapping[str, str],
+    messages: int,
+    has_context: bool,
+) -> Features:
+    """Features of `text`, which is without tag and mode; pure.
+
+    `words`, `query` and `personal` are the same, taken apart. `intent` is what it was classified
+    as, `by_words` what the words alone say: a tag hides that, and so may a model. `leaves_for` is
+    the topic gate's word, `profile` are the facts known before, `messages` is the length of the
+    conversation so far.
+    """
+    says = (intent.name, by_words.name)
+    named = query.names or query.qualified or query.files or query.points_at_code or query.filtered
+    about_code = bool(named) or _WHERE_OR_HOW.search(text) is not None
+    return Features(
+        is_greeting=is_greeting(text),
+        references_profile=_REFERS.search(text) is not None,
+        privacy_signal="privacy" in says or personal.keep_nothing,
+        is_followup=messages > 0
+        and not leaves_for
+        and ("continuation" in says or points_back(words) or goes_on(words)),
+        is_profile_statement=bool(personal.facts),
+        is_profile_question=bool(personal.asked),
+        has_profile_data=bool(profile),
+        profile_name=profile.get("name", ""),
+        conversation_length=messages,
+        tagged=tagged or query.points_at_code,
+        has_context=has_context,
+        code_signal=leaves_for == "code" if leaves_for else about_code,
+        off_topic=bool(leaves_for),
+        has_preferences=bool(matching({**profile, **personal.facts}, "preferences")),
+        asks=wants_something(words),
+        about_answer=messages > 0 and not about_code and _about_answer(words, query),
+        asks_exactly=exact_question(text) is not None,
+    )
+
+
+def _about_answer(words: Reading, query: Query) -> bool:
+    """Whether a message, without a sign of code, wishes the last answer in another form, doubts
+    it, or has no word that more code could be found by."""
+    if words.has("FORM", "DOUBT") and not words.has("if", "when"):
+        return words.names <= 1
+    telling = set(query.words) - QUESTION_WORDS - _OF_THE_ANSWER
+    return all(word.isdigit() for word in telling)
+
+
+def is_greeting(text: str) -> bool:
+    """Whether `text` greets, thanks or takes its leave, and nothing else."""
+    return _GREETING.fullmatch(text) is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,18 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codeqa.errors import CodeQAError, places_of
+from codeqa.errors import CodeQAError, StorageError
 from codeqa.llm import Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.routing.followup import code_names
+from codeqa.routing.followup import STAYS, Leaving, code_names
 from codeqa.routing.intents import INTENTS, Intent
 from codeqa.routing.mode import read_mode
-from codeqa.routing.topic import STAYS, Leaving
 from codeqa.routing.words import shortened
 from codeqa.search import parse_query
 from codeqa.state.cache import Cache
-from codeqa.text.tag import has_tag
+from codeqa.text import has_tag
 from codeqa.text.tokens import search_tokens, well_formed
 from codeqa.types import Exchange
 
@@ -63,8 +61,6 @@ _LABEL = re.compile(
 )
 _FORMATTED = re.compile(r"^(?:#|[-*+>]\s|\d+[.)]\s)|\*\*|__\w|\]\(|<\w+[ />]|\n")
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Understood:
@@ -89,12 +85,10 @@ class SmallCall:
 
     def recall(self, user: str, text: str, has_history: bool) -> Intent | None:
         """What it said lately of the same message."""
-        try:
+        kept = None
+        with suppress(StorageError):  # a cache costs no answer, whatever lies in it
             kept = self.cache.get(cache_key(user, text, has_history))
-            found = read_answer(kept or "", text).intent
-        except Exception as error:  # a cache costs no answer, whatever lies in it
-            log.warning("a cached intent could not be read: %s", places_of(error))
-            return None
+        found = read_answer(kept or "", text).intent
         return found and replace(found, source="cache")
 
     def ask(
@@ -123,16 +117,11 @@ class SmallCall:
             self._ask_again = time.monotonic() + PAUSE_SECONDS
         if said.intent and said.intent.name == "continuation" and not has_history:
             said = replace(said, intent=None)
-        if said.intent:
-            self._keep(cache_key(user, text, has_history), said.intent)
-        return said
-
-    def _keep(self, key: str, intent: Intent) -> None:
-        try:
+        if intent := said.intent:
             value = json.dumps({"intent": intent.name, "confidence": intent.confidence})
-            self.cache.set(key, value, CACHE_SECONDS)
-        except Exception as error:
-            log.warning("an intent could not be cached: %s", places_of(error))
+            with suppress(StorageError):
+                self.cache.set(cache_key(user, text, has_history), value, CACHE_SECONDS)
+        return said
 
 
 def cache_prefix(user: str) -> str:

@@ -104,23 +104,13 @@ class Reading:
             for later in self.at.get(second, ())
         )
 
-    def opens(self, *names: str, within: int = 1) -> bool:
-        """Whether a clause has one of these among its first `within` words, after words that
-        only lead in."""
-        return any(self.lead[place] < within for name in names for place in self.at.get(name, ()))
+    def opens(self, *names: str) -> bool:
+        """Whether a clause has one of these as its first word, after words that only lead in."""
+        return any(not self.lead[place] for name in names for place in self.at.get(name, ()))
 
     def begins(self, *names: str) -> bool:
         """Whether the first word is of one of these kinds."""
         return bool(self.kinds) and not self.kinds[0].isdisjoint(names)
-
-    def ends(self, name: str) -> bool:
-        """Whether the last word is of this kind."""
-        return bool(self.kinds) and name in self.kinds[-1]
-
-    def only(self, *names: str) -> bool:
-        """Whether there are words, and all are of these kinds."""
-        wanted = set(names)
-        return bool(self.words) and all(kinds & wanted for kinds in self.kinds)
 
     def specific(self, place: int) -> bool:
         """Whether the word there names something."""
@@ -264,15 +254,10 @@ def _forms(word: str) -> Iterator[str]:
 def lexicon() -> Lexicon:
     """The lexicon, read once."""
     text = files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
-    return _made(tomllib.loads(text))
-
-
-def _made(listed: Mapping[str, str]) -> Lexicon:
-    """The lexicon of kinds and their entries, separated by commas."""
     words: dict[str, Kinds] = defaultdict(frozenset)
     stems: dict[str, Kinds] = defaultdict(frozenset)
     phrases: dict[tuple[str, ...], Kinds] = defaultdict(frozenset)
-    for kind, entries in listed.items():
+    for kind, entries in tomllib.loads(text).items():
         for entry in filter(None, (" ".join(part.split()) for part in entries.split(","))):
             if " " in entry:
                 phrases[tuple(entry.split())] |= {kind}

@@ -20,7 +20,7 @@ from codeqa.search.mentions import (
     take_traceback,
 )
 from codeqa.store import Filter
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
 

@@ -16,7 +16,7 @@ from codeqa.state.records import (
     one_line,
     title_of,
 )
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 
 CONVERSATIONS_LISTED = 200
 MATCHES_LISTED = 50

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from codeqa.text.tag import strip_tag
+from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 
 LOCAL_USER = "local"

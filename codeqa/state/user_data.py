@@ -15,7 +15,7 @@ from typing import Any
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.state.database import StateTable
 from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
-from codeqa.text.tag import has_tag, strip_tag
+from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
 REASON_CHARACTERS = 2_000

@@ -42,27 +42,26 @@ def inline(text: str) -> str:
     return _written(_parser().parseInline(_without_roles(clean(text)), {}))
 
 
-def prose(text: str, *, lines: int = QUOTED_LINES, characters: int = QUOTED_CHARACTERS) -> str:
+def prose(text: str) -> str:
     """The beginning of a doc comment or section as safe Markdown; '' for nothing to read.
 
     Paragraphs are joined, bullets and code blocks kept, headings made bold, directives,
     rules and badges left out. What is cut ends with an ellipsis of its own line.
     """
     blocks: list[str] = []
-    used_lines = used_characters = 0
     markdown = _as_markdown(clean(text).expandtabs(4).split("\n"))
     for block in _blocks(_parser().parse(_without_roles("\n".join(markdown)), {})):
-        height = block.count("\n") + 1
-        if blocks and (used_lines + height > lines or used_characters + len(block) > characters):
+        taken = [*blocks, block]
+        height, length = sum(one.count("\n") + 1 for one in taken), sum(map(len, taken))
+        if blocks and (height > QUOTED_LINES or length > QUOTED_CHARACTERS):
             while blocks and blocks[-1].startswith("**") and blocks[-1].endswith("**"):
                 blocks.pop()  # a heading of what is cut
             blocks.append("…")
             break
-        if len(block) > 2 * characters and not block.startswith("`"):
-            block = block[: block.rfind(" ", 0, characters) + 1 or characters].rstrip("\\ ") + " …"
+        if len(block) > 2 * QUOTED_CHARACTERS and not block.startswith("`"):
+            cut = block.rfind(" ", 0, QUOTED_CHARACTERS) + 1 or QUOTED_CHARACTERS
+            block = block[:cut].rstrip("\\ ") + " …"
         blocks.append(block)
-        used_lines += height
-        used_characters += len(block)
     return "\n\n".join(blocks)
 
 

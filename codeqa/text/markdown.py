@@ -13,6 +13,16 @@ from collections.abc import Iterable, Iterator
 PIECE_CHARACTERS = 240
 """Longest piece of the stream: stopping takes effect after at most this much text."""
 
+CITATION = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+):(\d{1,9})(?:-(\d{1,9}))?\]")
+"""`[path:12-34]`; groups: path, first line, last line when it is another one."""
+CODE_LOCATION = re.compile(r"([^\s:`]+):(\d{1,9})(?:-(\d{1,9}))?")
+"""`path:12-34` with the same groups; to be matched against the whole of a code span."""
+
+MOST_NODES = 30
+"""A diagram of more is no picture."""
+LONGEST_LABEL = 60
+"""Characters of a node's label."""
+
 _BACKTICKS = re.compile(r"`+")
 _SPECIAL = re.compile(
     r"[\\`*\[\]<]"  # always markup
@@ -23,6 +33,9 @@ _SPECIAL = re.compile(
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CITABLE = re.compile(r"(?:[^\[\]`<>\n]|\[[^\[\]`<>:\n]*\](?!\())+")
+_LABEL_MARKUP = str.maketrans({'"': "#quot;", "#": "\u266f", "`": "'", "<": "\u2039", ">": "\u203a",
+                          "&": "\uff06", "|": "/", ";": ","})  # fmt: skip
+"""What would end a label, or is markup in one, gives way to what looks like it."""
 
 
 def clean(text: str) -> str:
@@ -85,3 +98,26 @@ def pieces(markdown: str) -> Iterator[str]:
 def joined(blocks: Iterable[str]) -> str:
     """Blocks of Markdown, empty ones left out, with a blank line between them."""
     return "\n\n".join(filter(None, blocks))
+
+
+def flowchart(edges: Iterable[tuple[str, str, str]]) -> str:
+    """The arrows (from, to, words beside it) from left to right, in the part of Mermaid that every
+    reader knows; as far as MOST_NODES lead, '' for none. Names may hold anything."""
+    numbers: dict[str, int] = {}
+    arrows: list[str] = []
+    for start, end, label in edges:
+        new = [name for name in dict.fromkeys((start, end)) if name not in numbers]
+        if len(numbers) + len(new) > MOST_NODES:
+            continue
+        for name in new:
+            numbers[name] = len(numbers) + 1
+        beside = f"|{_label(label)}|" if label else ""
+        arrows.append(f"n{numbers[start]} -->{beside} n{numbers[end]}")
+    nodes = [f'n{number}["{_label(name)}"]' for name, number in numbers.items()]
+    return "\n".join(["flowchart LR", *nodes, *dict.fromkeys(arrows)]) if arrows else ""
+
+
+def _label(text: str) -> str:
+    text = " ".join(text.split()) or "?"
+    text = text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 3]}..."
+    return clean(text).translate(_LABEL_MARKUP)

@@ -25,7 +25,7 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.search.resolve import nearest_names
 from codeqa.store import Tables
 from codeqa.text import counted
-from codeqa.text.citation_format import CITATION
+from codeqa.text.markdown import CITATION
 from codeqa.types import TEXT_KINDS, Unit, encloses
 
 MOST_HITS = 20
