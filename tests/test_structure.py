@@ -10,6 +10,7 @@ from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.reading import definitions
 from codeqa.code.usages import Usages, usages
+from codeqa.quoted.evidence import calls_section
 from codeqa.store import Tables
 from codeqa.types import Unit
 from tests.indexed import indexed
@@ -106,6 +107,15 @@ FILES = {
     ),
     "src/shop/bell.py": "from shop.till import bell\n\nbell()\n",
     "src/shop/sets.py": "class Tags:\n    def add(self, tag):\n        pass\n",
+    "src/kitchen.py": (
+        "class Cook:\n    def chop(self, food):\n"
+        '        """Cut it into pieces. Sharp knives only."""\n'
+        "        return list(food)\n\n    def is_hot(self):\n        return True\n\n"
+        '    def clean_up(self, mess):\n        """Wipe it away."""\n        mess.wipe()\n\n\n'
+        "class Meal(Cook):\n    def prepare(self, food):\n        pieces = self.chop(food)\n"
+        "        try:\n            return self.is_hot()\n        except OSError as mess:\n"
+        "            self.clean_up(mess)\n"
+    ),
     # TypeScript
     "web/lib/index.ts": "export { Http } from './http';\nexport * from './format';\n",
     "web/lib/http.ts": "export class Http {\n  send(x: string) { return x; }\n}\n",
@@ -267,6 +277,14 @@ def test_the_best_come_first_all_are_counted_and_a_document_has_none(tables: Tab
     assert found.total > 2
     assert found.references[0].confidence >= found.references[1].confidence
     assert usages(tables, tables.in_file("go.mod")[0]) == Usages((), 0)
+
+
+def test_what_it_calls_is_listed_in_order(tables: Tables) -> None:
+    (prepare,) = tables.named(["prepare"])
+    assert calls_section(tables, prepare).split("\n\n")[1].split("\n") == [
+        "- `Cook.chop` [src/kitchen.py:2-4]: Cut it into pieces.",
+        "- `Cook.clean_up` [src/kitchen.py:9-11]: Wipe it away.",
+    ], "but not `is_hot`, which only says what something is"
 
 
 CALLS = {

@@ -1,37 +1,31 @@
-"""An answer that only says what the code itself says: quoted, cited, most relevant first."""
+"""An answer that only says what the code itself says: quoted, cited, most relevant first; of a long
+unit the part that matters for the question, as whole statements with what they lie in."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from codeqa.code.descriptions import cite_unit, unit_item, unit_title
-from codeqa.context.statements import COMMENT_LINE
+from codeqa.code.descriptions import cite_unit, doc_lines, is_doc, unit_item, unit_title
+from codeqa.context.statements import (
+    COMMENT_LINE,
+    Statement,
+    choose_lines,
+    outlined,
+    spans_of,
+    statements,
+)
 from codeqa.parsing.source import comment_text
 from codeqa.quoted.evidence import OTHERS, Finding, QuotedEvidence
-from codeqa.quoted.excerpt import (
-    EXCERPT_LINES,
-    excerpt,
-    whole_unit,
-)
 from codeqa.text.doc_comment import inline, prose
-from codeqa.text.markdown import (
-    block_quote,
-    cite,
-    code_block,
-    code_span,
-    escape,
-    joined,
-    pieces,
-)
-from codeqa.text.tokens import form_pattern
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
+from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, joined, pieces
+from codeqa.text.tokens import form_pattern, split_identifier
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit
 
-WORDS_ONLY = (
-    "Without an embedding the words of a question are looked for as they stand: use those of "
-    "the code, in its language."
-)
 INTRODUCTION = "*Without a language model, this is what the code itself says.*"
 COUNTED = "*Counted from the index, without a language model.*"
 CHOSEN = "*Without a language model, this is what the code that you chose says.*"
@@ -55,25 +49,31 @@ NOTHING_LOOKED_UP = (
     "`@codebase where does the program start?`\n"
 )
 
+EXCERPT_LINES = 12
+"""Lines of code shown of one unit: what is read without scrolling."""
+LONG_DECLARATION = 11
+"""Lines of a declaration that are shown, beside its last two."""
+LONGEST_LINE = 300
+"""A longer line is data or machine-made; it is never shown, nor cut."""
+WHOLE = 1.4
+"""A body up to this part longer than what is asked for is shown whole."""
 MEMBERS = 16
 """Members of a class that are named."""
 FIRST_LINES = 24
 """Lines of code shown of the best unit, if it is a method; else `EXCERPT_LINES`."""
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
-AFTER_DESCRIPTION = (
-    ":param", ":return", ":rtype", ":raise", "@param", "@return", "@throws", "@since", "@author",
-    "@see",
-)  # fmt: skip
+_LISTS = re.compile(
+    r"\s*(?:[:@](?:param|return|rtype|raise|throws|since|author|see)"
+    r"|(?:# )?(?:Arg(?:ument)?s|Parameters|Returns|Raises|Yields|Attributes|Errors|Panics|Safety)"
+    r":?$)"
+)
+"""A line of a doc comment behind which stand parameters and the like."""
 _BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
 _GENERICS = re.compile(r"<(?:[^<>]|<[^<>]*>)*>")
 _AFTER_NAME = re.compile(r"[(<]|\[(?!\])|(?<=[\w?]):(?!:)")
 """Parameters or a type: `name: Type`, but not `Scope::name`."""
 _VALUE = re.compile(r"\s*(?:(?:indirect )?case\s+)?(?!static\b)([A-Za-z_]\w*)\s*(?:[=,({:;]|$)")
 _FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-LIST_HEADINGS = frozenset(
-    {"Args", "Arguments", "Parameters", "Returns", "Raises", "Yields", "Attributes"}
-    | {"# Arguments", "# Errors", "# Panics", "# Safety"}
-)
 
 
 def quoted_answer(evidence: QuotedEvidence | None, *, about_code: bool = True) -> Iterator[str]:
@@ -112,14 +112,12 @@ def _weak(evidence: QuotedEvidence) -> str:
     missing = _listed(evidence.missing)
     lacks = f" Nothing that was found holds {missing}." if missing else ""
     hits = [*(finding.hit for finding in evidence.findings), *evidence.others[:OTHERS]]
-    by_meaning = any(channel.startswith("vector") for channel in evidence.channels)
     return joined(
         [
             f"**The evidence is weak.** No definition or section matches enough of the question "
             f"to answer it.{lacks}",
             "The nearest that there is:",
             _unit_lines(hits),
-            "" if by_meaning else WORDS_ONLY,
             _searched(evidence),
         ]
     )
@@ -160,17 +158,13 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         return
     yield CHOSEN if evidence.chosen else FROM_BEFORE
     for chunk in chunks[:CACHED_SHOWN]:
-        unit = _chunk_unit(chunk)
+        lines = (chunk.start_line, chunk.end_line)
+        unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
         if shown := whole_unit(unit) or excerpt(unit, words):
             place = cite(unit.path, shown.start, shown.end)
             yield joined([place, code_block(shown.code, unit.language)])
     if not evidence.chosen:
         yield "Add `@codebase` to the question to search the code base anew."
-
-
-def _chunk_unit(chunk: Chunk) -> Unit:
-    lines = (chunk.start_line, chunk.end_line)
-    return Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
 
 
 def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
@@ -195,12 +189,8 @@ def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
 def _doc(unit: Unit, words: Iterable[str]) -> str:
     """The part of the doc comment before its lists of parameters and the like: its beginning, and
     where that is not all, the paragraph further down that speaks of the question."""
-
-    def is_list(line: str) -> bool:
-        return line.startswith(AFTER_DESCRIPTION) or line.rstrip(":") in LIST_HEADINGS
-
     lines = unit.doc_comment.split("\n")
-    doc = "\n".join(itertools.takewhile(lambda line: not is_list(line.strip()), lines))
+    doc = "\n".join(itertools.takewhile(lambda line: not _LISTS.match(line.rstrip()), lines))
     told = prose(doc)
     if told.endswith("…"):
         patterns = [form_pattern(word) for word in words]
@@ -274,3 +264,103 @@ def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         return [code_block(small.code, unit.language)]
     told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
     return _lines(unit, evidence) or ([block_quote(told)] if told else [])
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines `start`..`end` (1-based) of a file, their common indentation removed."""
+
+    start: int
+    end: int
+    code: str
+    """Where lines are left out, one says how many."""
+    label: str = ""
+    """What the lines are, '' for all of the unit or its declaration alone."""
+
+
+def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Excerpt | None:
+    """The declaration and at most `limit` lines of the body: whole statements that hold the most
+    words of the question, what they lie in, and what stands near them.
+
+    A rare word of the unit counts more than one that stands on every line. Without any of the
+    words, the beginning of the body, and of a class only its declaration; None for comments alone.
+    """
+    lines = unit.source_code.split("\n")
+    found = statements(unit.source_code, unit.language)
+    costs = _costs(unit, lines, found, limit)
+    if costs.count(1) <= WHOLE * limit:
+        limit = max(limit, costs.count(1) + 1)
+    weights = _weights(lines, costs, words, limit)
+    spans = choose_lines(lines, found, weights, costs, limit)
+    shown = [line for span in spans for line in range(*span) if costs[line]]
+    matches = any(weights[line] for line in shown)
+    label = "The lines that matter" if matches else "It begins with"
+    if not shown or (unit.kind in CLASS_KINDS and not matches):
+        spans, label = spans_of([line for line, cost in enumerate(costs) if not cost], lines), ""
+    if not spans:
+        return None
+    code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans))
+    first = unit.start_line
+    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, code, label)
+
+
+def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
+    """The unit itself when it has at most `limit` lines, none of them overlong."""
+    lines = unit.source_code.split("\n")
+    if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
+        return None
+    code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines)).strip("\n")
+    return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code)
+
+
+def _declaration(
+    unit: Unit, lines: Sequence[str], found: Sequence[Statement]
+) -> tuple[list[int], int]:
+    """Numbers of the lines of the declaration, and of the first line behind it and its doc."""
+    body = 0 if not unit.signature or unit.kind in TEXT_KINDS else 1
+    if len(found) < body:
+        return [], 0
+    end = found[body].start if body < len(found) else len(lines)
+    head = [n for n in range(end * body) if lines[n].strip() and not COMMENT_LINE.match(lines[n])]
+    doc = doc_lines(unit)
+    while doc and end < len(lines) and (not lines[end].strip() or is_doc(lines[end], doc)):
+        end += 1
+    return [n for n in head if n >= found[0].first or not is_doc(lines[n], doc)], end
+
+
+def _costs(unit: Unit, lines: Sequence[str], found: Sequence[Statement], limit: int) -> list[int]:
+    """1 for each line of the body, 0 for the declaration, more than `limit` for what is not shown:
+    overlong lines, comments that stand alone, the doc comment, members of a class."""
+    declaration, behind = _declaration(unit, lines, found)
+    last = unit.head_end_line - unit.start_line if unit.kind in CLASS_KINDS else 0
+    costs = [1] * len(lines)
+    hidden = [line for one in found if one.first == one.end for line in range(one.start, one.end)]
+    hidden += [n for n, line in enumerate(lines) if len(line) > LONGEST_LINE or 0 < last < n]
+    for line in (*range(behind), *hidden):
+        costs[line] = limit + 1
+    for line in (*declaration[:LONG_DECLARATION], *declaration[-2:]):
+        costs[line] = 0
+    return costs
+
+
+def _weights(
+    lines: Sequence[str], costs: Sequence[int], words: Sequence[str], limit: int
+) -> list[float]:
+    """How much each line of the body matters: the question's words that it holds, each by its
+    rarity.
+
+    The parts of a name (`dispatch` of `dispatch_request`) count half, and so does a comment.
+    """
+    shares = {part: 0.5 for word in words for part in split_identifier(word) if len(part) > 2}
+    shares.update(dict.fromkeys(words, 1.0))
+    patterns = {word: form_pattern(word) for word in shares}
+    found: list[list[str]] = []
+    for line, cost in zip(lines, costs, strict=True):
+        lower = line.lower() if 0 < cost <= limit else ""
+        found.append([word for word, pattern in patterns.items() if pattern.search(lower)])
+    counts = Counter(word for held in found for word in held)
+    weights = []
+    for line, held in zip(lines, found, strict=True):
+        worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
+        weights.append(worth / 2 if COMMENT_LINE.match(line) else worth)
+    return weights
