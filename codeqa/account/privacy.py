@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -38,13 +39,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A part that sends something to a host."""
+    """A part (`model`, `embedding` or `reranker`) that sends something to a host."""
 
     part: str
-    """`model`, `embedding` or `reranker`."""
     name: str
     host: str
-    """'' when it runs in this process, or when only its provider's package knows."""
+    """'' when only its provider's package knows."""
     local: bool
     """It is on this machine."""
 
@@ -97,10 +97,8 @@ class Privacy:
         """What is stored of `user`, who asks in `conversation`. Raises StorageError."""
         keys = self.settings.data_dir / "models.json"
         files = [Path(f"{self.state.path}{ending}") for ending in BESIDE]
-        here = (
-            self.state.conversations.get(conversation, user, repository) if conversation else None
-        )
-        cached = [cache.keys(prefix_of(user)) for cache in self._caches()]
+        here = conversation and self.state.conversations.get(conversation, user, repository)
+        cached = [cache.keys(_prefix_of(user)) for cache in self._caches()]
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens),
@@ -120,11 +118,8 @@ class Privacy:
         self, scope: str, user: str, conversation: str = "", repository: str | None = None
     ) -> DeletionResult:
         """Delete a conversation, the profile or everything of `user`, in state and cache, and have
-        the state file written anew.
-
-        Raises NotFoundError for a conversation that is not there, UsageError for another scope,
-        StorageError when nothing can be deleted.
-        """
+        the state file written anew. Raises NotFoundError for a conversation that is not there,
+        UsageError for another scope, StorageError when nothing can be deleted."""
         if scope not in SCOPES:
             raise UsageError("There is nothing of that name.", f"Choose one: {', '.join(SCOPES)}.")
         if scope == "conversation" and not conversation:
@@ -138,11 +133,10 @@ class Privacy:
             state.profile.clear(user)
         else:
             data.delete(user)
-        problems: list[str] = []
-        cached = 0
+        problems, cached = [], 0
         for cache in self._caches() if scope != "profile" else ():
             name = conversation if scope == "conversation" else ""
-            deleted = cache.delete_prefix(prefix_of(user, name))
+            deleted = cache.delete_prefix(_prefix_of(user, name))
             cache.delete_prefix(cache_prefix(user))
             cached += deleted or 0
             problems += [NOT_UNCACHED] if deleted is None else []
@@ -161,17 +155,14 @@ class Privacy:
         self, conversation: str, user: str, repository: str | None = None
     ) -> Conversation:
         """The conversation of this id about `repository`, or the one that was continued last.
-
-        Raises NotFoundError.
-        """
+        Raises NotFoundError."""
         found = self.state.conversations.get(conversation, user, repository)
         if found is None:
             raise NotFoundError("There is no such conversation.", "It may be gone already.")
         return found
 
     def forget_fact(self, user: str, what: str) -> int:
-        """Delete what `fact_to_forget` found, also from the bytes of the file; how many facts
-        that was."""
+        """Delete what `fact_to_forget` found, also from the bytes of the file; how many facts."""
         profile = self.state.profile
         deleted = sum(profile.delete(key, user) for key in to_forget(profile.facts(user), what))
         if deleted:
@@ -187,37 +178,28 @@ class Privacy:
         return [self.cache] if self.cache is state else [self.cache, state]
 
     def _receivers(self) -> Iterator[Receiver]:
-        try:
-            if (model := self.models.current()) is not None:
-                yield _receiver("model", str(model), self.models.base_url(model))
-        except CodeQAError:  # a setting that names none: nothing can be sent
-            pass
-        reranker = parse_reranker(self.settings.reranker)
-        embedding = self.settings.embedding
-        hosted = (
+        settings, found = self.settings, []
+        with suppress(CodeQAError):  # a setting that names no model: nothing can be sent
+            if model := self.models.current():
+                found.append(("model", str(model), self.models.base_url(model)))
+        reranker, embedding = parse_reranker(settings.reranker), settings.embedding
+        for part, name, providers in (
             ("embedding", "" if local_model(embedding) else embedding, PROVIDERS),
             ("reranker", reranker.name if reranker and reranker.hosted else "", RERANK_PROVIDERS),
-        )
-        for part, name, providers in hosted:
+        ):
             alias = (name or "").partition("/")[0]
-            if known := providers.get(alias):
-                address = getattr(self.settings, f"{alias}_base_url") or known.url
-                yield _receiver(part, str(name), address)
-            elif name:
-                yield _receiver(part, name, "")
+            known = providers.get(alias)
+            address = (getattr(settings, f"{alias}_base_url") or known.url) if known else ""
+            found += [(part, name, address)] if name else []
+        for part, name, address in found:
+            host = urlsplit(address)
+            yield Receiver(part, name, host.netloc, is_loopback(host.hostname or ""))
 
 
-def prefix_of(user: str, conversation: str = "") -> str:
+def _prefix_of(user: str, conversation: str = "") -> str:
     """How the keys of all cached values of a user, or of one conversation, begin."""
     return context_key(user, conversation).removesuffix("chat_context")
 
-
-def _receiver(part: str, name: str, address: str) -> Receiver:
-    host = urlsplit(address)
-    return Receiver(part, name, host.netloc, is_loopback(host.hostname or ""))
-
-
-# What is told, as Markdown
 
 _RECEIVES = {
     "model": "gets each question, the code found for it, earlier questions and answers that belong "
@@ -241,7 +223,7 @@ _COUNTED = {
 
 
 def privacy_report(stored: StoredData) -> str:
-    """All that is stored, where, how long, and who receives it."""
+    """All that is stored, where, how long, and who receives it, as Markdown."""
     keys = f" in {code_span(stored.keys_file)}" if stored.keys_file else ""
     redis = f" and the Redis server at {code_span(stored.redis)}" if stored.redis else ""
     seen = "everybody who uses CodeQA on this machine: without tokens all are one user."
@@ -295,13 +277,9 @@ def _receivers(stored: StoredData) -> Iterator[str]:
 
 def deletion_preview(scope: str, stored: StoredData) -> str:
     """What a deletion would take away and what stays; '' when there is nothing."""
-    counts = {
-        "conversation": {"turns": stored.here},
-        "profile": {"facts": stored.facts},
-        "everything": asdict(stored),
-    }[scope]
+    parts = {"conversation": {"turns": stored.here}, "profile": {"facts": stored.facts}}
     name, stays = _SCOPES[scope]
-    goes = _counted(counts)
+    goes = _counted(parts.get(scope) or asdict(stored))
     return f"{name} would be deleted for good: {goes}. {stays}" if goes else ""
 
 
