@@ -49,8 +49,8 @@ export class Conversation {
   }
 
   /**
-   * Asks `{ text, codebase, effort, rerank, hyde, retrieval, strict, withoutModel, pin, exclude }`;
-   * `instead` is the turn that it becomes another version of.
+   * Asks `{ text, codebase, untouched, withoutModel, ...options }`, whose options go to the server as
+   * they are; `instead` is the turn that it becomes another version of.
    */
   async ask(given, instead = null) {
     if (this.#running) return;
@@ -58,31 +58,29 @@ export class Conversation {
     const asked = tagged
       ? { ...given, text: given.text.replace(LEADING_TAG, ""), codebase: true }
       : given;
-    const model = asked.withoutModel ? "" : this.#hooks.model();
+    const { text, codebase, untouched, withoutModel, ...options } = asked;
+    const model = withoutModel ? "" : this.#hooks.model();
     const turn = new Turn({ ...asked, model }, this.#turnHooks());
     turn.node.id = `turn-${newId()}`;
     turn.replaces = instead?.id || instead?.replaces || "";
     const after = instead ? "" : (this.turns.findLast(({ id }) => id)?.id ?? "");
     if (instead) this.#replace(instead, turn);
     else this.#append(turn);
-    this.title ||= asked.text.replace(/\s+/g, " ").slice(0, 80);
+    this.title ||= text.replace(/\s+/g, " ").slice(0, 80);
     const body = {
-      question: asked.codebase && !TAG.test(asked.text) ? `@codebase ${asked.text}` : asked.text,
-      effort: asked.effort ?? "",
-      rerank: Boolean(asked.rerank),
+      ...options,
+      model: undefined, // of a turn that is asked again
+      question: codebase && !TAG.test(text) ? `@codebase ${text}` : text,
       // Without a model nothing can be drafted, and nobody asked for it.
-      hyde: model || asked.hyde === "off" ? asked.hyde : "",
+      hyde: model || options.hyde === "off" ? options.hyde : "",
+      retrieval: options.retrieval || "auto",
       conversation: this.id,
       repo: this.#repo,
       render: true,
-      tag_is_default: Boolean(asked.codebase && asked.untouched && !tagged),
+      tag_is_default: Boolean(codebase && untouched && !tagged),
       replaces: turn.replaces,
       after,
-      without_model: Boolean(asked.withoutModel),
-      retrieval: asked.retrieval || "auto",
-      strict: Boolean(asked.strict),
-      pin: asked.pin ?? [],
-      exclude: asked.exclude ?? [],
+      without_model: Boolean(withoutModel),
     };
     const versions = () => this.#versions(turn, instead);
     const refused = await this.#write(turn, "/chat/stream", body, versions);
