@@ -83,7 +83,7 @@ def completer(tables: Tables) -> MentionCompleter:
 
 
 def texts(completer: MentionCompleter, typed: str, **options: Any) -> list[str]:
-    return [place.text for place in completer.complete(typed, **options).items]
+    return [place.text for place in completer.complete(typed, **options)]
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,17 @@ def test_before_anything_is_typed_what_lies_nearest_to_the_root_is_offered(
 
 
 def test_places_say_what_and_where_they_are(completer: MentionCompleter) -> None:
-    place = completer.complete("add_url").items[0]
+    place = completer.complete("add_url")[0]
     assert place == MentionCompletion(
         "symbol", "Shop.add_url_rule", "Shop.add_url_rule", "shop/app.py:12", "shop/app.py",
         12, 13, "method",
     )  # fmt: skip
-    folder = completer.complete("shop/").items[0]
+    folder = completer.complete("shop/")[0]
     assert (folder.label, folder.detail, folder.path) == ("shop/", "6 files", "shop/")
 
 
 def test_lines_behind_a_path_are_kept(completer: MentionCompleter) -> None:
-    place = completer.complete("shop/app.py:12-13").items[0]
+    place = completer.complete("shop/app.py:12-13")[0]
     found = (place.kind, place.text, place.line, place.end_line)
     assert found == ("file", "shop/app.py:12-13", 12, 13)
     assert texts(completer, "shop/app.py:12")[0] == "shop/app.py:12"
@@ -171,7 +171,7 @@ def test_lines_behind_a_path_are_kept(completer: MentionCompleter) -> None:
 def test_what_nothing_is_called_gives_an_empty_list(
     completer: MentionCompleter, typed: str
 ) -> None:
-    assert completer.complete(typed).items == ()
+    assert completer.complete(typed) == ()
 
 
 def meant(tables: Tables, place: MentionCompletion) -> Any:
@@ -192,7 +192,7 @@ def test_every_symbol_is_written_so_that_it_means_itself_alone(
         of.setdefault((unit.path, unit.qualified_name), []).append(unit)
     offered = set()
     for unit in units:
-        for place in completer.complete(unit.name, kinds=("symbol",), limit=50).items:
+        for place in completer.complete(unit.name, kinds=("symbol",), limit=50):
             offered.add((place.path, place.label))
             mention = meant(tables, place)
             same = {one.id for one in of[place.path, place.label]}
@@ -212,7 +212,7 @@ def test_every_file_and_folder_is_written_so_that_it_means_itself_alone(
     tables: Tables, completer: MentionCompleter, kind: Any
 ) -> None:
     known = tables.catalogue().paths if kind == "file" else tables.catalogue().folders
-    found = completer.complete("", kinds=(kind,), limit=100).items
+    found = completer.complete("", kinds=(kind,), limit=100)
     assert {place.path for place in found} == known
     for place in found:
         mention = meant(tables, place)
@@ -225,7 +225,7 @@ def test_twins_are_told_apart_by_their_module_and_a_test_by_its_place(
 ) -> None:
     found = {
         place.path: place.text
-        for place in completer.complete("Shop", kinds=("symbol",)).items
+        for place in completer.complete("Shop", kinds=("symbol",))
         if place.label == "Shop"
     }
     assert found == {
@@ -239,7 +239,7 @@ def test_one_of_thousands_of_that_name_is_found_by_its_owner(tmp_path: Path) -> 
     many = "".join(f"class C{n}:\n    def __init__(self):\n        pass\n\n\n" for n in range(600))
     tables = indexed(tmp_path, {"src/many.py": many})
     completer = MentionCompleter(lambda: tables)
-    place = completer.complete("C577.__init__").items[0]
+    place = completer.complete("C577.__init__")[0]
     (unit,) = tables.by_ids(meant(tables, place).units)
     assert place.text == unit.qualified_name == "C577.__init__"
 
@@ -351,7 +351,7 @@ def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
     tables = indexed(tmp_path, {"notes.bin": "\0\0"})
     completer = MentionCompleter(lambda: tables)
     for typed in ("", "a", "a.b", "a b", "a/b", "a:1"):
-        assert completer.complete(typed).items == ()
+        assert completer.complete(typed) == ()
     assert completer.tree() == ("", {}, [])
 
 
@@ -380,7 +380,6 @@ def test_the_page_gets_places_the_tree_and_mentions(client: Any) -> None:
                 "what": "method",
             }
         ],
-        "ready": True,
     }  # fmt: skip
     assert len(client.get("/api/complete?q=s&limit=3").json["items"]) == 3
     tree = client.get("/api/tree").json

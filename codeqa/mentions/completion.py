@@ -1,4 +1,5 @@
-"""What may be typed behind `@`, and the tree of files.
+"""What may be typed behind `@`, the tree of files, and how much of what a question points at with
+`@` a context holds.
 
 Files, folders and definitions stand in one list, in the order in which equals are offered. It is
 kept in memory for one version of the index and read again, in the background, when somebody types
@@ -8,29 +9,35 @@ after that has changed: until then the older one serves.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
 from codeqa.errors import NotFoundError
-from codeqa.mentions.coverage import MentionCoverage, mention_coverage
-from codeqa.search.mentions import LONGEST_MENTION, as_mention, looks_like_path, whole_name
+from codeqa.search.mentions import (
+    LONGEST_MENTION,
+    as_mention,
+    looks_like_path,
+    resolve_mentions,
+    take_mentions,
+    whole_name,
+)
 from codeqa.search.resolve import allowed_edits
 from codeqa.store import Tables
 from codeqa.store.tables import Catalogue
-from codeqa.text import counted
+from codeqa.text import counted, strip_tag
 from codeqa.text.tokens import split_identifier
 from codeqa.types import Chunk
 
 Kind = Literal["file", "folder", "symbol"]
+Included = Literal["", "whole", "part", "none"]
 KINDS: tuple[Kind, ...] = ("file", "folder", "symbol")
-PATIENCE = 2.0
-"""Seconds that the first to ask waits for the names: a hundred thousand take less than two."""
 EXACT, PREFIX, WORDS, INSIDE = range(4)
 """How well a name fits, the best first: it is what was typed, begins so, its words or their first
 letters do, it holds it anywhere."""
@@ -59,12 +66,26 @@ class MentionCompletion:
 
 
 @dataclass(frozen=True, slots=True)
-class MentionCompletions:
-    """Completions of what is typed, best first."""
+class MentionCoverage:
+    """Something that a question points at."""
 
-    items: tuple[MentionCompletion, ...]
-    ready: bool = True
-    """False while the names are being read for the first time."""
+    text: str
+    """As written, without `@` and quotes."""
+    kind: str
+    """`file` · `folder` · `symbol` · '' for what nothing in the index is called."""
+    path: str = ""
+    """Of the first file, folder or definition that is meant."""
+    line: int = 0
+    end_line: int = 0
+    """Lines that are meant, 0 for a whole file and a folder."""
+    places: int = 1
+    """How many files, folders or definitions are meant."""
+    included: Included = ""
+    """How much of them the context holds; '' while there is none."""
+    held: int = 0
+    lines: int = 0
+    """Lines that the context holds, and lines that are meant; blank ones between two
+    definitions count as neither. Of a folder all lines in it that the context holds."""
 
 
 class MentionCompleter:
@@ -83,12 +104,9 @@ class MentionCompleter:
 
     def complete(
         self, typed: str, *, kinds: Sequence[Kind] = KINDS, limit: int = 20
-    ) -> MentionCompletions:
+    ) -> tuple[MentionCompletion, ...]:
         """The best `limit` places for `typed`, which stands behind `@`."""
-        index = self._index()
-        if index is None:
-            return MentionCompletions((), ready=False)
-        return MentionCompletions(index.complete(typed[:LONGEST_MENTION], kinds, limit))
+        return self._index().complete(typed[:LONGEST_MENTION], kinds, limit)
 
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
         """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
@@ -104,14 +122,16 @@ class MentionCompleter:
     def coverage(
         self, question: str, chunks: Sequence[Chunk] | None = None
     ) -> list[MentionCoverage]:
-        """`mention_coverage` of the current index."""
-        return mention_coverage(self._open_tables(), question, chunks)
+        """What each mention of `question` stands for, and how much of it `chunks` hold, those of
+        the context that was sent; None before there is one."""
+        tables = self._open_tables()
+        sent = _lines((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
+        found = [_look(tables, text, sent) for text in take_mentions(strip_tag(question))[1]]
+        return [replace(one, included="") for one in found] if chunks is None else found
 
-    def _index(self) -> MentionIndex | None:
-        """The names of the current version, else of the one before; None when none are read.
-
-        Raises what reading the first ones raised.
-        """
+    def _index(self) -> MentionIndex:
+        """The names of the current version, else of the one before. Raises what reading the first
+        ones raised."""
         catalogue = self._open_tables().catalogue()
         with self._lock:
             reading, changed = self._reading, self._catalogue is not catalogue
@@ -119,9 +139,7 @@ class MentionCompleter:
             if reading is None or (reading.done() and (changed or reading.exception())):
                 self._catalogue = catalogue
                 reading = self._reading = self._reader.submit(MentionIndex, catalogue)
-        if self._known is None:
-            wait([reading], PATIENCE)
-        if reading.done() and (self._known is None or reading.exception() is None):
+        if self._known is None or (reading.done() and not reading.exception()):
             self._known = reading.result()
         return self._known
 
@@ -285,3 +303,29 @@ def _definitions(catalogue: Catalogue) -> Iterator[_Found]:
             place = f"{path}:{first}"
             entry = MentionCompletion("symbol", "", label, place, path, first, last, kind)
             yield row["role"] != "source", name, entry
+
+
+def _look(tables: Tables, text: str, sent: set[tuple[str, int]]) -> MentionCoverage:
+    found, _ = resolve_mentions(tables, [text])
+    if not found:
+        return MentionCoverage(text, "", places=0)
+    mention = found[0]
+    units = tables.by_ids(mention.units)
+    units += [unit for path in mention.files for unit in tables.in_file(path)]
+    first, last = mention.lines or (1, sys.maxsize)
+    # Of a file the lines that its units cover; of a folder whatever was sent.
+    meant = _lines((u.path, max(u.start_line, first), min(u.end_line, last)) for u in units)
+    held = {line for line in sent if line in meant or line[0].startswith(mention.folders)}
+    included: Included = "none" if not held else "whole" if held == meant else "part"
+    if mention.units:
+        kind, path, first, last = "symbol", units[0].path, units[0].start_line, units[0].end_line
+    else:
+        kind, path = "file" if mention.files else "folder", (mention.files or mention.folders)[0]
+        first, last = mention.lines or (0, 0)
+    places = len(mention.units or mention.files or mention.folders)
+    return MentionCoverage(text, kind, path, first, last, places, included, len(held), len(meant))
+
+
+def _lines(spans: Iterable[tuple[str, int, int]]) -> set[tuple[str, int]]:
+    """Path and number of each line in `spans` of path, first and last line."""
+    return {(path, line) for path, first, last in spans for line in range(first, last + 1)}

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.engine import Engine
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.mentions.completion import KINDS, Kind, MentionCompletions
-from codeqa.mentions.coverage import MentionCoverage
+from codeqa.mentions.completion import KINDS, Kind, MentionCompletion, MentionCoverage
 from codeqa.render.html import highlight_lines, sanitise
 from codeqa.repositories.files import FileText
 from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
@@ -79,16 +78,16 @@ def search(engine: Engine, body: SearchBody) -> Found:
     return search_for_programs(engine.search, engine.tables(), **body.model_dump())
 
 
-@files.route("GET", "/api/complete", MentionCompletions)
+@files.route("GET", "/api/complete", {"items": list[MentionCompletion]})
 def complete(
     engine: Engine,
     q: Text = "",
     kind: Kind | Literal[""] = "",
     limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 20,
-) -> MentionCompletions:
+) -> Values:
     """Files, folders and symbols whose name fits `q`, what stands behind `@` so far, best first;
     only those of a `kind`."""
-    return engine.completion.complete(q, kinds=(kind,) if kind else KINDS, limit=limit)
+    return {"items": engine.completion.complete(q, kinds=(kind,) if kind else KINDS, limit=limit)}
 
 
 @endpoints.route("POST", "/api/mentions", {"mentions": list[MentionCoverage]})

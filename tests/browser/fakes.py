@@ -25,7 +25,7 @@ from codeqa.errors import (
     NotFoundError,
     StorageError,
 )
-from codeqa.mentions.completion import MentionCompleter, MentionCompletions
+from codeqa.mentions.completion import MentionCompleter, MentionCompletion
 from codeqa.store.tables import DEFINITION_COLUMNS
 from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
 
@@ -475,7 +475,9 @@ class FakeCompletion(MentionCompleter):
         tables: Any = SimpleNamespace(catalogue=lambda: catalogue)
         super().__init__(lambda: tables)
 
-    def complete(self, typed: str, *, kinds: Any = (), limit: int = 20) -> MentionCompletions:
+    def complete(
+        self, typed: str, *, kinds: Any = (), limit: int = 20
+    ) -> tuple[MentionCompletion, ...]:
         return super().complete(typed, kinds=["file"], limit=limit)
 
     def coverage(self, question: str, chunks: Any = None) -> list[Any]:

@@ -215,7 +215,7 @@ def test_as_what_is_found_stored_and_suggested_and_as_errors(
 def test_as_what_may_be_mentioned_and_as_names_in_the_tree(page: Page) -> None:
     items = [{"kind": "symbol", "text": text, "label": text, "detail": text, "path": text,
               "line": 1, "end_line": 2, "what": text} for text in LINES]  # fmt: skip
-    replies(page, "**/api/complete?**", {"items": items, "ready": True})
+    replies(page, "**/api/complete?**", {"items": items})
     replies(page, "**/api/tree?**", {
         "path": "", "folders": [{"name": t, "path": f"{t}/", "files": 1} for t in LINES],
         "files": [{"name": t, "path": t} for t in LINES],

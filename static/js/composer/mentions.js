@@ -1,7 +1,7 @@
 // Finds the `@` mentions in a text, the same way as the server does, and lists the files, folders
 // and symbols that the server completes a name to.
 
-import { query, request, sleep } from "../lib/api.js";
+import { query, request } from "../lib/api.js";
 import { element, icon } from "../lib/dom.js";
 
 // Behind a letter of an address it mentions nothing.
@@ -23,7 +23,6 @@ const LETTERS = {
   type: "T",
   module: "M",
 };
-const RETRY_AFTER = 300; // milliseconds after which names that were not read yet are asked for again
 
 /** Every mention of `text`, once: `{ text, start, end }`, `@codebase` not among them. */
 export function mentionsIn(text) {
@@ -55,15 +54,10 @@ export function withoutMention(text, written) {
     .trimStart();
 }
 
-/** The best places for what is typed; waits until the names have been read. */
+/** The best places for what is typed. */
 export async function completePlaces(repo, typed, { limit, signal }) {
-  for (;;) {
-    const { items, ready } = await request(`/api/complete${query({ repo, q: typed, limit })}`, {
-      signal,
-    });
-    if (ready) return items;
-    await sleep(RETRY_AFTER);
-  }
+  const address = `/api/complete${query({ repo, q: typed, limit })}`;
+  return (await request(address, { signal })).items;
 }
 
 /** The sign in front of a place. */

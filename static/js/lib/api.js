@@ -38,12 +38,6 @@ export async function* streamAnswer(address, { body, signal }) {
   throw BROKEN;
 }
 
-/** Resolves after so many milliseconds. */
-export const sleep = (milliseconds) =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
-
 /**
  * Only the last of several quick calls counts: `run(pause, ...values)` calls `work(signal, ...values)`
  * after `pause` milliseconds in which it is not called again. `cancel()`, and each later call, stops
