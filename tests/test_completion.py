@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.context import unit_chunk
+from codeqa.context.blocks import unit_chunk
 from codeqa.engine import open_engine
 from codeqa.errors import NotFoundError
 from codeqa.indexing import Indexer

@@ -18,7 +18,7 @@ from codeqa.chat.messages import (
     trim_history,
 )
 from codeqa.chat.values import NO_CONTEXT, Gathered
-from codeqa.context import pack, unit_chunk
+from codeqa.context.blocks import pack, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt

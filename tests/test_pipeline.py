@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
 
+from codeqa import selection
 from codeqa.chat import ask as ask_module
 from codeqa.chat import gather, route, writers
 from codeqa.chat.conversations import HISTORY_MESSAGES
@@ -25,7 +26,6 @@ from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
 from codeqa.llm import Model
-from codeqa.selection import whole_files
 from codeqa.types import ContextBlock, Exchange
 
 pytest_plugins = ("chat_fixtures",)
@@ -623,7 +623,7 @@ def test_a_question_is_read_packed_and_given_a_writer_once(
     count(Model, "window")
     count(gather, "build_context")
     count(gather, "pack")
-    count(whole_files, "pack")
+    count(selection, "pack")
     count(writers.Writers, "choose")
     events = ask(engine, ASK, pin=("shop/stock.py:1-3",), exclude=("shop/visit.py:1-1",))
     assert events[-1].kind == "done"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.code.neighbours import uses_of
-from codeqa.context import chunk_cost
+from codeqa.context.blocks import chunk_cost
 from codeqa.errors import UsageError
 from codeqa.search import open_search
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort

@@ -239,7 +239,7 @@ def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_
 def test_of_many_files_left_out_the_first_are_named_and_the_size_of_all_is_told(
     large: Tables, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.selection.whole_files.LISTED", 1)
+    monkeypatch.setattr("codeqa.selection.LISTED", 1)
     files = Files(lambda: large, settings.max_file_bytes)
     block = every_file(large, files, parse_query("what?", path="sizes/"), 30_000)
     assert block.note == (
@@ -271,7 +271,7 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
 def test_the_headings_of_many_small_files_do_not_burst_the_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.selection.whole_files.BLOCK_CHARACTERS", 20_000)
+    monkeypatch.setattr("codeqa.selection.BLOCK_CHARACTERS", 20_000)
     tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(250)})
     block = every_file(tables, Files(lambda: tables), parse_query("why?"), 10**9)
     assert 15_000 < len(block.text) <= 20_000 and "250 files" in block.note
@@ -335,7 +335,7 @@ def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script
 def test_without_a_model_what_all_has_no_room_for_is_quoted_nevertheless(
     quoting: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.selection.whole_files.HARD_BYTES", 60)
+    monkeypatch.setattr("codeqa.selection.HARD_BYTES", 60)
     events = ask(quoting, "/all shop/ how are teapots counted?")
     assert "shop/stock.py (1 KB)" in told(events, "done")["notice"]
     assert "count_teapots" in answer(events) and "old_count" not in answer(events)

@@ -10,7 +10,7 @@ import pytest
 
 from codeqa.chat.messages import ModelGenerator, count_tokens
 from codeqa.chat.values import Gathered, ModelRequest
-from codeqa.context import pack
+from codeqa.context.blocks import pack
 from codeqa.llm import Model, ModelAddress
 from codeqa.types import Chunk, Exchange
 from tests.openai_server import Reply, completion, failure, openai_server

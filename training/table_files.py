@@ -14,7 +14,6 @@ from codeqa.embeddings.pieces import FIELDS, WordPiece
 from codeqa.embeddings.table import (
     CARD,
     FILES,
-    FORMAT,
     MANIFEST,
     TABLE,
     VOCABULARY,
@@ -52,7 +51,6 @@ def save_weights(
     (folder / VOCABULARY).write_bytes("\n".join(pieces).encode())
     (folder / CARD).write_bytes(card.encode())
     manifest = {
-        "format": FORMAT,
         "name": name,
         "version": version,
         "dimension": int(table.shape[1]),

@@ -20,7 +20,7 @@ from codeqa.chat.citations import CitationWriter, CitedCode
 from codeqa.chat.messages import ModelGenerator, as_sent, build_messages
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
-from codeqa.context import chunk_id, format_block
+from codeqa.context.blocks import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, UsageError
 from codeqa.llm import Model, Thought, TokenUsage, ToolCall
 from codeqa.prompts import render_prompt

@@ -16,7 +16,7 @@ from codeqa.chat.values import NO_CONTEXT, AskOptions, Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
-from codeqa.context import chunk_id, pack
+from codeqa.context.blocks import chunk_id, pack
 from codeqa.errors import NotFoundError
 from codeqa.llm import Model
 from codeqa.quoted.evidence import QuotedEvidence, gather_evidence

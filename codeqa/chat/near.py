@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from codeqa.chat.values import ConversationSoFar
 from codeqa.code.calls import Walk, asked_relations, callees, follow_relations, is_test
-from codeqa.context import unit_chunk
+from codeqa.context.blocks import unit_chunk
 from codeqa.routing.followup import code_names, telling_words
 from codeqa.search import Query, SearchResult, parse_query
 from codeqa.search.mentions import definitions_called

@@ -34,7 +34,7 @@ from codeqa.chat.values import (
     Writer,
 )
 from codeqa.code.tools import Toolbox
-from codeqa.context import format_block
+from codeqa.context.blocks import format_block
 from codeqa.errors import CodeQAError
 from codeqa.llm import Thought, TokenUsage, cut_off
 from codeqa.text.tokens import estimate_tokens, well_formed

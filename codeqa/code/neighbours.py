@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 
 from codeqa.code.usages import usages
-from codeqa.context import call_site_chunk, chunk_cost, span_chunk
+from codeqa.context.blocks import call_site_chunk, chunk_cost, span_chunk
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.types import TEXT_KINDS, Chunk, Reference, Unit

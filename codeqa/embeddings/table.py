@@ -37,9 +37,6 @@ from codeqa.embeddings.pieces import (
 from codeqa.errors import EmbeddingError
 from codeqa.text.unit_text import UnitText, decode
 
-FORMAT = 1
-"""Raised when the files or their meaning change: an older CodeQA then refuses them."""
-
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.txt"
 TABLE = "table.npy"
@@ -114,12 +111,6 @@ def load_weights(folder: Path | str) -> Weights:
     folder = Path(folder)
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        if manifest["format"] != FORMAT:
-            raise EmbeddingError(
-                f"The embedding table has format {manifest['format']}, this version of CodeQA "
-                f"reads format {FORMAT}.",
-                DAMAGED,
-            )
         return _read(folder, manifest)
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -26,7 +26,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.context import pack, unit_chunk
+from codeqa.context.blocks import pack, unit_chunk
 from codeqa.errors import EmbeddingError, IndexFormatError, UsageError
 from codeqa.llm import (
     DONE,
@@ -102,8 +102,6 @@ FILES_NAMED = 5
 """Numbers that are read of an answer: more than anybody has an opinion on."""
 ANSWER_TOKENS = 500
 """Five numbers are ten; models that reason before they answer are given room to."""
-ORDERS_KEPT = 256
-"""Orders that are remembered: a question that is asked again, or whose answer is, costs no call."""
 ORDER = "order"
 """Name of the stage."""
 ORDERED = "ordered by the language model"
@@ -115,8 +113,6 @@ the best unit of the second. Between 1.6 and 3, .1 and .4, nothing differs by mo
 
 _NUMBER = re.compile(r"\d{1,3}")
 _ONLY_NUMBERS = re.compile(r"[\s\d,;.\[\]()>#*`-]*")
-
-Ordered = tuple[list[Hit], list[FileHit]]
 
 
 # Drafts
@@ -203,8 +199,7 @@ def first_messages(question: str, config_dir: Path | None = None) -> list[Messag
     Raises SettingsError for a prompt override that cannot be used.
     """
     render = partial(render_prompt, config_dir=config_dir)
-    user = render("hyde_user", query=mask_secrets(question))
-    return [{"role": "system", "content": render("hyde_system")}, {"role": "user", "content": user}]
+    return _messages(render("hyde_system"), render("hyde_user", query=mask_secrets(question)))
 
 
 def second_messages(
@@ -217,6 +212,17 @@ def second_messages(
     render = partial(render_prompt, config_dir=config_dir)
     system = render("hyde_v2_system", query=mask_secrets(question))
     user = render("hyde_v2_user", context=context.rstrip(), hyde_query=mask_secrets(first))
+    return _messages(system, user)
+
+
+def order_messages(question: str, shown: str, config_dir: Path | None = None) -> list[Message]:
+    """And for the order of the files that `shown_files` shows. Raises as `first_messages`."""
+    render = partial(render_prompt, config_dir=config_dir)
+    user = render("order_user", query=mask_secrets(question), candidates=shown)
+    return _messages(render("order_system"), user)
+
+
+def _messages(system: str, user: str) -> list[Message]:
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
@@ -313,55 +319,35 @@ def _join(found: Candidates, more: Candidates) -> Candidates:
 # The order of the files
 
 
-class ListwiseReranker:
-    """Orders files by what a language model says of them; safe to share between threads."""
+def order_files(
+    model: Model,
+    question: str,
+    hits: Sequence[Hit],
+    files: Sequence[FileHit],
+    settings: Settings,
+    cancelled: Cancelled,
+    no_help: str = "",
+) -> Generator[StageTime, None, tuple[StageTime, list[Hit], list[FileHit]]]:
+    """Yields the stage as it begins and as it ends; returns it with units and files.
 
-    def __init__(self, seconds: float, config_dir: Path | None = None) -> None:
-        self._seconds = seconds
-        self._config_dir = config_dir
-        self._known: dict[tuple[str, str, str], list[str]] = {}
-
-    def run(
-        self,
-        model: Model,
-        question: str,
-        hits: Sequence[Hit],
-        files: Sequence[FileHit],
-        cancelled: Cancelled,
-        no_help: str = "",
-    ) -> Generator[StageTime, None, tuple[StageTime, Ordered]]:
-        """Yields the stage as it begins and as it ends; returns it with units and files.
-
-        Their order stays where the model fails, takes too long or says something else than
-        numbers: the stage says so. It is skipped for the reason `no_help`, and for a model that
-        takes too little at once. Raises nothing.
-        """
-        # Asked for only now: a local server knows its window once the model has been loaded.
-        if not no_help and 0 < model.window() < SMALLEST_WINDOW:
-            no_help = TOO_SMALL
-        if no_help:
-            yield (stage := skipped_stage(ORDER, no_help))
-            return stage, (list(hits), list(files))
-        shown, text = shown_files(question, files, hits)
-        key = (model.name, question, text)
-        order = self._known.get(key, [])
-        if order:
-            begun = StageTime(ORDER, model=model.name, host=model.host)
-            yield begun
-            yield (stage := replace(begun, outcome=DONE))
-        else:
-            ask = partial(order_messages, question, text, self._config_dir)
-            read = partial(read_order, shown=shown)
-            stage = yield from generate_bounded(
-                ORDER, model, ask, ANSWER_TOKENS, self._seconds, cancelled, usable=read
-            )
-            order = read(stage.text) if stage.outcome == DONE else []
-        if not order:
-            return stage, (list(hits), list(files))
-        if len(self._known) >= ORDERS_KEPT:
-            self._known.clear()
-        self._known[key] = order
-        return stage, reorder(order, hits, files, ORDERED)
+    Their order stays where the model fails, takes too long or says something else than
+    numbers: the stage says so. It is skipped for the reason `no_help`, and for a model that
+    takes too little at once. Raises nothing.
+    """
+    # Asked for only now: a local server knows its window once the model has been loaded.
+    if not no_help and 0 < model.window() < SMALLEST_WINDOW:
+        no_help = TOO_SMALL
+    if no_help:
+        yield (stage := skipped_stage(ORDER, no_help))
+        return stage, list(hits), list(files)
+    shown, text = shown_files(question, files, hits)
+    ask = partial(order_messages, question, text, settings.config_dir)
+    read = partial(read_order, shown=shown)
+    stage = yield from generate_bounded(
+        ORDER, model, ask, ANSWER_TOKENS, settings.hyde_seconds, cancelled, usable=read
+    )
+    order = read(stage.text) if stage.outcome == DONE else []
+    return stage, *(reorder(order, hits, files) if order else (list(hits), list(files)))
 
 
 def shown_files(
@@ -381,16 +367,6 @@ def shown_files(
     return shown, "\n".join(parts)
 
 
-def order_messages(question: str, shown: str, config_dir: Path | None = None) -> list[Message]:
-    """What the model is asked. Raises SettingsError for a prompt override that cannot be used."""
-    render = partial(render_prompt, config_dir=config_dir)
-    user = render("order_user", query=mask_secrets(question), candidates=shown)
-    return [
-        {"role": "system", "content": render("order_system")},
-        {"role": "user", "content": user},
-    ]
-
-
 def read_order(answer: str, shown: Sequence[FileHit]) -> list[str]:
     """Paths that the answer names, best first; [] unless its last line is numbers of `shown`
     alone."""
@@ -402,9 +378,9 @@ def read_order(answer: str, shown: Sequence[FileHit]) -> list[str]:
 
 
 def reorder(
-    order: Sequence[str], hits: Sequence[Hit], files: Sequence[FileHit], why: str
+    order: Sequence[str], hits: Sequence[Hit], files: Sequence[FileHit]
 ) -> tuple[list[Hit], list[FileHit]]:
-    """Units and files with the files of `order` first; `why` is told of what was moved."""
+    """Units and files with the files of `order` first; what was moved says so."""
     top = hits[0].score if hits else 0.0
     best_file = files[0].score if files else 0.0
     lead = {path: LEAD - STEP * place for place, path in enumerate(order)}
@@ -417,7 +393,7 @@ def reorder(
         path = hit.unit.path
         if best.get(path, 0.0) > 0:
             score = top * lead[path] * hit.score / best[path]
-            hit = replace(hit, score=score, why=(why, *hit.why))
+            hit = replace(hit, score=score, why=(ORDERED, *hit.why))
         moved.append(hit)
     moved.sort(key=lambda hit: -hit.score)
     first = {hit.unit.id: hit for hit in moved}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from codeqa.embeddings.registry import query_embedding
@@ -14,9 +14,9 @@ from codeqa.indexing.runs import holder_of, is_paused
 from codeqa.llm import Cancelled, Model, Models, never
 from codeqa.search.by_model import (
     ORDER,
-    ListwiseReranker,
     merge,
     needless,
+    order_files,
     parse_hyde,
     search_by_hypotheses,
 )
@@ -143,10 +143,6 @@ class Search:
     asked: set[str] = field(default_factory=set)
     """Gets the files that were found."""
 
-    @cached_property
-    def _listwise(self) -> ListwiseReranker:
-        return ListwiseReranker(self.settings.hyde_seconds, self.settings.config_dir)
-
     def search(self, question: str, **options: Any) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
 
@@ -245,8 +241,9 @@ class Search:
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
         if (order or by_model) and model and len(files) > 1:
-            listwise = self._listwise.run(model, query.text, hits, files, cancelled, no_help)
-            stage, (hits, files) = yield from listwise
+            stage, hits, files = yield from order_files(
+                model, query.text, hits, files, self.settings, cancelled, no_help
+            )
             stages.append(stage)
             reranker = model.name if by_model and stage.outcome == "done" else reranker
         methods, classes = best_of_each(hits)

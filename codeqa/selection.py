@@ -1,31 +1,44 @@
-"""What a language model is shown of what a search found: units, best first, for a budget.
+"""What of a search a language model is shown, for a budget: units, best first, whole files, and
+what the user pinned.
 
 *fast* is the best three methods and three classes in 12,000 characters, as questions about code
 were first answered with. *normal* and *deep* fill a budget of tokens with the ranked list, with
 what the best hits call, and with where they are called: on 118 questions with known lines, 12,000
 characters of three and three hold the answer to .80 of them, 8,000 tokens of this to .93.
+
+Files are sent whole that a question names, all of a small repository, and what `/files` and `/all`
+ask for: as they are on disk now, secret-looking strings masked (`repositories.files` reads them).
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.code.calls import callees
 from codeqa.code.neighbours import outlines_of, uses_of
-from codeqa.context import chunk_cost, format_block, pack, span_chunk, unit_chunk
-from codeqa.errors import UsageError
+from codeqa.context.blocks import (
+    chunk_cost,
+    chunk_id,
+    format_block,
+    pack,
+    span_chunk,
+    unit_chunk,
+)
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repositories.files import Files
-from codeqa.search import SearchResult
-from codeqa.selection.whole_files import HARD_BYTES, found_whole
+from codeqa.search import Query, SearchResult
+from codeqa.search.channels import filter_of
+from codeqa.search.resolve import WRITTEN_BY_HAND, resolve_query
 from codeqa.settings import Settings
-from codeqa.store import Tables
+from codeqa.store import FileRecord, Filter, Tables
 from codeqa.text.tokens import form_pattern
 from codeqa.types import (
     CLASS_KINDS,
     EFFORTS,
+    ROLES,
     TEXT_KINDS,
     Chunk,
     ContextBlock,
@@ -74,6 +87,22 @@ _VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
 
 CALLED_WHY = "called by {}"
 EARLIER = "found for an earlier question"
+
+SOFT_BYTES = 100 * 1024
+"""Of UTF-8: once `/files` has taken more, no further file is. Both limits are Aye Chat's."""
+HARD_BYTES = 200 * 1024
+"""More is never sent: a file that would exceed it is left out, and the next one tried."""
+BLOCK_CHARACTERS = 256 * 1024
+"""Most of the block: the headings of many small files take more than what is in them."""
+POOL = 300
+"""Units that `/files` looks at: their files are the candidates, each as good as its best unit."""
+FILE_COST = 200
+"""Characters of the block that a file takes beside its content, with a long path."""
+LISTED = 20
+"""Files left out that are named; where there are more, number and size are told."""
+
+TOLD = "Sent whole"
+WHOLE_REPOSITORY = "The whole repository was sent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +272,120 @@ def _ranked(result: SearchResult, called: Sequence[tuple[Unit, Unit]]) -> list[C
 
 def _why(hit: Hit) -> str:
     return "; ".join(hit.why)
+
+
+# Whole files
+
+
+def found_whole(
+    tables: Tables, files: Files, result: SearchResult, room: int, *, small: bool
+) -> tuple[Sequence[Chunk], Sequence[Chunk], str]:
+    """What is sent whole of `result` in `room` characters: with `small` all that its filters let
+    through and people wrote, where it fits; else the files that the question names.
+
+    The files, beginning and best units of each named one that is too long, and what the reader
+    should know.
+    """
+    where = filter_of(result.query) or Filter()
+    if small and not (where.kinds or where.excluded_kinds):
+        where = replace(where, roles=WRITTEN_BY_HAND)
+        records = tables.indexed_files(where, limit=room // FILE_COST + 1)
+        cost = sum(record.size + FILE_COST for record in records)
+        if 0 < cost <= room:
+            told = TOLD if result.query.filtered else WHOLE_REPOSITORY
+            best = _best_first(records, _ranked_paths(result))
+            block = _whole(files, best, room, told=told)
+            return block.chunks, (), block.note
+    return *_named(tables, files, result, room), ""
+
+
+def best_files(tables: Tables, files: Files, result: SearchResult, room: int) -> ContextBlock:
+    """The block, in `room` characters, of the best files of `result`; empty where none fits."""
+    paths = _ranked_paths(result)
+    return _whole(files, _best_first(tables.files_at(paths).values(), paths), room, soft=True)
+
+
+def every_file(tables: Tables, files: Files, query: Query, room: int) -> ContextBlock:
+    """The block, in `room` characters, of all files that the filters of `query` let through, source
+    first; empty where none fits. Raises NotFoundError when there is none."""
+    where = filter_of(resolve_query(tables, query)[0]) or Filter()
+    records = tables.indexed_files(replace(where, kinds=(), excluded_kinds=()))
+    if not records:
+        raise NotFoundError("No indexed file matches.", "Try another mask: /all src/**/*.py why?")
+    return _whole(files, _best_first(records, ()), room)
+
+
+def _named(
+    tables: Tables, files: Files, result: SearchResult, room: int
+) -> tuple[list[Chunk], list[Chunk]]:
+    """The files that the question points at, which share the room: what a short one does not need
+    goes to the longer ones."""
+    named = [path for m in result.query.mentions if not m.lines for path in m.files]
+    records = sorted(tables.files_at(named).values(), key=lambda record: record.size)
+    whole: dict[str, Chunk] = {}
+    parts: list[Chunk] = []
+    for place, record in enumerate(records):
+        share = room // (len(records) - place)
+        block = _whole(files, [record], share)
+        if block.chunks:
+            whole[record.path] = block.chunks[0]
+        else:  # its beginning and what the search likes best of it; half is for what else there is
+            hits = [hit.unit for hit in result.units if hit.unit.path == record.path]
+            units = [*tables.in_file(record.path)[:1], *hits]
+            best = [unit_chunk(unit, "of a file that the question names") for unit in units]
+            parts += pack(best, share // 2).chunks
+        room -= len(block.text) or share
+    return [whole[path] for path in named if path in whole], parts
+
+
+def _whole(
+    files: Files, records: Iterable[FileRecord], room: int, *, soft: bool = False, told: str = TOLD
+) -> ContextBlock:
+    """The block of as many of `records`, in that order, as the limits and `room` characters allow,
+    with a note that says how many, and which had to be left out."""
+    chunks: list[Chunk] = []
+    left_out: list[str] = []
+    taken, lost, wanted = 0, 0, [record for record in records if record.size]
+    room = min(room, BLOCK_CHARACTERS)
+    for record in wanted:
+        if soft and taken > SOFT_BYTES:
+            break
+        size = record.size
+        if taken + size <= HARD_BYTES and size + FILE_COST <= room:  # else it need not be read
+            try:
+                file = files.read(record.path)
+            except CodeQAError:  # deleted since it was indexed, or not to be read any more
+                left_out.append(f"{record.path} (could not be read)")
+                continue
+            size, content = len(file.text.encode()), file.text.removesuffix("\n")
+            key, last = chunk_id(file.path, "", content), content.count("\n") + 1
+            chunk = Chunk(key, file.path, 1, last, file.language, content, "", "whole file")
+            chunk = replace(chunk, role=record.role)
+            cost = len(format_block([chunk]))  # with a heading of its own: more than it takes
+            if taken + size <= HARD_BYTES and cost <= room:
+                chunks.append(chunk)
+                taken, room = taken + size, room - cost
+                continue
+        left_out.append(f"{record.path} ({_kilobytes(size)})")
+        lost += size
+    if (more := len(left_out) - LISTED) > 0:
+        left_out[LISTED:] = [f"{more:,} more, {_kilobytes(lost)} in all"]
+    note = f"{told}: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
+    note += f" Left out: {', '.join(left_out)}." if left_out else ""
+    return ContextBlock(format_block(chunks), tuple(chunks), note=note if wanted else "")
+
+
+def _ranked_paths(result: SearchResult) -> list[str]:
+    """Files that the question points at, then those of the result, each by its best unit."""
+    named = (path for mention in result.query.mentions for path in mention.files)
+    return list(dict.fromkeys((*named, *(hit.unit.path for hit in result.units))))
+
+
+def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[FileRecord]:
+    """`records` in the order of the paths `ranked`, the others behind: source first."""
+    rank = {path: place - len(ranked) for place, path in enumerate(ranked)}
+    return sorted(records, key=lambda r: (rank.get(r.path, 0), ROLES.index(r.role), r.path))
+
+
+def _kilobytes(size: int) -> str:
+    return f"{-(-size // 1024):,} KB"
