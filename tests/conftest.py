@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from codeqa.parsing import pool
 from codeqa.settings import Settings, load_settings, settings_table
 from tests.forked_workers import Forks
+from tests.repositories import Write, write
 
 # Some files take its names, others its fixtures, in whatever order they are read.
 pytest.register_assert_rewrite("cli_shop")
@@ -94,18 +95,8 @@ def settings(data_dir: Path) -> Settings:
 
 
 @pytest.fixture
-def write_files() -> Callable[[Path, Mapping[str, str | bytes]], Path]:
+def write_files() -> Write:
     """`write_files(folder, {"a/b.py": "text or bytes"})` writes the files, returns the folder."""
-
-    def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-        for name, content in files.items():
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            data = content.encode() if isinstance(content, str) else content
-            target.write_bytes(data)
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
     return write
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate, save_location
+from tests.repositories import write
 
 
 def indexed(folder: Path, files: Mapping[str, str | bytes]) -> Tables:
@@ -18,15 +19,6 @@ def indexed(folder: Path, files: Mapping[str, str | bytes]) -> Tables:
     location = locate(settings, folder / "repo")
     Indexer(settings, location).run()
     return Tables.open(location)
-
-
-def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Write `files` below `folder`; returns it."""
-    for name, content in files.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content.encode() if isinstance(content, str) else content)
-    return folder
 
 
 def copied(made: Location, settings: Settings, root: Path) -> Location:

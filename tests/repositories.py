@@ -1,4 +1,4 @@
-"""What tests that make repositories share: running git, and the `write_files` fixture's type."""
+"""What tests that make repositories share: writing files, and running git."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def git(folder: Path, *arguments: str) -> None:
     """Run git in `folder`; submodules may come from folders. A failure fails the test."""
     command = ["git", "-c", "protocol.file.allow=always", *arguments]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Make `folder`, with `files` (path → content) in it; returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder

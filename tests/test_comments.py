@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from codeqa.state import State
 from codeqa.state.cache import ValueStore
 from codeqa.store import locate
 from codeqa.types import Progress, Unit
+from tests.indexed import write
 from tests.openai_server import Reply, completion, openai_server, rate_limited, silent
 
 
@@ -124,12 +125,11 @@ def test_a_long_method_is_sent_by_its_beginning_cut_at_a_line(values: ValueStore
 def test_the_chosen_model_is_asked_unless_another_is_named(
     tmp_path: Path,
     settings: Settings,
-    write_files: Callable[[Path, Mapping[str, str]], Path],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     body = "def f(x):\n    a = x\n    b = a\n    return b\n"
-    repo = write_files(tmp_path / "repo", {"a.py": body})
+    repo = write(tmp_path / "repo", {"a.py": body})
     Indexer(settings, locate(settings, repo)).run()
     arguments = (str(repo), "--yes")
     with monkeypatch.context() as exported:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +20,13 @@ from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress
 from tests.index_rows import rows
-from tests.indexed import copied, indexed
+from tests.indexed import copied, indexed, write
 from tests.openai_server import Reply, ScriptedServer, completion, openai_server
 
 if TYPE_CHECKING:
     from cli_shop import Command
 
 pytest_plugins = ("cli_shop",)
-
-WriteFiles = Callable[[Path, Mapping[str, str]], Path]
 
 
 def python(*names: str) -> str:
@@ -57,8 +55,8 @@ def script(path: str, body: dict[str, Any]) -> Reply:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, write_files: WriteFiles) -> Path:
-    return write_files(tmp_path / "repo", FILES)
+def repository(tmp_path: Path) -> Path:
+    return write(tmp_path / "repo", FILES)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def test_the_plan_counts_what_is_sent_and_what_is_free(
 
 
 def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described(
-    tmp_path: Path, settings: Settings, write_files: WriteFiles
+    tmp_path: Path, settings: Settings
 ) -> None:
     files = {
         "src/a.py": python("own") + "\n\ndef short():\n    return 1\n",
@@ -111,7 +109,7 @@ def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described
         "vendor/b.py": python("theirs"),
         "tests/t.py": python("t"),
     }
-    location = locate(settings, write_files(tmp_path / "mixed", files))
+    location = locate(settings, write(tmp_path / "mixed", files))
     Indexer(settings, location).run()
     assert [u.name for u in plan_comments(settings, location, "m").units] == ["own", "t"]
 

@@ -195,6 +195,8 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
     try:
         with pytest.raises(StorageError, match=r"cannot be written: File too large\. Free some"):
             Indexer(settings, location).run()
+        said = Indexer(settings, location).status().error
+        assert said.startswith("The index cannot be written: File too large")
         assert Tables.open(location).named(["finduser"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -22,7 +22,7 @@ from codeqa.parsing.preprocess import preprocess
 from codeqa.repository import walk as walking
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
-from tests.repositories import Write, git
+from tests.repositories import git, write
 
 
 @pytest.fixture
@@ -40,12 +40,10 @@ def command(tmp_path: Path, marker: Path) -> str:
 
 
 @pytest.fixture
-def repo(tmp_path: Path, write_files: Write) -> Path:
-    folder = write_files(
-        tmp_path / "repo", {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n"}
-    )
+def repo(tmp_path: Path) -> Path:
+    folder = write(tmp_path / "repo", {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n"})
     git(folder, "init", "-q")
-    write_files(folder, {".gitignore": "*.log\n"})
+    write(folder, {".gitignore": "*.log\n"})
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "first")
     return folder
@@ -176,10 +174,10 @@ def test_all_attacks_at_once_do_nothing_to_a_whole_run(
 
 
 def test_the_callers_git_variables_lead_nowhere_else(
-    repo: Path, tmp_path: Path, command: str, marker: Path, write_files: Write,
+    repo: Path, tmp_path: Path, command: str, marker: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    other = write_files(tmp_path / "other", {"wrong.py": "1"})
+    other = write(tmp_path / "other", {"wrong.py": "1"})
     git(other, "init", "-q")
     expected = listed(repo)
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
@@ -258,10 +256,8 @@ def test_the_page_is_never_opened_with_a_program_of_the_repository(
     assert marker.exists()
 
 
-def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(
-    repo: Path, tmp_path: Path, write_files: Write
-) -> None:
-    write_files(tmp_path / "private", {"diary.txt": "1"})
+def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(repo: Path, tmp_path: Path) -> None:
+    write(tmp_path / "private", {"diary.txt": "1"})
     git(repo, "config", "core.worktree", str(tmp_path / "private"))
     found = listed(repo)
     assert not any("diary" in path for path in found)
@@ -296,10 +292,10 @@ def test_a_git_that_hangs_is_given_up(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_nested_repositories_that_hold_git_up_are_skipped_and_cost_its_time_once(
-    repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+    repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(8):
-        inner = write_files(repo / f"n{number}", {"n.py": "1\n"})
+        inner = write(repo / f"n{number}", {"n.py": "1\n"})
         git(inner, "init", "-q")
         (inner / ".git" / "config").unlink()
         os.mkfifo(inner / ".git" / "config")
@@ -311,12 +307,12 @@ def test_nested_repositories_that_hold_git_up_are_skipped_and_cost_its_time_once
 
 
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(
-    repo: Path, marker: Path, write_files: Write
+    repo: Path, marker: Path
 ) -> None:
     evil = f"open({str(marker)!r}, 'a').write(__name__)\nraise SystemExit(3)\n"
     names = ("multiprocessing", "json", "struct", "marshal", "pathlib", "tree_sitter", "codeqa")
-    write_files(repo, {f"{name}.py": evil for name in names})
-    write_files(repo, {"sitecustomize.py": evil, "usercustomize.py": evil})
+    write(repo, {f"{name}.py": evil for name in names})
+    write(repo, {"sitecustomize.py": evil, "usercustomize.py": evil})
     code = (
         "import sys; sys.path[:] = [p for p in sys.path if p]\n"
         "from codeqa.parsing.preprocess import preprocess\n"

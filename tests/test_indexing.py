@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError, StorageError
+from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError
 from codeqa.indexing import Indexer
 from codeqa.indexing.passes import make_plan
 from codeqa.indexing.runs import hold, holder_of, read_run
@@ -19,7 +19,6 @@ from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, locate, reader
 from codeqa.store.schema import TABLES
-from codeqa.store.writer import Writer
 from codeqa.types import Progress, Skipped
 from tests.index_rows import age, clean_rows, rows, versions
 from tests.indexed import copied, indexed, write
@@ -66,8 +65,17 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     indexer: Indexer, repository: Path
 ) -> None:
     assert indexer.status().state == "missing"
-    before, began = sorted(repository.rglob("*")), time.time()
-    summary = indexer.run()
+    before, began, states = sorted(repository.rglob("*")), time.time(), []
+
+    def listen(step: Progress) -> None:
+        other = Indexer(indexer.settings, indexer.location)  # as another process has it
+        states.append((other.status().state, holder_of(indexer.location)))
+
+    summary = indexer.run(listen)
+    assert {state for state, _ in states} == {"indexing"}
+    assert all(f"process {os.getpid()} on" in holder for _, holder in states)
+    assert not holder_of(indexer.location)
+    assert read_run(indexer.location).state == "ready"
     assert sorted(repository.rglob("*")) == before, "nothing is written into the repository"
     tables = Tables.open(indexer.location)
     assert (summary.files, summary.changed, summary.removed, summary.unchanged) == (6, 6, 0, 0)
@@ -92,61 +100,43 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert status.progress is None and status.error == ""
 
 
-def test_a_second_run_with_nothing_changed_touches_no_row(built: Indexer) -> None:
-    before = versions(built.location)
+def test_what_has_its_size_and_time_is_not_opened_and_what_was_touched_keeps_its_rows(
+    built: Indexer,
+) -> None:
+    repository, before = built.location.root, versions(built.location)
+    swap_a_name(repository / "app.py")
     summary = built.run()
     assert versions(built.location) == before
     assert (summary.changed, summary.removed, summary.unchanged) == (0, 0, 6)
-
-
-def test_unchanged_files_are_not_even_opened(built: Indexer) -> None:
-    repository = built.location.root
-    status = (repository / "app.py").stat()
-    swapped = (repository / "app.py").read_bytes().replace(b"main", b"niam")
-    (repository / "app.py").write_bytes(swapped)
-    os.utime(repository / "app.py", ns=(status.st_atime_ns, status.st_mtime_ns))
-    built.run()
     assert Tables.open(built.location).named(["niam"]) == []
+    os.utime(repository / "helpers.py", (1_600_000_000, 1_600_000_000))
+    assert built.run().changed == 0
+    after = versions(built.location)
+    assert [after[table] for table in TABLES[:3]] == [before[table] for table in TABLES[:3]]
+    record = Tables.open(built.location).file("helpers.py")
+    assert record is not None and record.mtime_ns == 1_600_000_000 * 10**9
 
 
-def test_a_file_changed_right_after_it_was_read_is_compared_by_content(
-    indexer: Indexer, repository: Path
-) -> None:
-    target = repository / "app.py"
-    os.utime(target)
-    indexer.run()
-    status = target.stat()
-    target.write_bytes(target.read_bytes().replace(b"main", b"niam"))
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    indexer.run()
-    assert Tables.open(indexer.location).named(["niam"])
+def swap_a_name(file: Path) -> None:
+    """Write another content of the same size at the same time."""
+    status = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"main", b"niam"))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def test_young_files_are_compared_once_and_trusted_from_then_on(
+def test_a_file_changed_right_after_it_was_read_is_compared_by_content_and_then_trusted(
     indexer: Indexer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", 100_000_000)
     os.utime(repository / "app.py")
     indexer.run()
-    before = versions(indexer.location)
-    time.sleep(0.2)
+    swap_a_name(repository / "app.py")
     indexer.run()
-    seen: list[Progress] = []
+    assert Tables.open(indexer.location).named(["niam"])
+    monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", 1_000_000)
+    before, seen = versions(indexer.location), list[Progress]()
     indexer.run(seen.append)
     assert versions(indexer.location) == before
     assert max(step.total for step in seen) == 0
-
-
-def test_a_touched_file_keeps_its_rows(built: Indexer) -> None:
-    repository = built.location.root
-    before = versions(built.location)
-    os.utime(repository / "app.py", (1_600_000_000, 1_600_000_000))
-    summary = built.run()
-    after = versions(built.location)
-    assert summary.changed == 0
-    assert [after[table] for table in TABLES[:3]] == [before[table] for table in TABLES[:3]]
-    record = Tables.open(built.location).file("app.py")
-    assert record is not None and record.mtime_ns == 1_600_000_000 * 10**9
 
 
 def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
@@ -224,28 +214,11 @@ def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: 
     assert indexer.run().files == 0
 
 
-def test_status_shows_a_run_of_another_process_while_it_lasts(indexer: Indexer) -> None:
-    states = []
-
-    def listen(step: Progress) -> None:
-        other = Indexer(indexer.settings, indexer.location)
-        states.append((other.status().state, holder_of(indexer.location)))
-
-    indexer.run(listen)
-    assert {state for state, _ in states} == {"indexing"}
-    assert all(f"process {os.getpid()} on" in holder for _, holder in states)
-    assert not holder_of(indexer.location)
-    assert read_run(indexer.location).state == "ready"
-
-
-def test_a_second_run_that_does_not_wait_says_who_holds_the_index(built: Indexer) -> None:
-    with hold(built.location), pytest.raises(IndexBusyError, match=str(os.getpid())):
-        built.run(wait=False)
-
-
-def test_a_second_run_waits_and_says_so(built: Indexer) -> None:
+def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> None:
     seen: list[Progress] = []
     with hold(built.location):
+        with pytest.raises(IndexBusyError, match=str(os.getpid())):
+            built.run(wait=False)
         second = threading.Thread(target=built.run, args=(seen.append,))
         second.start()
         while not seen:
@@ -261,7 +234,7 @@ def test_a_second_run_waits_and_says_so(built: Indexer) -> None:
 def test_a_background_run_can_be_stopped_and_is_completed_later(
     settings: Settings, tmp_path: Path
 ) -> None:
-    files = {f"m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(120)}
+    files = {f"m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(60)}
     root = write(tmp_path / "many", files)
     few = settings.model_copy(update={"batch_files": 10})
     indexer = Indexer(few, locate(few, root))
@@ -273,7 +246,7 @@ def test_a_background_run_can_be_stopped_and_is_completed_later(
     indexer.stop()
     indexer.run()
     assert indexer.status().state == "ready"
-    assert Tables.open(indexer.location).counts().files == 120
+    assert Tables.open(indexer.location).counts().files == 60
 
 
 def test_an_interrupted_run_is_said_and_completed(
@@ -330,20 +303,6 @@ def test_an_index_inside_its_own_repository_is_not_indexed(
     summary = indexer.run()
     assert (summary.files, summary.changed) == (6, 0)
     assert summary.skipped["CodeQA's own data"] == (2 if tables else 1)
-
-
-def test_a_full_disk_is_said_in_a_sentence_and_the_next_run_goes_on(
-    indexer: Indexer, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise RuntimeError("lance error: LanceError(IO): No space left on device (os error 28), x")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Writer, "write", full)
-        with pytest.raises(StorageError, match=r"written: No space left on device\. Free some"):
-            indexer.run()
-    assert indexer.status().error.startswith("The index cannot be written: No space")
-    assert indexer.run().files == 6
 
 
 def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(

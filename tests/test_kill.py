@@ -124,50 +124,30 @@ def test_many_killed_runs_are_completed_row_for_row(seed: int, tmp_path: Path) -
     assert kill_and_complete(tmp_path, seed, kills=8, files=90, longest=1.2) > 0
 
 
-def test_ctrl_c_ends_a_run_with_one_line_and_the_next_one_completes_it(tmp_path: Path) -> None:
+def test_a_run_that_is_held_is_named_and_one_that_waits_completes_what_ctrl_c_ended(
+    tmp_path: Path,
+) -> None:
     root, data = tmp_path / "repo", tmp_path / "data"
     for number in range(80):
         write_module(root, number, 1)
-    settings = load_settings(data=data)
-    location = locate(settings, root)
-    process = start(root, data)
-    wait_for_work(process, location, 0)
-    os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert errors.decode().strip().splitlines()[-1].startswith("codeqa: interrupted.")
-    assert "Traceback" not in errors.decode()
-    assert Indexer(settings, location).run().files == 80
-    assert rows(location) == clean_rows(root, tmp_path)
-
-
-def test_two_runs_at_once_both_end_well_and_leave_one_index(tmp_path: Path) -> None:
-    root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(12):
-        write_module(root, number, 2)
-    location = locate(load_settings(data=data), root)
-    processes = [start(root, data) for _ in range(2)]
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors.decode()
-    assert rows(location) == clean_rows(root, tmp_path)
-
-
-def test_a_run_that_does_not_wait_names_the_process_that_holds_the_index(tmp_path: Path) -> None:
-    root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(40):
-        write_module(root, number, 3)
     location = locate(load_settings(data=data), root)
     first = start(root, data)
     wait_for_work(first, location, 0)
     first.send_signal(signal.SIGSTOP)
-    second = start(root, data, "--no-wait")
-    _, errors = second.communicate(timeout=60)
-    first.send_signal(signal.SIGCONT)
-    first.communicate(timeout=120)
-    assert second.returncode == 1
+    at_once = start(root, data, "--no-wait")
+    _, errors = at_once.communicate(timeout=60)
+    assert at_once.returncode == 1
     assert f"process {first.pid} on " in errors.decode()
-    assert first.returncode == 0
+    waiting = start(root, data)
+    os.killpg(first.pid, signal.SIGINT)  # to the whole group, as a terminal does
+    first.send_signal(signal.SIGCONT)
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 1
+    assert errors.decode().strip().splitlines()[-1].startswith("codeqa: interrupted.")
+    assert "Traceback" not in errors.decode()
+    _, errors = waiting.communicate(timeout=120)
+    assert waiting.returncode == 0, errors.decode()
+    assert rows(location) == clean_rows(root, tmp_path)
 
 
 @pytest.mark.slow  # test_store.py has the readers and the writer in one process

@@ -318,7 +318,7 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(6)]))
     tables = Tables.open(location)
     files, descriptors = [], []
-    for number in range(30):
+    for number in range(20):
         path = f"f{number % 6}.py"
         writer = write(batch_of((path, [unit("a", path, line=number)], []), digest=f"h{number}"))
         assert len(tables.find(TextSearch("methods", "a", 50))) == 6
@@ -326,9 +326,9 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
         descriptors.append(
             len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
         )
-    # Thirty updates without a clean-up leave twice the files of fifteen.
-    assert max(files[20:]) < 1.5 * max(files[:15])
-    assert max(descriptors[20:], default=0) <= max(descriptors[:15], default=0) + 5
+    # Twenty updates without a clean-up leave twice the files of ten.
+    assert max(files[14:]) < 1.5 * max(files[:10])
+    assert max(descriptors[14:], default=0) <= max(descriptors[:10], default=0) + 5
     assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 6
     # Arrow's own allocator keeps what nobody uses any more.
     assert pa.default_memory_pool().backend_name == "system"

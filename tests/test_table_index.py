@@ -18,7 +18,7 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
-from codeqa.store import EmbeddingRecord, Location, Tables, locate
+from codeqa.store import EmbeddingRecord, Location, Tables
 from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
 from codeqa.store.writer import Writer, write_comments
 from tests.index_rows import age
@@ -39,13 +39,6 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
     yield
     registry.table_encoder.cache_clear()
-
-
-@pytest.fixture
-def indexer(settings: Settings, tmp_path: Path) -> Indexer:
-    root = write(tmp_path / "repo", FILES)
-    age(root)
-    return Indexer(settings, locate(settings, root))
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +126,6 @@ def test_a_changed_file_gets_its_new_vectors(built: Indexer) -> None:
     assert_filled(built, installed())
 
 
-def test_without_a_table_nothing_is_embedded(indexer: Indexer) -> None:
-    assert fast_embedding() is None
-    indexer.run()
-    tables = Tables.open(indexer.location)
-    assert tables.counts().embedded == 0 and tables.vector_columns() == []
-
-
 def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
     tables = Tables.open(built.location)
     (unit,) = tables.named(["loadconfig"])
@@ -210,17 +196,16 @@ def checked(settings: Settings, name: str) -> Check:
     return next(check for check in examine(settings) if check.name == name)
 
 
-def test_the_doctor_names_the_table_or_says_that_there_is_none(settings: Settings) -> None:
+def test_the_doctor_names_the_table_and_says_that_there_is_none_or_a_damaged_one(
+    settings: Settings,
+) -> None:
     none = checked(settings, "embedding")
     assert none.ok and none.detail.startswith("none installed")
     install()
     found = checked(settings, "embedding")
     assert found.ok
     assert found.detail == "codeqa/random-table version 1, 16 dimensions"
-
-
-def test_the_doctor_reports_a_damaged_table(settings: Settings) -> None:
-    shutil.copytree(FIXTURE, registry.SHIPPED)
+    registry.table_encoder.cache_clear()
     (registry.SHIPPED / "table.npy").write_bytes(b"damaged")
     found = checked(settings, "embedding")
     assert not found.ok and "table.npy" in found.detail and found.hint == "Install CodeQA again."

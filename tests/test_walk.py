@@ -15,7 +15,7 @@ import pytest
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.repository import walk as walking
 from codeqa.repository.walk import Walk, walk
-from tests.repositories import Write, git
+from tests.repositories import git, write
 
 LIMIT = 1_000_000
 
@@ -57,12 +57,10 @@ LEFT = [
 ]  # fmt: skip
 
 
-def test_a_folder_is_read_by_the_same_rules_in_and_outside_of_git(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_a_folder_is_read_by_the_same_rules_in_and_outside_of_git(tmp_path: Path) -> None:
     """Nested rules, negations, folders that cannot be entered again, the user's own excludes."""
-    write_files(tmp_path / "home", {".config/git/ignore": "*.mine\n"})
-    root = write_files(tmp_path / "repo", IGNORING)
+    write(tmp_path / "home", {".config/git/ignore": "*.mine\n"})
+    root = write(tmp_path / "repo", IGNORING)
     assert paths_of(root) == LEFT
     git(root, "init", "-q")
     assert paths_of(root) == LEFT
@@ -73,13 +71,11 @@ def test_a_folder_is_read_by_the_same_rules_in_and_outside_of_git(
 
 
 def test_global_and_repository_excludes_count(
-    repo: Path, tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = write_files(tmp_path / "home", {"my-excludes": "*.mine\n"})
+    home = write(tmp_path / "home", {"my-excludes": "*.mine\n"})
     (home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/my-excludes\n")
-    write_files(
-        repo, {"a.mine": "1", "b.local": "1", "c.py": "1", ".git/info/exclude": "*.local\n"}
-    )
+    write(repo, {"a.mine": "1", "b.local": "1", "c.py": "1", ".git/info/exclude": "*.local\n"})
     assert paths_of(repo) == ["c.py"]
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     assert paths_of(repo) == ["a.mine", "c.py"]
@@ -87,10 +83,10 @@ def test_global_and_repository_excludes_count(
 
 @pytest.mark.parametrize("name", [".gitignore", ".codeqaignore"])
 def test_a_pattern_that_holds_git_up_ends_in_an_error(
-    name: str, repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
+    name: str, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = "*a" * 30 + "b\n" + "**/a*/" * 12 + "c\n"
-    write_files(repo, {name: rules, "a" * 250: "1", f"{'a/' * 40}a": "1"})
+    write(repo, {name: rules, "a" * 250: "1", f"{'a/' * 40}a": "1"})
     monkeypatch.setattr(walking, "GIT_SECONDS", 0.5)
     with suppress(RepositoryError):  # newer gits match it in no time
         walk(repo, max_file_bytes=LIMIT)
@@ -100,46 +96,44 @@ def test_a_pattern_that_holds_git_up_ends_in_an_error(
 
 
 def test_what_is_tracked_is_found_although_a_rule_ignores_it_and_not_when_it_was_deleted(
-    repo: Path, write_files: Write
+    repo: Path,
 ) -> None:
-    write_files(repo, {".gitignore": "*.log\nbuild/\n", "a.py": "1", "b/c.py": "1"})
-    write_files(repo, {"kept.log": "1", "left.log": "1", "build/y.py": "1"})
+    write(repo, {".gitignore": "*.log\nbuild/\n", "a.py": "1", "b/c.py": "1"})
+    write(repo, {"kept.log": "1", "left.log": "1", "build/y.py": "1"})
     git(repo, "add", "-f", "a.py", "b", "kept.log", "build")
     (repo / "a.py").unlink()
     shutil.rmtree(repo / "b")
     assert paths_of(repo) == [".gitignore", "build/y.py", "kept.log"]
 
 
-def test_a_subfolder_obeys_the_rules_above_it(repo: Path, write_files: Write) -> None:
-    write_files(
+def test_a_subfolder_obeys_the_rules_above_it(repo: Path) -> None:
+    write(
         repo,
         {".gitignore": "*.log\n/sub/out\n", "sub/a.py": "1", "sub/b.log": "1", "sub/out/c.py": "1"},
     )
     assert paths_of(repo / "sub") == ["a.py"]
 
 
-def test_an_ignored_folder_is_read_when_it_is_named(repo: Path, write_files: Write) -> None:
-    write_files(
+def test_an_ignored_folder_is_read_when_it_is_named(repo: Path) -> None:
+    write(
         repo, {".gitignore": "vendored/\n", "vendored/a.py": "1", "vendored/node_modules/b.js": "1"}
     )
     assert paths_of(repo / "vendored") == ["a.py"]
 
 
-def test_submodules_nested_and_linked_work_trees(
-    repo: Path, tmp_path: Path, write_files: Write
-) -> None:
-    library = write_files(tmp_path / "library", {"lib.py": "1", ".gitignore": "*.tmp\n"})
+def test_submodules_nested_and_linked_work_trees(repo: Path, tmp_path: Path) -> None:
+    library = write(tmp_path / "library", {"lib.py": "1", ".gitignore": "*.tmp\n"})
     git(library, "init", "-q")
     git(library, "add", ".")
     git(library, "commit", "-qm", "first")
-    write_files(repo, {"a.py": "1", ".gitignore": "*.py.bak\n"})
+    write(repo, {"a.py": "1", ".gitignore": "*.py.bak\n"})
     git(repo, "submodule", "add", "-q", str(library), "sub")
     git(repo, "submodule", "add", "-q", str(library), "gone")
     git(repo, "add", ".")
     git(repo, "commit", "-qm", "first")
     git(repo, "submodule", "deinit", "-f", "gone")
-    write_files(repo, {"sub/new.py": "1", "sub/x.tmp": "1", "sub/y.py.bak": "1"})
-    nested = write_files(repo / "nested", {"n.py": "1", "n.tmp": "1", ".gitignore": "*.tmp\n"})
+    write(repo, {"sub/new.py": "1", "sub/x.tmp": "1", "sub/y.py.bak": "1"})
+    nested = write(repo / "nested", {"n.py": "1", "n.tmp": "1", ".gitignore": "*.tmp\n"})
     git(nested, "init", "-q")
     git(repo, "worktree", "add", "-q", "second")
 
@@ -154,20 +148,16 @@ def test_submodules_nested_and_linked_work_trees(
     assert paths_of(repo / "second") == [".gitignore", ".gitmodules", "a.py"]
 
 
-def test_a_folder_of_repositories_is_read_repository_by_repository(
-    tmp_path: Path, write_files: Write
-) -> None:
-    space = write_files(tmp_path / "space", {"one/a.py": "1", "one/b.log": "1", "two/a.py": "1"})
-    write_files(space / "one", {".gitignore": "*.log\n"})
+def test_a_folder_of_repositories_is_read_repository_by_repository(tmp_path: Path) -> None:
+    space = write(tmp_path / "space", {"one/a.py": "1", "one/b.log": "1", "two/a.py": "1"})
+    write(space / "one", {".gitignore": "*.log\n"})
     git(space / "one", "init", "-q")
     assert paths_of(space) == ["one/.gitignore", "one/a.py", "two/a.py"]
 
 
 @pytest.mark.parametrize("wrong", ["broken", "of another user"])
-def test_a_repository_that_git_refuses_is_walked_all_the_same(
-    wrong: str, repo: Path, write_files: Write
-) -> None:
-    write_files(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
+def test_a_repository_that_git_refuses_is_walked_all_the_same(wrong: str, repo: Path) -> None:
+    write(repo, {".gitignore": "*.log\n", "a.py": "1", "b.log": "1"})
     if wrong == "broken":
         (repo / ".git" / "HEAD").write_text("broken")
     elif os.geteuid() != 0:
@@ -186,12 +176,10 @@ def test_without_git_the_error_says_what_to_do(repo: Path, monkeypatch: pytest.M
         walk(repo, max_file_bytes=LIMIT)
 
 
-def test_the_folders_of_tools_are_left_out_only_outside_git(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_the_folders_of_tools_are_left_out_only_outside_git(tmp_path: Path) -> None:
     names = ["node_modules/x.js", "pkg/__pycache__/y.txt", "build/out.js", ".venv/z.py"]
     read = ["a.py", "src/build/steps.py"]
-    root = write_files(tmp_path / "plain", dict.fromkeys([*read, *names], "1"))
+    root = write(tmp_path / "plain", dict.fromkeys([*read, *names], "1"))
     found = walk(root, max_file_bytes=LIMIT)
     assert paths(found) == read
     assert set(reasons(found)) == {"node_modules/", "pkg/__pycache__/", "build/", ".venv/"}
@@ -203,10 +191,8 @@ def test_the_folders_of_tools_are_left_out_only_outside_git(
 
 
 @pytest.mark.parametrize("in_git", [True, False], ids=["in git", "outside git"])
-def test_codeqaignore_applies_on_top_and_is_counted(
-    in_git: bool, tmp_path: Path, write_files: Write
-) -> None:
-    root = write_files(
+def test_codeqaignore_applies_on_top_and_is_counted(in_git: bool, tmp_path: Path) -> None:
+    root = write(
         tmp_path / "repo",
         {
             ".gitignore": "*.log\n",
@@ -235,9 +221,9 @@ def test_codeqaignore_applies_on_top_and_is_counted(
 # --- what is never opened --------------------------------------------------------------------
 
 
-def test_links_are_not_followed(repo: Path, tmp_path: Path, write_files: Write) -> None:
-    outside = write_files(tmp_path / "outside", {"secret.py": "1", "deep/x.py": "1"})
-    write_files(repo, {"real.py": "1", "folder/in.py": "1"})
+def test_links_are_not_followed(repo: Path, tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside", {"secret.py": "1", "deep/x.py": "1"})
+    write(repo, {"real.py": "1", "folder/in.py": "1"})
     (repo / "same.py").symlink_to("real.py")
     (repo / "loop").symlink_to(".")
     (repo / "folder" / "up").symlink_to("..")
@@ -252,21 +238,17 @@ def test_links_are_not_followed(repo: Path, tmp_path: Path, write_files: Write) 
     assert "same.py" not in found and "loop" not in found
 
 
-def test_a_tracked_folder_that_became_a_link_is_not_followed(
-    repo: Path, tmp_path: Path, write_files: Write
-) -> None:
-    outside = write_files(tmp_path / "outside", {"a.py": "secret"})
-    write_files(repo, {"folder/a.py": "1", "b.py": "1"})
+def test_a_tracked_folder_that_became_a_link_is_not_followed(repo: Path, tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside", {"a.py": "secret"})
+    write(repo, {"folder/a.py": "1", "b.py": "1"})
     git(repo, "add", ".")
     shutil.rmtree(repo / "folder")
     (repo / "folder").symlink_to(outside)
     assert paths_of(repo) == ["b.py"]
 
 
-def test_pipes_and_sockets_are_never_opened(
-    repo: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_files(repo, {"a.py": "1", "tracked.py": "1"})
+def test_pipes_and_sockets_are_never_opened(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(repo, {"a.py": "1", "tracked.py": "1"})
     git(repo, "add", ".")
     (repo / "tracked.py").unlink()
     os.mkfifo(repo / "tracked.py")
@@ -278,8 +260,8 @@ def test_pipes_and_sockets_are_never_opened(
         assert paths_of(repo) == ["a.py"]
 
 
-def test_odd_names_are_listed_and_break_nothing(repo: Path, write_files: Write) -> None:
-    write_files(repo, {"a.py": "1", "b\nc.py": "1", "käse.py": "1", "tab\t.py": "1", "-x.py": "1"})
+def test_odd_names_are_listed_and_break_nothing(repo: Path) -> None:
+    write(repo, {"a.py": "1", "b\nc.py": "1", "käse.py": "1", "tab\t.py": "1", "-x.py": "1"})
     with open(os.fsencode(repo) + b"/caf\xe9.py", "wb") as file:  # noqa: PTH123
         file.write(b"1")
     assert paths_of(repo) == ["-x.py", "a.py", "käse.py"]
@@ -288,8 +270,8 @@ def test_odd_names_are_listed_and_break_nothing(repo: Path, write_files: Write) 
     assert sorted(reasons(found)) == ["b\\nc.py", "caf\\xe9.py", "tab\\t.py"]
 
 
-def test_a_path_longer_than_the_system_takes_is_survived(repo: Path, write_files: Write) -> None:
-    write_files(repo, {"a.py": "1"})
+def test_a_path_longer_than_the_system_takes_is_survived(repo: Path) -> None:
+    write(repo, {"a.py": "1"})
     folder = os.open(repo, os.O_RDONLY)
     try:
         for _ in range(1_100):  # more, too, than Python calls itself
@@ -304,10 +286,10 @@ def test_a_path_longer_than_the_system_takes_is_survived(repo: Path, write_files
         subprocess.run(["rm", "-rf", str(repo / "deep")], check=True)  # shutil.rmtree recurses
 
 
-def test_size_emptiness_and_names_decide_without_reading(repo: Path, write_files: Write) -> None:
-    write_files(repo, {"big.py": b"x" * 1_001, "fits.py": b"x" * 1_000, "empty.py": ""})
+def test_size_emptiness_and_names_decide_without_reading(repo: Path) -> None:
+    write(repo, {"big.py": b"x" * 1_001, "fits.py": b"x" * 1_000, "empty.py": ""})
     names = ["yarn.lock", "logo.png", ".env", "app.min.js", "app.js.map"]
-    write_files(repo, dict.fromkeys(names, "KEY=1"))
+    write(repo, dict.fromkeys(names, "KEY=1"))
     found = walk(repo, max_file_bytes=1_000)
     assert paths(found) == ["fits.py"]
     assert reasons(found) == {
@@ -321,8 +303,8 @@ def test_size_emptiness_and_names_decide_without_reading(repo: Path, write_files
     }
 
 
-def test_entries_carry_size_and_time_and_are_sorted(repo: Path, write_files: Write) -> None:
-    write_files(repo, {"b.py": "12", "a/z.py": "123", "a.py": "1", "Z.py": "1"})
+def test_entries_carry_size_and_time_and_are_sorted(repo: Path) -> None:
+    write(repo, {"b.py": "12", "a/z.py": "123", "a.py": "1", "Z.py": "1"})
     found = walk(repo, max_file_bytes=LIMIT)
     assert paths(found) == sorted(paths(found)) == ["Z.py", "a.py", "a/z.py", "b.py"]
     assert [entry.size for entry in found.files] == [1, 1, 3, 2]
@@ -331,8 +313,8 @@ def test_entries_carry_size_and_time_and_are_sorted(repo: Path, write_files: Wri
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_an_unreadable_folder_is_listed(tmp_path: Path, write_files: Write) -> None:
-    root = write_files(tmp_path / "plain", {"a.py": "1", "closed/b.py": "1"})
+def test_an_unreadable_folder_is_listed(tmp_path: Path) -> None:
+    root = write(tmp_path / "plain", {"a.py": "1", "closed/b.py": "1"})
     (root / "closed").chmod(0)
     try:
         found = walk(root, max_file_bytes=LIMIT)
@@ -342,9 +324,7 @@ def test_an_unreadable_folder_is_listed(tmp_path: Path, write_files: Write) -> N
 
 
 @pytest.mark.parametrize("name", ["missing", "file.py"])
-def test_a_root_that_is_no_folder_is_bad_usage(
-    name: str, tmp_path: Path, write_files: Write
-) -> None:
-    write_files(tmp_path, {"file.py": "1"})
+def test_a_root_that_is_no_folder_is_bad_usage(name: str, tmp_path: Path) -> None:
+    write(tmp_path, {"file.py": "1"})
     with pytest.raises(UsageError, match=name):
         walk(tmp_path / name, max_file_bytes=LIMIT)

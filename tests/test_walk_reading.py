@@ -10,15 +10,13 @@ import pytest
 
 from codeqa.errors import NotFoundError, RepositoryError
 from codeqa.repository.reading import read_file, read_with_status
-from tests.repositories import Write
+from tests.repositories import write
 
 
 @pytest.fixture
-def root(tmp_path: Path, write_files: Write) -> Path:
-    write_files(tmp_path / "outside", {"secret.txt": "secret", "in/secret.txt": "secret"})
-    return write_files(
-        tmp_path / "root", {"a.py": "a\r\n", "b/c.py": b"\xff\0", "käse/d e.py": "d"}
-    )
+def root(tmp_path: Path) -> Path:
+    write(tmp_path / "outside", {"secret.txt": "secret", "in/secret.txt": "secret"})
+    return write(tmp_path / "root", {"a.py": "a\r\n", "b/c.py": b"\xff\0", "käse/d e.py": "d"})
 
 
 def test_a_file_is_read_byte_for_byte(root: Path) -> None:
