@@ -6,9 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from codeqa.state.cache import ValueStore
-from codeqa.state.conversations import ConversationStore
 from codeqa.state.database import Database
-from codeqa.state.turns import TurnStore
+from codeqa.state.turns import ConversationStore, TurnStore
 from codeqa.state.user_data import FeedbackStore, ProfileStore, UserData
 
 

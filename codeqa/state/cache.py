@@ -122,13 +122,9 @@ class RedisCache:
         None when the server does not work: what is left then goes at the end of its lifetime.
         """
         found = self.keys(prefix)
-        return (
-            self._ask(lambda client: int(client.delete(*found)))
-            if found
-            else None
-            if found is None
-            else 0
-        )
+        if not found:
+            return None if found is None else 0
+        return self._ask(lambda client: int(client.delete(*found)))
 
     def problem(self) -> str:
         """What is wrong with the server now, as a sentence; '' when it works.
@@ -148,18 +144,18 @@ class RedisCache:
         try:
             result = work(self._client)
         except Exception as error:
-            # The client, the resolver and TLS fail in their own ways; none may cost an answer.
+            # The client, the resolver and TLS fail in their own ways; none may cost an answer. The
+            # server's own words may quote keys and values.
+            cause = error.__cause__ or error.__context__
+            reason = cause.strerror if isinstance(cause, OSError) else ""
+            problem = f"The Redis server at {self.address} does not work"
             with self._lock:
-                news = not self._problem
-                self._problem = f"The Redis server at {self.address} {_reason(error)}."
-                self._try_at = time.monotonic() + PAUSE_SECONDS
-            if news:
+                begins = not self._problem
+                self._problem = f"{problem}: {reason or type(error).__name__}."
+            if begins:
                 log.warning("%s Contexts are not cached until it works again.", self._problem)
             return None
-        with self._lock:
-            news, self._problem = bool(self._problem), ""
-        if news:
-            log.info("The Redis server at %s works again.", self.address)
+        self._problem = ""
         return result
 
 
@@ -190,20 +186,6 @@ def _client(url: str) -> Redis:
             "special characters of a password as %XX.",
         ) from None
     return client
-
-
-def _reason(error: Exception) -> str:
-    """What the server does wrong, without its own words: these may quote keys and values."""
-    from redis import exceptions
-
-    cause = error.__cause__ or error.__context__
-    if isinstance(error, TimeoutError | exceptions.TimeoutError):
-        return "does not answer"
-    if isinstance(error, exceptions.AuthenticationError):
-        return "does not accept the name and password"
-    if isinstance(cause, OSError) and cause.strerror:
-        return f"cannot be reached ({cause.strerror})"
-    return f"does not work ({type(error).__name__})"
 
 
 Cache = ValueStore | RedisCache

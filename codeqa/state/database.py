@@ -1,4 +1,4 @@
-"""One SQLite file (WAL) and the transactions on it.
+"""One SQLite file (WAL), its tables, and the transactions on it.
 
 A connection is opened per transaction: SQLite connections do not cross threads, opening
 costs well under a millisecond, and nothing is left open when a process is killed.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.errors import StorageError
-from codeqa.state.schema import make_tables, version
+from codeqa.state.records import LOCAL_USER
 
 BUSY_SECONDS = 10.0
 RETRY_SECONDS = 0.005
@@ -26,6 +26,58 @@ PRIVATE = 0o600
 """Questions, answers and code are for the file's owner alone."""
 BESIDE = ("", "-wal", "-shm")
 """Endings of the files that SQLite keeps: it gives the later two the first one's mode."""
+
+VERSION = 4
+"""`PRAGMA user_version` of a file with these tables."""
+
+# The order of turns holds every column that lists and limits of turns need, and branches are walked
+# over their index alone: the rows themselves carry whole contexts. The index of values keeps the
+# sweep from reading each value. Numbers of vectors are never given twice, so that who has read up
+# to one needs only what is above it. Thumbs and vectors go with their turn, by whichever way that
+# goes; a turn that is saved again stays. A turn's context, and embedding and topic of a
+# conversation, are no longer written.
+TABLES = f"""
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
+    CREATE INDEX IF NOT EXISTS value_expires ON value (expires) WHERE expires IS NOT NULL;
+    CREATE TABLE IF NOT EXISTS turn (
+        id TEXT PRIMARY KEY, conversation TEXT NOT NULL, created REAL NOT NULL,
+        question TEXT NOT NULL, answer TEXT NOT NULL, context TEXT NOT NULL,
+        details TEXT NOT NULL, user TEXT NOT NULL DEFAULT '{LOCAL_USER}',
+        repository TEXT NOT NULL DEFAULT '', parent TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX IF NOT EXISTS turn_order ON turn (user, repository, conversation, created);
+    CREATE INDEX IF NOT EXISTS turn_branch
+        ON turn (user, repository, conversation, id, parent, created);
+    CREATE TABLE IF NOT EXISTS conversation (
+        user TEXT NOT NULL, repository TEXT NOT NULL, id TEXT NOT NULL,
+        title TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
+        leaf TEXT NOT NULL DEFAULT '', embedding TEXT NOT NULL DEFAULT '', topic BLOB,
+        PRIMARY KEY (user, repository, id)
+    );
+    CREATE INDEX IF NOT EXISTS conversation_order ON conversation (user, repository, updated);
+    CREATE TABLE IF NOT EXISTS feedback (
+        turn TEXT PRIMARY KEY, value INTEGER NOT NULL, reason TEXT NOT NULL,
+        sent TEXT NOT NULL, created REAL NOT NULL
+    );
+    CREATE TRIGGER IF NOT EXISTS feedback_of_turn AFTER DELETE ON turn
+    BEGIN DELETE FROM feedback WHERE turn = OLD.id; END;
+    CREATE TABLE IF NOT EXISTS question (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, turn TEXT NOT NULL UNIQUE,
+        user TEXT NOT NULL, repository TEXT NOT NULL, conversation TEXT NOT NULL,
+        embedding TEXT NOT NULL, vector BLOB NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS question_order ON question (user, repository, embedding);
+    CREATE TRIGGER IF NOT EXISTS question_of_turn AFTER DELETE ON turn
+    BEGIN DELETE FROM question WHERE turn = OLD.id; END;
+    CREATE TABLE IF NOT EXISTS fact (
+        user TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, turn TEXT NOT NULL,
+        updated REAL NOT NULL, PRIMARY KEY (user, key)
+    );
+    PRAGMA user_version = {VERSION};
+    COMMIT;
+"""
+"""All of them or none; nothing where another process was faster."""
 
 
 class Database:
@@ -126,7 +178,7 @@ class Database:
                 connection.execute("PRAGMA synchronous=NORMAL")
                 # What is deleted is overwritten with zeros.
                 connection.execute("PRAGMA secure_delete=ON")
-                make_tables(connection)
+                _make_tables(connection)
                 connection.execute(begin)
                 # The first read opens the log, which must be done while it can be tried again.
                 version(connection)
@@ -144,6 +196,27 @@ class Database:
             "See that its folder is writable and has room; `codeqa doctor --repair` sets a damaged "
             "file aside and keeps what can be read of it.",
         )
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file.
+
+    Raises StorageError when another version of CodeQA wrote it, which leaves it as it is.
+    """
+    found = version(connection)
+    if found not in (0, VERSION):
+        raise StorageError(
+            f"The local state was written by {'a newer' if found > VERSION else 'an older'} "
+            "version of CodeQA.",
+            "Use that version, or another folder by CODEQA_DATA.",
+        )
+    if not found:
+        connection.executescript(TABLES)
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The version of the file's tables, 0 before there are any."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 class StateTable:
