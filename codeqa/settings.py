@@ -110,7 +110,7 @@ class Settings(BaseSettings):
     reranker: str = _field(
         "auto",
         "What the rerank switch uses: `built-in`; a ColBERT model, name or folder; "
-        "`cross-encoder/<name or folder>`; "
+        "`cross-encoder/<name or folder>`; `rerankers/<name or folder>` for one of PyTorch; "
         "`cohere/<model>` or `jina/<model>`, which are sent up to 50 pieces of code; `auto` takes "
         "`answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
     )

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 IN_THE_WHEEL = (
     "codeqa/cli/main.py",
-    "codeqa/embeddings/table.pyencoder.py",
+    "codeqa/embeddings/table.py",
     "codeqa/languages/languages.toml",
     "codeqa/languages/queries/python.scm",
     "codeqa/prompts/chat_system.md",

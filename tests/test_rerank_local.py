@@ -136,6 +136,41 @@ def test_a_score_depends_on_question_and_code_alone_and_long_ones_are_cut(
     assert len(list(score(long, [long, "\x00", "🎉" * 500, "{}" * 900]))) == 4
 
 
+def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rerankers import models as rankers
+    from rerankers.documents import Document
+    from rerankers.models.ranker import BaseRanker
+    from rerankers.results import RankedResults, Result
+
+    class ByLength(BaseRanker):
+        def __init__(self, name: str, verbose: int) -> None:
+            assert name == "owner/colbert"
+
+        def rank(self, query: str, docs: Any, doc_ids: Any = None) -> RankedResults:
+            texts = zip(docs, doc_ids, strict=True)
+            found = [(self.score(query, one), Document(text=one, doc_id=n)) for one, n in texts]
+            found.sort(key=lambda pair: -pair[0])
+            results = [Result(document=one, score=score) for score, one in found]
+            return RankedResults(results=results, query=query, has_scores=True)
+
+        def score(self, query: str, doc: str) -> float:
+            return float(len(doc))
+
+    choice = load_settings(reranker="rerankers/owner/colbert")
+    monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", {})
+    (warning,) = choose_reranker(choice)(HITS, QUESTION).warnings
+    assert "PyTorch" in warning and warning.endswith('pip install "rerankers[transformers]"')
+    monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", {"ColBERTRanker": ByLength})
+    models.shared.cache_clear()
+    assert reranker_status(choice)[:2] == (True, "owner/colbert, by PyTorch")
+    done = choose_reranker(choice)(HITS, QUESTION)
+    assert (done.reranker, done.warnings) == ("owner/colbert", ())
+    scores = {one.unit.id: one.why for one in done.hits[:CANDIDATES]}
+    assert scores["5"] == (f"reranked by owner/colbert: {len(document(HITS[5].unit)):.2f}",)
+
+
 # What is wrong is said, and the built-in one answers
 
 

@@ -3,7 +3,7 @@
 `CODEQA_RERANKER` is `auto`, `built-in`, `model` (the language model puts the files in order, which
 the search does; the built-in one where there is none), or names a model: docs/models.md has the
 table. The first part of a name decides what it is, so that a model of an owner called `cohere`,
-`jina` or `cross-encoder` can be used as a folder only.
+`jina`, `rerankers` or `cross-encoder` can be used as a folder only.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from codeqa.search.rerank.models import (
     COLBERT_FILES,
     CROSS_ENCODER,
     DEFAULT_MODEL,
+    PYTORCH,
     RERANK_PROVIDERS,
     files_of,
     hosted_reranker,
@@ -43,7 +44,7 @@ class RerankerChoice:
 
     model: str = ""
     kind: str = COLBERT
-    """COLBERT, CROSS_ENCODER, or a name in RERANK_PROVIDERS."""
+    """COLBERT, CROSS_ENCODER, PYTORCH, or a name in RERANK_PROVIDERS."""
 
     @property
     def name(self) -> str:
@@ -84,6 +85,8 @@ def parse_reranker(setting: str) -> RerankerChoice | None:
     first, slash, rest = text.partition("/")
     if slash and first in RERANK_PROVIDERS:
         return RerankerChoice(rest, first)
+    if slash and first == PYTORCH:
+        return RerankerChoice(rest, PYTORCH)
     if slash and first == CROSS_ENCODER:
         plain = "/" not in rest and not files_of(rest).is_folder
         return RerankerChoice(text if plain else rest, CROSS_ENCODER)
@@ -128,6 +131,8 @@ def reranker_status(settings: Settings) -> RerankerStatus:
             sent = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
             sent = sent if hosted.host else ", on this machine"
             return RerankerStatus(True, hosted.place + sent)
+        if choice.kind == PYTORCH:
+            return RerankerStatus(True, f"{choice.name}, by PyTorch")
         problem = missing_extra()
         if choice.model and problem:
             text = f"{choice.name} cannot be used: {problem}."

@@ -1,6 +1,7 @@
 """Models that score hits: on this machine, loaded once and read in batches, or behind an API.
 
-ColBERT and cross-encoders run on ONNX Runtime through fastembed. Cohere and Jina are asked only
+ColBERT and cross-encoders run on ONNX Runtime through fastembed, checkpoints of PyTorch through
+`rerankers`. Cohere and Jina are asked only
 once chosen; a redirect is not followed with the code in hand, and no text is asked for back. Each
 has bounded candidates, bounded time and half of the say, and every failure is named.
 """
@@ -47,7 +48,7 @@ MODEL_SHARE = 0.5
 file names and roles that the model does not see. Not tuned: late interaction added about
 .01 MRR to a fusion of channels like ours, so it should not overrule it."""
 
-COLBERT, CROSS_ENCODER = "ColBERT", "cross-encoder"
+COLBERT, CROSS_ENCODER, PYTORCH = "ColBERT", "cross-encoder", "rerankers"
 """What a model here is, as messages call it and as the setting begins."""
 DEFAULT_MODEL = "answerdotai/answerai-colbert-small-v1"
 """33 million parameters, 96 dimensions a token, made for the CPU."""
@@ -242,6 +243,8 @@ def _class_of(model: str, kind: str) -> tuple[Any, dict[str, Any]]:
 
 def load_score(model: str, kind: str) -> Score:
     """Load a model, from the hub where it is not here. Raises RerankerError for what is amiss."""
+    if kind == PYTORCH:
+        return _load_pytorch(model)
     files = files_of(model)
     if problem := missing_extra():
         raise RerankerError(f"{files.title} cannot be used: {problem}.", INSTALL)
@@ -312,6 +315,29 @@ def _quantised(folder: Path, file: str, spare: Path) -> Path:
         _log.info("%s stays of full precision", folder, exc_info=True)
         return folder
     return spare
+
+
+def _load_pytorch(model: str) -> Score:
+    """A checkpoint by the classes of `rerankers`; its factory prints and returns nothing when
+    something is missing, and takes some names for hosted models."""
+    from rerankers.models import AVAILABLE_RANKERS
+
+    kind = "ColBERTRanker" if "colbert" in model.lower() else "TransformerRanker"
+    if kind not in AVAILABLE_RANKERS:
+        raise RerankerError(
+            f"rerankers/{model} cannot be used: PyTorch and transformers are not installed.",
+            'Install them: pip install "rerankers[transformers]"',
+        )
+    ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
+
+    def score(question: str, texts: Sequence[str]) -> Iterable[float]:
+        for start in range(0, len(texts), BATCH):
+            batch = list(texts[start : start + BATCH])
+            ranked = ranker.rank(question, batch, doc_ids=list(range(len(batch))))
+            by_place = {result.document.doc_id: result.score for result in ranked.results}
+            yield from (float(by_place[place]) for place in range(len(batch)))
+
+    return score
 
 
 # Behind an API
