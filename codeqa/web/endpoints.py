@@ -75,6 +75,13 @@ class Schema(BaseModel):
     )
 
 
+class MadeSchema(Schema):
+    """Of models that are made: pydantic looks through the source of every caller for docstrings of
+    their fields, which takes a second of the server's start."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
+
 class FailureDetails(Schema):
     code: str
     """What kind of failure, for programs."""
@@ -111,7 +118,9 @@ def fields_of(kind: type[Any], *without: str) -> type[Schema]:
         for name, hint in get_type_hints(kind).items()
         if name not in without
     }
-    return create_model(f"{kind.__name__}Fields", __base__=Schema, **fields)
+    made = create_model(f"{kind.__name__}Fields", __base__=MadeSchema, **fields)
+    made.model_config["use_attribute_docstrings"] = True  # in models that are derived from it
+    return made
 
 
 def values_of(kind: type[BaseModel], source: Any, /, **more: Any) -> Values:
@@ -181,7 +190,7 @@ class Endpoints(Blueprint):
                 default = inspect.signature(view).parameters[name].default
                 if f"{name}>" not in path:
                     fields[name] = (kind, ... if default is inspect.Parameter.empty else default)
-            query = create_model(operation, __base__=Schema, **fields)
+            query = create_model(operation, __base__=MadeSchema, **fields)
             kinds = tuple(_answer(operation, one) for one in answers)
             endpoint = Endpoint(
                 view, operation, self._tag, kinds, status, owners, query, body, needs
@@ -196,7 +205,7 @@ def _answer(operation: str, answer: Answer) -> type[Any] | str:
     if isinstance(answer, Mapping):
         name = "".join(part.title() for part in operation.split("_"))
         fields: Values = {key: (answer[key], ...) for key in answer}
-        return create_model(name, __base__=Schema, **fields)
+        return create_model(name, __base__=MadeSchema, **fields)
     return answer
 
 
@@ -272,7 +281,7 @@ def openapi_document(app: Flask) -> Values:
 def _schemas(kinds: Iterable[type[Any]], mode: JsonSchemaMode) -> Values:
     """Schemas of models and dataclasses, and of all in them, by name."""
     parts: Values = {kind.__name__: (kind, ...) for kind in kinds}
-    whole = create_model("Whole", __base__=Schema, **parts)
+    whole = create_model("Whole", __base__=MadeSchema, **parts)
     found = whole.model_json_schema(mode=mode, ref_template=SCHEMAS)
     return dict(sorted(found["$defs"].items()))
 
