@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from codeqa.code.tools import TOOLS
+
+if TYPE_CHECKING:
+    from cli_shop import Command
 
 pytest.importorskip("mcp")
 pytest_plugins = ("cli_shop",)
@@ -81,55 +84,59 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
 
 
 def test_http_serves_this_machine_and_no_other_origin_and_each_call_names_one_of_several(
-    shop: Path, tmp_path: Path
+    shop: Path,
+    shop_codeqa: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import httpx2
+    import uvicorn
     from mcp import ClientSession
     from mcp.client.streamable_http import streamable_http_client
 
+    async def work(address: str) -> None:
+        async with (
+            streamable_http_client(address) as streams,
+            ClientSession(streams[0], streams[1]) as session,
+        ):
+            await session.initialize()
+            tools = (await session.list_tools()).tools
+            assert all("repo" in tool.input_schema["required"] for tool in tools)
+            given = {"pattern": "PayOrder"}
+            found = await session.call_tool("grep", {**given, "repo": "my-shop"})
+            assert found.structured_content["total"] == 2
+            elsewhere = await session.call_tool("grep", {**given, "repo": "bare"})
+            assert elsewhere.is_error and "codeqa index" in elsewhere.content[0].text
+            unnamed = await session.call_tool("grep", given)
+            assert unnamed.is_error and "There is: bare, my-shop." in str(unnamed)
+
+    served: list[str] = []
+
+    def run(app: Any, **options: Any) -> None:
+        """As `uvicorn.run`, until the work is done."""
+        server = uvicorn.Server(uvicorn.Config(app, **options))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while thread.is_alive() and not server.started:
+                time.sleep(0.01)
+            served.append(f"http://{options['host']}:{options['port']}/mcp")
+            apart(work(served[0]))
+            for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+                headers = {**other, "Content-Type": "application/json"}
+                refused = httpx2.post(served[0], headers=headers, json={})
+                assert refused.status_code in (400, 403, 421)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+    monkeypatch.setattr(uvicorn, "run", run)
+    (tmp_path / "bare").mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    (tmp_path / "bare").mkdir()
-    environment = {**os.environ, "CODEQA_DATA": str(shop.parent / "data")}
-    command = [sys.executable, "-m", "codeqa", "mcp", "--repo", str(shop)]
-    command += ["--repo", str(tmp_path / "bare"), "--port", str(port)]
-    address = f"http://127.0.0.1:{port}/mcp"
-    told = tmp_path / "told"
-    with (
-        told.open("wb") as stderr,
-        subprocess.Popen(command, env=environment, stderr=stderr) as server,
-    ):
-        try:
-            until = time.monotonic() + 30
-            while time.monotonic() < until:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
-
-            async def work() -> None:
-                async with (
-                    streamable_http_client(address) as streams,
-                    ClientSession(streams[0], streams[1]) as session,
-                ):
-                    await session.initialize()
-                    tools = (await session.list_tools()).tools
-                    assert all("repo" in tool.input_schema["required"] for tool in tools)
-                    given = {"pattern": "PayOrder"}
-                    found = await session.call_tool("grep", {**given, "repo": "my-shop"})
-                    assert found.structured_content["total"] == 2
-                    elsewhere = await session.call_tool("grep", {**given, "repo": "bare"})
-                    assert elsewhere.is_error and "codeqa index" in elsewhere.content[0].text
-                    unnamed = await session.call_tool("grep", given)
-                    assert unnamed.is_error and "There is: bare, my-shop." in str(unnamed)
-
-            apart(work())
-            for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
-                headers = {**other, "Content-Type": "application/json"}
-                assert httpx2.post(address, headers=headers, json={}).status_code in (400, 403, 421)
-        finally:
-            server.terminate()
-    said = told.read_text()
-    assert "bare: " in said and "codeqa index" in said, "one without an index, at the start"
-    assert "Traceback" not in said
+    done = shop_codeqa("mcp", "--repo", shop, "--repo", tmp_path / "bare", "--port", port)
+    assert done.status == 0, done.err
+    assert served == [f"http://127.0.0.1:{port}/mcp"]
+    bare, *_ = done.err.splitlines()
+    assert bare.startswith(f"codeqa: {tmp_path / 'bare'}: ") and "codeqa index" in bare
