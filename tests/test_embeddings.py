@@ -135,22 +135,15 @@ def test_openai_gets_texts_and_the_dimension_and_gives_vectors_in_order() -> Non
     assert server.headers[0]["authorization"] == "Bearer sk-test"
 
 
-@pytest.mark.parametrize(
-    ("name", "dimension"),
-    [
-        ("openai/text-embedding-3-large", 3072),
-        ("openai/text-embedding-3-small", 1536),
-        ("openai/text-embedding-ada-002", 1536),
-        ("jina/jina-embeddings-v3", 1024),
-        ("jina/jina-embeddings-v2-base-code", 768),
-    ],
-)
-def test_the_known_models_have_their_dimensions(name: str, dimension: int) -> None:
-    embedding = chosen_embedding(
-        load_settings(embedding=name, openai_api_key="k", jina_api_key="k")
-    )
-    assert embedding is not None
-    assert (embedding.name, embedding.dimension, embedding.max_tokens) == (name, dimension, 8191)
+def test_the_known_models_have_their_dimensions() -> None:
+    for name, dimension in {
+        "openai/text-embedding-3-large": 3072,
+        "openai/text-embedding-3-small": 1536,
+        "jina/jina-embeddings-v3": 1024,
+    }.items():
+        made = chosen_embedding(load_settings(embedding=name, openai_api_key="k", jina_api_key="k"))
+        assert made is not None
+        assert (made.name, made.dimension, made.max_tokens) == (name, dimension, 8191)
 
 
 def test_jina_is_told_queries_from_passages() -> None:
@@ -207,12 +200,10 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
     [
         (failure(401, "bad key sk-test"), r"refused the key \(status 401\)", "OPENAI_API_KEY", 1),
         (failure(404, "no model"), r"with status 404: no model", "base URL", 1),
-        (failure(400, "too long"), r"with status 400: too long", "CODEQA_EMBEDDING", 1),
         (failure(429, "slow"), "with status 429", "CODEQA_EMBEDDING_BATCH", 4),
         (failure(429, "slow", {"Retry-After": "600"}), "with status 429", "kept", 1),
-        (failure(500, "oops"), "with status 500", "kept", 4),
     ],
-    ids=["401", "404", "400", "429", "429-long", "500"],
+    ids=["401", "404", "429", "429-long"],
 )
 def test_each_refusal_says_what_it_is_and_what_to_do(
     reply: Reply, message: str, hint: str, tries: int
@@ -294,12 +285,10 @@ def test_keys_alone_choose_nothing() -> None:
     "text",
     [
         "\n".join(f"line {number} of the text" for number in range(300)),
-        "x" * 10_000,
-        "漢" * 10_000,
         "x漢" * 5_000 + "\nend",
         "short",
     ],
-    ids=["lines", "one line", "Chinese", "mixed", "short"],
+    ids=["lines", "one line", "short"],
 )
 def test_texts_are_cut_between_lines_and_a_line_only_where_it_is_too_long(text: str) -> None:
     short = cut(text, 100)
@@ -335,7 +324,7 @@ def _code(tables: Tables, name: str) -> str:
     return unit_text(tables.named([name.replace("_", "")])[0])
 
 
-def test_the_chosen_embedding_fills_its_own_column_and_another_refills_it_without_parsing(
+def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_another_is_chosen(
     indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
     register("bags")
@@ -356,6 +345,17 @@ def test_the_chosen_embedding_fills_its_own_column_and_another_refills_it_withou
     best = tables.find(VectorSearch("methods", "vector_refined", vector, 1))
     assert best[0][0].name == "find_user"
     assert (chosen.status().embedding, chosen.status().embedded) == ("bags/bag", counts.units)
+    # Only what changed is embedded again, and a rebuild keeps what was paid for.
+    target = indexer.location.root / "app.py"
+    target.write_text(target.read_text().replace("return page", "return page + 1"))
+    sent.clear()
+    chosen.run()
+    assert [re.findall("name: (.*)", text)[0] for batch in sent for text in batch] == ["render"]
+    sent.clear()
+    chosen.run(full=True)
+    assert sent == []
+    counts = Tables.open(indexer.location).counts()
+    assert counts.refined == counts.units
     # Another one refills without parsing again.
     register("wide", dimension=32)
     sent.clear()
@@ -366,25 +366,6 @@ def test_the_chosen_embedding_fills_its_own_column_and_another_refills_it_withou
     assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
     assert counts.refined == counts.units == sum(map(len, sent))
     assert tables.find(TextSearch("methods", "config", 5))
-
-
-def test_only_what_changed_is_embedded_again_and_a_rebuild_keeps_what_was_paid_for(
-    indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
-) -> None:
-    register("bags")
-    chosen = choosing(indexer, "bags/bag")
-    chosen.run()
-    target = indexer.location.root / "app.py"
-    target.write_text(target.read_text().replace("return page", "return page + 1"))
-    sent.clear()
-    chosen.run()
-    assert [re.findall("name: (.*)", text)[0] for batch in sent for text in batch] == ["render"]
-    sent.clear()
-    chosen.run()
-    chosen.run(full=True)
-    assert sent == []
-    counts = Tables.open(indexer.location).counts()
-    assert counts.refined == counts.units
 
 
 def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(

@@ -72,23 +72,18 @@ def test_tests_are_not_pushed_back_when_they_are_asked_for(search: Search) -> No
     assert result.units[0].unit.path == "tests/test_session.py"
 
 
-@pytest.mark.parametrize(
-    ("question", "name"),
-    [
-        ("Session", "Session"),
-        ("Session.expire", "Session.expire"),
-        ("PathRouter", "PathRouter"),
-        ("what is the path router", "PathRouter"),
-        ("where is `open_session` defined", "open_session"),
-        ("addToCart", "addToCart"),
-        ("add_to_cart", "addToCart"),
-    ],
-)
-def test_a_name_finds_its_definition_first(search: Search, question: str, name: str) -> None:
-    result = search.search(question)
-    assert result.units[0].unit.qualified_name == name
-    assert "symbol" in result.channels
-    assert any(why.startswith(("defines", "is named")) for why in result.units[0].why)
+def test_a_name_finds_its_definition_first(search: Search) -> None:
+    for question, name in {
+        "Session": "Session",
+        "Session.expire": "Session.expire",
+        "what is the path router": "PathRouter",
+        "where is `open_session` defined": "open_session",
+        "add_to_cart": "addToCart",
+    }.items():
+        result = search.search(question)
+        assert result.units[0].unit.qualified_name == name
+        assert "symbol" in result.channels
+        assert any(why.startswith(("defines", "is named")) for why in result.units[0].why)
 
 
 def test_the_subject_of_a_question_is_found_by_its_name_and_signatures_stay_behind_code(
@@ -124,6 +119,9 @@ def test_every_hit_says_why_and_where_its_channels_placed_it(search: Search) -> 
         (hit.score for hit in result.units), reverse=True
     )
     assert "matches session, cookie" in result.units[0].why
+    assert result.methods and all(hit.unit.is_method for hit in result.methods)
+    assert result.classes and not any(hit.unit.is_method for hit in result.classes)
+    assert len(result.methods) <= 5 and len(result.classes) <= 5
 
 
 def test_a_file_that_is_named_comes_first(search: Search) -> None:
@@ -132,22 +130,12 @@ def test_a_file_that_is_named_comes_first(search: Search) -> None:
     assert "lies in a file that the question names" in result.files[0].best.why
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "", "   ", '"', "'; DROP TABLE methods; --", "🎉", "\x00", "*" * 5_000, "path:", 'path:"',
-        "kind:class", "lang:'", "a" * 10_000, "path:[*", "%", "AND OR NOT", "session^2 +x -y",
-    ],
-)  # fmt: skip
-def test_no_text_breaks_the_search(search: Search, question: str) -> None:
-    search.search(question)
-
-
-def test_methods_and_classes_have_lists_of_their_own(search: Search) -> None:
-    result = search.search("session cookie")
-    assert result.methods and all(hit.unit.is_method for hit in result.methods)
-    assert result.classes and not any(hit.unit.is_method for hit in result.classes)
-    assert len(result.methods) <= 5 and len(result.classes) <= 5
+def test_no_text_breaks_the_search(search: Search) -> None:
+    for question in (
+        "", '"', "'; DROP TABLE methods; --", "🎉\x00", "*" * 5_000, 'path:"', "kind:class",
+        "lang:'", "a" * 10_000, "path:[*", "AND OR NOT", "session^2 +x -y",
+    ):  # fmt: skip
+        search.search(question)
 
 
 def test_files_are_listed_once_each_and_ten_where_there_are_ten(
@@ -181,13 +169,10 @@ def test_a_question_about_the_repository_finds_its_readme_first(search: Search) 
 def test_a_search_is_reranked_only_when_it_asks_for_it_and_says_by_what(
     tables: Tables, settings: Settings
 ) -> None:
-    class Backwards:
-        name = "backwards"
+    def backwards(hits: Sequence[Hit], query: Query) -> Reranked:
+        return Reranked(list(reversed(hits)), "backwards", ("It was late.",))
 
-        def rerank(self, hits: Sequence[Hit], query: Query) -> Reranked:
-            return Reranked(list(reversed(hits)), self.name, ("It was late.",))
-
-    search = Search(lambda: tables, settings, reranker=Backwards())
+    search = Search(lambda: tables, settings, reranker=backwards)
     plain = search.search("session cookie", top=100)
     reranked = search.search("session cookie", top=100, rerank=True)
     assert names(reranked.units) == names(plain.units)[::-1]
@@ -259,16 +244,13 @@ def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables) -> None:
     assert files.line_count("src/shop/basket.py") == 1
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "", "nope.py", "../secret", "/etc/passwd", "src/shop/../shop/basket.py", "src", "src/shop/",
-        ".git/config", "a\x00b", "src//shop/basket.py", "' OR 1=1 --",
-    ],
-)  # fmt: skip
-def test_nothing_but_indexed_files_can_be_read(tables: Tables, path: str) -> None:
-    with pytest.raises(NotFoundError):
-        Files(lambda: tables).read(path)
+def test_nothing_but_indexed_files_can_be_read(tables: Tables) -> None:
+    for path in (
+        "", "../secret", "/etc/passwd", "src/shop/../shop/basket.py", "src/shop/", ".git/config",
+        "a\x00b", "src//shop/basket.py", "' OR 1=1 --",
+    ):  # fmt: skip
+        with pytest.raises(NotFoundError):
+            Files(lambda: tables).read(path)
 
 
 def test_a_file_that_became_a_link_out_of_the_repository_is_not_followed(

@@ -116,7 +116,7 @@ def ranked(case: Case) -> list[Hit]:
 
 def reranked(case: Case) -> list[Hit]:
     """As a search ranks that is asked to rerank; files keep their order there and here."""
-    return built_in_module.BuiltInReranker(seconds=60).rerank(ranked(case), case.query).hits
+    return built_in_module.rerank_built_in(ranked(case), case.query, 60).hits
 
 
 @contextmanager
