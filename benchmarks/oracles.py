@@ -213,7 +213,7 @@ def _compare_calls(index: Index, chosen: Sequence[Unit], said: Said, counts: Cou
         if line is None:
             continue  # it was counted among the definitions
         surest: dict[tuple[str, int, str], float] = {}
-        for site in usages(cast(Tables, index), unit, limit=10**9).references:
+        for site in usages(cast(Tables, index), unit):
             place = site.reference
             # An oracle names the one definition: what goes through a base is left out.
             if place.kind == "call" and place.path not in said.failed and not site.through:

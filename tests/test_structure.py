@@ -9,7 +9,7 @@ import pytest
 from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.reading import definitions
-from codeqa.code.usages import Usages, usages
+from codeqa.code.usages import UsageSite, usages
 from codeqa.quoted.evidence import calls_section
 from codeqa.store import Tables
 from codeqa.types import Unit
@@ -178,11 +178,11 @@ def unit(tables: Tables, path: str, qualified_name: str) -> Unit:
     )
 
 
-def places(found: Usages, least: float) -> set[tuple[str, int, str]]:
+def places(found: list[UsageSite], least: float) -> set[tuple[str, int, str]]:
     """(path, line, kind) of the usages that are at least so sure."""
     return {
         (use.reference.path, use.reference.line, use.reference.kind)
-        for use in found.references
+        for use in found
         if use.confidence >= least
     }
 
@@ -257,7 +257,7 @@ def test_uses_are_found_across_files(what: str, tables: Tables) -> None:
 
 def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) -> None:
     found = usages(tables, unit(tables, CART, "Cart.add"))
-    hint = [use for use in found.references if use.reference.path == "src/shop/loose.py"]
+    hint = [use for use in found if use.reference.path == "src/shop/loose.py"]
     by_line = {use.reference.line: use for use in hint}
     assert 0.5 < by_line[2].confidence < 0.85
     assert by_line[3].confidence <= 0.3
@@ -271,12 +271,10 @@ def test_a_class_is_imported_called_and_inherited_from(tables: Tables) -> None:
     assert ("core/src/lib.rs", 2, "import") in places(disk, 0.85)
 
 
-def test_the_best_come_first_all_are_counted_and_a_document_has_none(tables: Tables) -> None:
-    found = usages(tables, unit(tables, "src/shop/cart.py", "Cart.add"), limit=2)
-    assert len(found.references) == 2
-    assert found.total > 2
-    assert found.references[0].confidence >= found.references[1].confidence
-    assert usages(tables, tables.in_file("go.mod")[0]) == Usages((), 0)
+def test_the_surest_come_first_and_a_document_has_none(tables: Tables) -> None:
+    found = usages(tables, unit(tables, CART, "Cart.add"))
+    assert found == sorted(found, key=lambda use: -use.confidence) and len(found) > 2
+    assert usages(tables, tables.in_file("go.mod")[0]) == []
 
 
 def test_what_it_calls_is_listed_in_order(tables: Tables) -> None:

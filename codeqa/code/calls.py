@@ -65,15 +65,6 @@ class Call:
         return self.note != BY_NAME
 
 
-@dataclass(frozen=True, slots=True)
-class Callers:
-    """The definitions that call one, each by its first call, and how many places are left out
-    because they may mean another one of that name."""
-
-    calls: tuple[Call, ...]
-    doubtful: int
-
-
 def callers(
     tables: Tables,
     unit: Unit,
@@ -82,10 +73,12 @@ def callers(
     only_calls: bool = False,
     alone: bool = False,
     limit: int = CANDIDATES,
-) -> Callers:
-    """What calls `unit`, or uses it otherwise unless `only_calls`, at least so surely; surest
-    first, source before tests. Imports are no use. `alone` and `limit` are those of `usages`."""
-    every = usages(tables, unit, limit, alone=alone).references
+) -> tuple[list[Call], int]:
+    """What calls `unit`, or uses it otherwise unless `only_calls`, at least so surely, each by its
+    first call, the surest first, source before tests; and how many places are left out because
+    they may mean another one of that name. Imports are no use. `limit` places are looked at;
+    `alone` is that of `usages`."""
+    every = usages(tables, unit, alone=alone)[:limit]
     sites = [
         site
         for site in every
@@ -99,7 +92,7 @@ def callers(
             note = site.through and f"through {site.through}"
             found.setdefault(around.id, Call(around, unit, site.reference.line, note))
     doubtful = sum(site.confidence < least and site.reference.kind != "import" for site in every)
-    return Callers(tuple(found.values()), doubtful)
+    return list(found.values()), doubtful
 
 
 def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
@@ -139,18 +132,13 @@ def _likeliest(unit: Unit, call: Reference, named: Sequence[Unit]) -> Unit | Non
     if call.receiver in SELF_NAMES:
         members = [one for one in source if one.kind in METHOD_KINDS and one.class_name]
         own = [one for one in members if last_word(one.class_name) == last_word(unit.class_name)]
-        return (own or members)[0] if len(_places(own or members)) == 1 else None
-    if call.module:
-        module = call.module.partition("#")[0]
-        imported = [o for o in source if import_evidence(unit.language, unit.path, module, o.path)]
-        if len(_places(imported)) == 1:
-            return imported[0]
-    alike = [one for one in source if _receives(one, call)]
-    if call.module or len(_places(alike)) == 1:
-        return alike[0] if len(_places(alike)) == 1 else None
-    if len(_places(source)) == 1 and len(call.name) >= SHORT_NAME:
-        return source[0]
-    return None
+        return _only(own or members)
+    module = call.module.partition("#")[0]
+    imported = [o for o in source if import_evidence(unit.language, unit.path, module, o.path)]
+    told = _only(imported) or _only([one for one in source if _receives(one, call)])
+    if told or call.module or len(call.name) < SHORT_NAME:
+        return told
+    return _only(source)
 
 
 def _receives(unit: Unit, call: Reference) -> bool:
@@ -159,8 +147,9 @@ def _receives(unit: Unit, call: Reference) -> bool:
     return name_key(last_word(unit.class_name)) in {name_key(last_word(n)) for n in names if n}
 
 
-def _places(units: Iterable[Unit]) -> set[tuple[str, str]]:
-    return {(unit.path, unit.qualified_name) for unit in units}
+def _only(units: Sequence[Unit]) -> Unit | None:
+    """The first of `units` where all of them are at one place, as overloads are."""
+    return units[0] if len({(unit.path, unit.qualified_name) for unit in units}) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +233,7 @@ def _callers(tables: Tables, unit: Unit) -> list[Call]:
 
 
 def _users(tables: Tables, unit: Unit, least: float, *, only_calls: bool = False) -> list[Call]:
-    uses = callers(tables, unit, least, only_calls=only_calls, limit=USES).calls
+    uses, _ = callers(tables, unit, least, only_calls=only_calls, limit=USES)
     return [call for call in uses if call.caller.kind not in TEXT_KINDS]
 
 

@@ -94,19 +94,15 @@ that it asks for."""
 _FORMS = {
     "find_references": (
         r"WHO CALLS NAME(?: directly)?",
-        r"(?:LIST|(?:what|which) are )?ALLCALLERS (?:of|to|for) NAME",
-        r"(?:LIST|(?:what|who) are )ALL(?P<name>its) CALLERS",
+        r"(?:LIST|(?:what|which|who) are |how many )?ALLCALLERS (?:of|to|for) NAME",
+        r"(?:LIST|(?:what|which|who) are )ALL(?P<name>its) CALLERS",
         r"(?:where|how often) (?:is|are|was) NAME CALLED(?: from)?",
-        r"how many CALLERS (?:of|does|has) NAME(?: have)?",
     ),
     "impact": (
         r"what (?:else )?(?:(?:would |will |could )?breaks?|is affected) (?:if|when) I CHANGE NAME",
-        r"(?:what|who) (?:depends|relies) on NAME",
-        r"(?:what is )?(?:the )?impact of (?:CHANGE |a change (?:of|to|in) )?NAME",
     ),
     "call_path": (
         r"LIST?(?:the |a )?(?:shortest |call )*(?:path|chain|way)(?: of calls)? from START to END",
-        r"how does START (?:reach|get to|lead to) END",
     ),
     "list_all": (
         r"(?:LIST|what are |all |how many )ALLTHINGSTHERE?UNDER",
@@ -124,11 +120,9 @@ _FORMS = {
         r"(?-i:(?P<pattern>[A-Z][A-Z0-9_]{2,}))s?(?: comments?)?WITHIN?",
     ),
     "git_log": (
-        r"what CHANGED (?:lately|recently|last)(?: in PATH)?WHEN",
         r"what CHANGED (?:in |on |to )?PATHWHEN",
         r"who (?:has )?DID PATHWHEN",
         r"(?:when|why|by whom) (?:and (?:why|when|by whom) )?(?:was|were) PATH DIDWHEN",
-        r"LIST?(?:the )?(?:(?:git )?(?:history|log)|(?:recent|latest) changes) (?:of|in|to) PATH",
     ),
 }
 """Tool → how it is asked for."""

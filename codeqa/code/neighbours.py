@@ -45,9 +45,10 @@ def uses_of(tables: Tables, units: Sequence[Unit], characters: int) -> list[Chun
     places: dict[str, list[Reference]] = {unit.id: [] for unit in units}
     totals = Counter[str]()
     for unit in units[:READ_CLOSELY]:
-        found = usages(tables, unit, limit=USES_READ)
-        places[unit.id] = [o.reference for o in found.references if o.confidence >= SURE_ENOUGH]
-        totals[unit.id] = found.total
+        found = usages(tables, unit)
+        surest = found[:USES_READ]
+        places[unit.id] = [o.reference for o in surest if o.confidence >= SURE_ENOUGH]
+        totals[unit.id] = len(found)
     for place in tables.references_decided(units[READ_CLOSELY:]):
         if place.unit_id != place.target and place.confidence >= SURE_ENOUGH:
             places[place.target].append(place)

@@ -27,15 +27,11 @@ from codeqa.text.tokens import last_word, name_key
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
 
 TYPED = 0.85
-"""The import gives the class of the receiver, or the receiver is called like that class."""
+"""The import gives the class of the receiver, or the receiver is called like that class; or
+unqualified, in the same folder, in a language whose folders are packages, or in a file that imports
+everything of the definition's file; or imported from a module that itself imports it."""
 SUBCLASS = 0.8
 """Called on `self` inside a class that inherits from the owner; it may override it."""
-SAME_PACKAGE = 0.85
-"""Unqualified, in the same folder, in a language whose folders are packages."""
-RE_EXPORTED = 0.85
-"""Imported from a module that itself imports the definition."""
-WILDCARD = 0.85
-"""Unqualified, in a file that imports everything of the definition's file."""
 ITS_MODULE = 0.5
 """On a receiver of unknown class that comes from the definition's file or package."""
 RECEIVER_NAME = 0.6
@@ -45,9 +41,8 @@ ONLY_ONE = 0.6
 ONLY_ONE_SHORT = 0.3
 """The same for names that every library has (`get`, `run`, `close`)."""
 OTHER_CLASS = 0.15
-"""On an object of another class without a member of that name: an interface, perhaps."""
-BARE_METHOD = 0.15
-"""A method's name without a receiver."""
+"""On an object of another class without a member of that name, an interface perhaps; or a method's
+name without a receiver."""
 ONE_OF_MANY = 0.5
 """Shared among the definitions of that name."""
 LEAST = 0.05
@@ -119,23 +114,14 @@ class UsageSite:
         return next(word for least, word in SURENESS if self.confidence >= least)
 
 
-@dataclass(frozen=True, slots=True)
-class Usages:
-    """The surest uses of a definition, best first, and how many there are in all."""
-
-    references: tuple[UsageSite, ...]
-    total: int
-    """Places taken for a use, `references` included."""
-
-
-def usages(tables: Tables, unit: Unit, limit: int = 50, *, alone: bool = False) -> Usages:
-    """Where `unit` is used: at most `limit` places, surest first, source before tests.
+def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite]:
+    """Where `unit` is used, the surest first, source before tests.
 
     A method counts together with those of bases and interfaces that it overrides, and with those
     that override it, for the object decides which of them runs; `alone`, without them.
     """
     if unit.kind in TEXT_KINDS or not unit.name:
-        return Usages((), 0)
+        return []
     # A constructor is called by the name of its class.
     of_class = unit.kind == "constructor" and unit.class_name
     name = last_word(unit.class_name) if of_class else unit.name
@@ -143,21 +129,18 @@ def usages(tables: Tables, unit: Unit, limit: int = 50, *, alone: bool = False) 
     places = tables.references_named(name, CANDIDATES)
     around = Surroundings(tables, unit, name, places)
     found = _judged(unit, places, around)
-    for one, owner in () if alone or not places else _related(tables, unit, around):
+    together: list[tuple[Unit, Unit | None]] = []
+    if places and not alone:
+        together += overridden(tables, unit)[:MOST_RELATED]
+        together += [(one, None) for one in around.overriding[:MOST_RELATED]]
+    for one, owner in together:
         most = THROUGH_BASE if owner else THROUGH_HEIR if is_abstract(unit) else HEIR_OF_CONCRETE
         near = Surroundings(tables, one, name, places, heirs=False)
         for place, site in _judged(one, places, near).items():
             sure, known = min(site.confidence, most), found.get(place)
             if _may_mean_other(place, owner) and not (known and known.confidence >= sure):
                 found[place] = UsageSite(place, sure, one.qualified_name)
-    sites = sorted(found.values(), key=_order)
-    return Usages(tuple(sites[:limit]), len(sites))
-
-
-def _related(tables: Tables, unit: Unit, around: Surroundings) -> list[tuple[Unit, Unit | None]]:
-    """The methods that count together with `unit`, those of bases with their class."""
-    heirs = [(one, None) for one in around.overriding[:MOST_RELATED]]
-    return [*overridden(tables, unit)[:MOST_RELATED], *heirs]
+    return sorted(found.values(), key=_order)
 
 
 def _judged(
@@ -233,7 +216,7 @@ def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> float:
     """Evidence through one file that imports the definition and is itself imported."""
     others = (one for one in around.exporters if one != place.path)
     found = (_imported(unit, place, exporter, around) for exporter in others)
-    return min(next(filter(None, found), NONE), RE_EXPORTED)
+    return min(next(filter(None, found), NONE), TYPED)
 
 
 def _of_class(
@@ -271,13 +254,13 @@ def _received(unit: Unit, place: Reference, around: Surroundings) -> float:
 
 def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> float:
     if _is_member(unit):
-        return SUBCLASS if around.is_in_heir(place) else BARE_METHOD / around.rivals
+        return SUBCLASS if around.is_in_heir(place) else OTHER_CLASS / around.rivals
     same_folder = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
     if same_folder and unit.language in PACKAGE_LANGUAGES:
-        return SAME_PACKAGE
+        return TYPED
     for edge in around.imports(place.path):
         if edge.name == edge.module and around.leads(place, edge.module, unit.path):
-            return WILDCARD
+            return TYPED
     needs_import = language_name(place.path) in RESOLVED_LANGUAGES
     return _by_name(unit, around, 0.5 if needs_import else 1.0)
 

@@ -15,7 +15,7 @@ from codeqa.code.counted import place_item
 from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
 from codeqa.code.overview import overview_of
 from codeqa.code.tools.edges import use_places
-from codeqa.code.usages import CANDIDATES, usages
+from codeqa.code.usages import usages
 from codeqa.repository.classify import role_of
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import gather
@@ -261,7 +261,7 @@ def _call(call: Call) -> str:
 def uses_section(tables: Tables, unit: Unit, *, listed: bool) -> str:
     """How often `unit` is used, and where `listed` in which places: the surest, source before
     tests. '' for nowhere."""
-    sites = usages(tables, unit, limit=CANDIDATES).references
+    sites = usages(tables, unit)
     places, in_tests = use_places(tables, sites, "call")
     times = counted(len(sites), "place")
     if in_tests:

@@ -133,7 +133,7 @@ def caller_questions(tables: Tables, files: Iterable[str]) -> Iterator[Question]
             return None
         calls = [
             use.reference.unit_id
-            for use in usages(tables, unit).references
+            for use in usages(tables, unit)[:50]
             if use.reference.kind == "call" and use.confidence >= CERTAIN
         ]
         callers = [

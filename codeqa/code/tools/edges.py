@@ -125,7 +125,7 @@ def _meant(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
     may mean several of them is one place, and with '' where it means none of them surer."""
     once: dict[tuple[str, int, int], tuple[UsageSite, str]] = {}
     for unit in units:
-        for site in usages(tables, unit, CANDIDATES).references:
+        for site in usages(tables, unit):
             at = (site.reference.path, site.reference.line, site.reference.column)
             best, _ = once.get(at, (site, ""))
             if at not in once or site.confidence > best.confidence:
@@ -266,9 +266,9 @@ def _users(
         if is_test(unit) and unit not in roots:
             return []
         # Through a base at first alone: a framework calls nearly everything so in the end.
-        found = callers_of(tables, unit, alone=unit not in roots)
-        doubtful += found.doubtful
-        return [Step(one.caller, one.caller.path, one.line, one.note) for one in found.calls]
+        calls, left = callers_of(tables, unit, alone=unit not in roots)
+        doubtful += left
+        return [Step(one.caller, one.caller.path, one.line, one.note) for one in calls]
 
     reached, cut = follow(roots, users, depth=depth)
     code = [one for one in reached if not is_test(one.unit)]
@@ -342,7 +342,7 @@ def subclasses(tables: Tables, name: str) -> ToolResult:
         nonlocal by_name
         if unit.language == "rust" and unit.kind != "trait":
             return []  # of its name another crate may have a trait
-        sites = usages(tables, unit, CANDIDATES).references if unit.path else ()
+        sites = usages(tables, unit) if unit.path else ()
         places = [one.reference for one in sites if one.reference.kind == "inherits"]
         if unit is outside or len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.

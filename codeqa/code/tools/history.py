@@ -84,14 +84,13 @@ def git_log(
     printed = run_git(box, ["log", "-s", *SAFE, f"-{limit}", LOG_FORMAT, *wanted])
     commits = commits_in(printed)
     total = len(commits)
-    if total == limit and not (
-        wanted and wanted[0].startswith("-L")
-    ):  # of lines git can only count by reading all
+    lines = "".join(wanted).startswith("-L")  # which git can only count by reading all
+    if total == limit and not lines:
         total = int(run_git(box, ["rev-list", "--count", "HEAD", *wanted]))
     newest = f"the newest {len(commits)} of " if total > len(commits) else ""
     newest = newest or "the newest " * (total == limit)
     summary = f"history of {about}: {newest}{counted(total, 'commit')}"
-    parts = [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
+    parts = [one.told for one in commits]
     return list_result(summary, parts, "Ask for fewer.", total=total, told=commits)
 
 
@@ -115,24 +114,19 @@ def git_show(
                       text="\n".join(lines[:shown]))  # fmt: skip
         return list_result(summary, parts, "Only its beginning fits.", places=(place,))
     commit += "^{commit}"  # of a tag, what it marks; nothing else has a change
-    told = mask_secrets(
-        run_git(box, ["show", "-s", "--format=%h%x00%as%x00%an%x00%s%x00%b", commit])
-    )
-    one = _commit("\0".join(told.split("\0")[:4]))
+    head = mask_secrets(run_git(box, ["show", "-s", f"{LOG_FORMAT}%x00%b", commit]))
+    *fields, body = head.split("\0", 4)
+    one = _commit("\0".join(fields))
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
     known = box.tables().catalogue().paths
     beside = {name: role_of(name) != "source" for name in changed if name in known}
     shown_paths = sorted(beside, key=beside.__getitem__)
     # Tests and documents of a change are often longer than it; they are named.
     diffed = [name for name in shown_paths if not beside[name]] or shown_paths
-    diff = ""
-    if diffed:
-        diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed])
+    diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed]) if diffed else ""
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
-    head = [f"{one.date}  {one.author}", *told.split("\0")[4:]]
-    rest = ", ".join(shown_paths[len(diffed) :])
-    parts = [*head, *([f"Also changed: {rest}"] if rest else ())]
-    parts += mask_secrets(diff).split("\n")
+    also = [f"Also changed: {', '.join(rest)}"] if (rest := shown_paths[len(diffed) :]) else []
+    parts = [f"{one.date}  {one.author}", body, *also, *mask_secrets(diff).split("\n")]
     hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
 
@@ -155,13 +149,8 @@ def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
         runs.append(commit_of[id_].model_copy(update={"lines": f"{start}-{end}"}))
         start = end + 1
     summary = f"blame of {found}:{first}-{last}: {counted(len(distinct), 'commit')}"
-    parts = [f"{c.lines:>11}  {c.id}  {c.date}  {c.author}  {c.subject}" for c in runs]
+    parts = [f"{one.lines:>11}  {one.told}" for one in runs]
     return list_result(summary, parts, "Ask for fewer lines.", told=runs)
-
-
-def _not(others: Sequence[str]) -> str:
-    """Said of what else is called so."""
-    return f", not {', '.join(others)}" if others else ""
 
 
 def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
@@ -172,13 +161,14 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     for mention in mentions:
         if mention.units:
             unit, *rest = box.tables().by_ids(mention.units[: 1 + MOST_OTHERS])
-            named = f"{unit.qualified_name} ({unit.location}{_not([u.location for u in rest])})"
+            others = "".join(f", not {one.location}" for one in rest)
+            named = f"{unit.qualified_name} ({unit.location}{others})"
             # Lines as they are in the index; after later edits git finds those nearby.
             return named, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
         if paths := [*mention.files, *mention.folders]:
             path = wanted if wanted in paths else paths[0]
-            others = [] if path == wanted else [one for one in mention.files if one != path]
-            return f"{path}{_not(others[:MOST_OTHERS])}", ["--", path]
+            same = [] if path == wanted else [one for one in mention.files if one != path]
+            return path + "".join(f", not {one}" for one in same[:MOST_OTHERS]), ["--", path]
     raise NotFoundError(
         f"Nothing here is called {wanted!r}.", "Give a path, or the name of a definition."
     )
@@ -266,8 +256,7 @@ def changes(
     unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." * bool(left)
     diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
-    parts += [f"{c.id}  {c.date}  {c.author}  {c.subject}" for c in commits]
-    parts += filter(None, [diff])
+    parts += [*(one.told for one in commits), *filter(None, [diff])]
     return list_result(summary, parts, "Say what about.", total=len(found), completeness=unread,
                        places=tuple(places), commits=tuple(commits), diff=diff)  # fmt: skip
 
@@ -318,19 +307,16 @@ def _about(box: Toolbox, about: str, every: Sequence[_Change]) -> list[_Change]:
     """Those of `every` that are about it, definitions of source first, the nearest of them before
     others: by what the shipped table says of their changed lines, and by the search, which knows
     nothing of what was removed and so counts half."""
-    near = question_matcher(about)
+    near, scores = question_matcher(about), []
     hits = box.search.search(about, top=200).units
     best = max((hit.score for hit in hits), default=0.0) or 1.0
     found = {(hit.unit.path, hit.unit.qualified_name): hit.score / best / 2 for hit in hits}
-    scores = []
     for one in every:
         score = found.get((one.unit.path, one.unit.qualified_name), 0.0)
-        if near:  # what changed counts, not what stayed
-            lines = "\n".join(line[1:] for line in one.diff[2:] if line[0] in "+-")
-            body = f"{one.unit.qualified_name}\n{lines}"
-            close = near.nearness(UnitText(one.unit.path, "", "", "", "", body))
-            score += close.late + close.passage
-        scores.append(score)
+        lines = "\n".join(line[1:] for line in one.diff[2:] if line[0] in "+-")
+        text = UnitText(one.unit.path, "", "", "", "", f"{one.unit.qualified_name}\n{lines}")
+        close = near.nearness(text) if near else None
+        scores.append(score + (close.late + close.passage if close else 0.0))
     least = NEAR_BEST * max(scores, default=0.0)
     near_enough = [pair for pair in zip(scores, every, strict=True) if pair[0] >= least]
     ranked = sorted(near_enough, key=lambda pair: (*_importance(pair[1])[:2], -pair[0]))

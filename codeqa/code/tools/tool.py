@@ -56,6 +56,11 @@ class Commit(BaseModel, frozen=True):
     subject: str
     lines: str = ""
 
+    @property
+    def told(self) -> str:
+        """On one line."""
+        return f"{self.id}  {self.date}  {self.author}  {self.subject}"
+
 
 class Edge(BaseModel, frozen=True):
     """An arrow of a diagram: from the definition `start` to what it calls, uses or inherits."""
@@ -196,9 +201,7 @@ class Tool:
             if wrong["type"] == "string_pattern_mismatch":  # an expression helps nobody
                 hint = self.arguments.model_fields[name].description or hint
             raise UsageError(f"`{name}` cannot be used.", hint) from None
-        return self.function(
-            subject, **{name: getattr(given, name) for name in given.model_fields_set}
-        )
+        return self.function(subject, **given.model_dump(exclude_unset=True))
 
     def described(self) -> dict[str, Any]:
         """What another program has to know of it."""
