@@ -67,27 +67,21 @@ def test_markdown_is_cut_by_section() -> None:
     assert (first.name, guide.class_name) == ("a.x", "")
 
 
-NOT_HEADINGS = {
-    "a fence": "~~~\n# no\n~~~\n",
-    "a longer fence": "````\n```\n# no\n```\n````\n",
-    "indented code": "text\n\n    # no\n",
-    "an HTML comment": "<!--\n# no\n-->\n",
-    "a list": "- a\n  # no\n",
-    "a quotation": "> # no\n",
-    "no blank": "#no\n",
-    "seven": "####### no\n",
-    "a table": "| a |\n|---|\n| b |\n",
-    "a rule": "a\n\n---\n\nb\n",
-    "front matter": "---\ntitle: x\n# no\n---\ntext\n",
-    "TOML front matter": "+++\ntitle = 'x'\n# no\n+++\ntext\n",
-    "an open fence": "```\n# no\n",
-    "a lone return": "a\r# no\n",
-}
-
-
-@pytest.mark.parametrize("name", NOT_HEADINGS)
-def test_what_looks_like_a_markdown_heading_but_is_none(name: str) -> None:
-    assert [unit.qualified_name for unit in units(NOT_HEADINGS[name], "markdown")] == ["a.x"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "````\n```\n# no\n```\n````\n",
+        "<!--\n# no\n-->\n",
+        "- a\n  # no\n",
+        "#no\n",
+        "| a |\n|---|\n| b |\n",
+        "---\ntitle: x\n# no\n---\ntext\n",
+        "+++\ntitle = 'x'\n# no\n+++\ntext\n",
+        "a\r# no\n",
+    ],
+)
+def test_what_looks_like_a_markdown_heading_but_is_none(text: str) -> None:
+    assert [unit.qualified_name for unit in units(text, "markdown")] == ["a.x"]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +94,6 @@ def test_what_looks_like_a_markdown_heading_but_is_none(name: str) -> None:
             "code_with_underscores and stars and bold",
         ),
         ("# Title {#anchor}", "Title"),
-        ("#\tTabs ##", "Tabs"),
-        ("   ### Closed ###", "Closed"),
         ("# a\\*b", "a*b"),
         ("# <img src=x> Logo", "Logo"),
         ("# " + "long " * 60, ("long " * 60)[:120].strip()),

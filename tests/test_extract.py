@@ -67,7 +67,7 @@ def mutated(data: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(6), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
+    "seeds", [range(2), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 @pytest.mark.parametrize(("name", "data"), SOURCES, ids=[name for name, _ in SOURCES])
 def test_mutated_source_never_fails(name: str, data: bytes, seeds: range) -> None:
@@ -90,9 +90,9 @@ def test_any_bytes_and_any_words_of_code_are_read(data: bytes, key: str) -> None
 def test_very_deep_nesting_neither_crashes_nor_hangs(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.5)
+    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.1)
     name = "file" + languages()[key].extensions[0]
-    for opening in (b"(", b"[", b"{", b"((x)", b"-"):
+    for opening in (b"(", b"{", b"((x)"):
         data = b"x = " + opening * 5_000 + b"\n"
         check(parse_file(name, data, "source"), data)
 
@@ -100,22 +100,19 @@ def test_very_deep_nesting_neither_crashes_nor_hangs(
 def test_a_short_file_that_holds_its_grammar_up_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.3)
+    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.1)
     data = b"type X = " + b"-|" * 8_000 + b"\n"
     parsed = parse_file("union.ts", data, "source")
     check(parsed, data)
     assert parsed.has_errors
 
 
-def test_balanced_nesting_of_fifty_thousand_levels_is_read() -> None:
+def test_deep_nesting_is_read_and_functions_nested_a_thousand_deep_keep_their_owners() -> None:
     nested = b"(" * 50_000 + b")" * 50_000
     parsed = parse_file(
         "deep.py", b"def f():\n    return g(" + nested + b")\n\n\ndef h():\n    f()\n"
     )
     assert [unit.name for unit in parsed.units] == ["f", "h"]
-
-
-def test_functions_nested_a_thousand_deep_keep_their_owners() -> None:
     depth = 1000
     data = "".join("function f() {\n" for _ in range(depth)) + "}\n" * depth
     units = parse_file("deep.js", data.encode(), "source").units
@@ -140,10 +137,14 @@ def test_broken_source_yields_what_parses() -> None:
     assert any(edge.name == "good" and edge.target for edge in parsed.references)
 
 
-def test_bytes_that_are_not_utf8_are_replaced_and_counted() -> None:
-    parsed = parse_file("old.py", b'def f():\n    return "caf\xe9 \xff"\n', "source")
+def test_bytes_that_are_not_utf8_are_replaced_and_counted_and_a_byte_order_mark_is_left_out() -> (
+    None
+):
+    data = b'\xef\xbb\xbfdef f():\n    return "caf\xe9 \xff"\n'
+    parsed = parse_file("old.py", data, "source")
     assert parsed.replaced_bytes == 2
     assert parsed.units[0].source_code.count("\ufffd") == 2
+    assert parsed.units[0].source_code.startswith("def")
 
 
 def test_columns_count_characters() -> None:
@@ -151,20 +152,12 @@ def test_columns_count_characters() -> None:
     assert [(e.line, e.column) for e in parsed.references] == [(3, 1), (3, 10)]
 
 
-def test_windows_line_ends_stay_and_lines_are_counted_alike() -> None:
+def test_windows_line_ends_stay_and_only_line_feeds_end_a_line() -> None:
     data = b"# doc\r\ndef f():\r\n    return 1\r\n\r\n\r\ndef g():\r\n    f()\r\n"
     parsed = parse_file("a.py", data, "source")
     assert [(u.name, u.start_line, u.end_line) for u in parsed.units] == [("f", 1, 3), ("g", 6, 7)]
     assert parsed.units[0].doc_comment == "doc"
     assert "\r" not in parsed.units[0].signature
-
-
-def test_a_byte_order_mark_belongs_to_no_unit() -> None:
-    parsed = parse_file("a.py", b"\xef\xbb\xbfdef f():\n    return 1\n", "source")
-    assert parsed.units[0].source_code.startswith("def")
-
-
-def test_form_feeds_and_unicode_separators_end_no_line() -> None:
     data = "x = '\u2028\x0c'\n\n\ndef f():\n    return 1\n".encode()
     assert [u.start_line for u in parse_file("a.py", data, "source").units if u.name == "f"] == [4]
 
@@ -287,6 +280,6 @@ def test_one_that_spoils_the_tree_leaves_the_macros_of_its_file_as_they_are() ->
 
 
 def test_many_rust_macros_are_read_in_bounded_time() -> None:
-    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 8_000).units) > 8_000
-    parse_file("a.rs", b"m! {\nfn f(){}\n" * 20_000)
+    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 2_000).units) > 2_000
+    parse_file("a.rs", b"m! {\nfn f(){}\n" * 5_000)
     parse_file("a.rs", b"m! { //\n" * 20_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.languages import detect, get, languages
+from codeqa.languages import detect, languages
 from codeqa.parsing.grammar import grammar
 from codeqa.parsing.parse import extract
 from codeqa.store.schema import ROWS_VERSION
@@ -66,34 +66,23 @@ def test_a_query_fits_its_grammar_and_knows_calls_and_definitions(key: str) -> N
 
 def test_every_language_with_a_grammar_has_a_fixture_and_a_golden_file() -> None:
     found = [detect(path.name, path.read_bytes()) for path in fixtures()]
-    assert {one.key for one in found if one} == set(WITH_GRAMMAR)
+    assert {one.key for one in found if one} == set(WITH_GRAMMAR) >= NAMED_BY_THE_DESIGN
     assert all(golden_path(path).exists() for path in fixtures())
-
-
-def test_every_language_of_the_design_has_a_grammar() -> None:
-    assert set(WITH_GRAMMAR) >= NAMED_BY_THE_DESIGN
 
 
 @pytest.mark.parametrize(
     ("path", "data", "name"),
     [
-        ("a/b.py", b"", "python"),
         ("a.PY", b"", "python"),
         ("x.tsx", b"", "typescript"),
-        ("x.mts", b"", "typescript"),
-        ("Dockerfile", b"", "dockerfile"),
         ("Dockerfile.dev", b"", "dockerfile"),
         ("deep/Makefile", b"", "makefile"),
-        ("CMakeLists.txt", b"", "cmake"),
-        ("notes.txt", b"", "text"),
         ("run", b"#!/usr/bin/env python3.12\n", "python"),
         ("run", b"#!/bin/bash -e\n", "bash"),
         ("run", b"#!/usr/bin/env -S node --flag\n", "javascript"),
         ("api.h", b"struct a { int b; };\n", "c"),
         ("api.h", b"namespace a {\n}\n", "cpp"),
         ("api.h", b"template <typename T> T id(T);\n", "cpp"),
-        ("page.vue", b"", "vue"),
-        ("style.scss", b"", "scss"),
     ],
 )
 def test_a_language_is_known_by_name_ending_or_first_line(
@@ -107,10 +96,3 @@ def test_a_language_is_known_by_name_ending_or_first_line(
 def test_what_nothing_tells_has_no_language() -> None:
     assert detect("something", b"hello\n") is None
     assert detect("something.unknownending", b"") is None
-
-
-def test_an_unknown_key_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        get("klingon")
-    with pytest.raises(ValueError, match="no grammar"):
-        grammar("yaml")
