@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions
-from codeqa.chat.vectors import cosine, similar_above
+from codeqa.chat.vectors import SIMILAR, cosine
 from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words
 from codeqa.routing.words import read
 from codeqa.text import strip_tag
@@ -107,7 +107,7 @@ def measure_pairs(split: str) -> dict[str, Any]:
             silent += 1
             continue
         (same if row["same_topic"] else other).append(cosine(first, second))
-    at = similar_above(embedding.name)
+    at = SIMILAR
     return {
         "embedding": embedding.name,
         "similar_above": at,
@@ -129,7 +129,7 @@ def measure_pairs(split: str) -> dict[str, Any]:
 
 
 def best_threshold(measured: Mapping[str, Any]) -> float:
-    """What `vectors.CALIBRATED` is to hold by the figures of the `tune` half: the lowest step that
+    """What `vectors.SIMILAR` is to hold by the figures of the `tune` half: the lowest step that
     no pair of different topics exceeds."""
     return round((measured["highest_of_another_topic"] // STEP + 1) * STEP, 2)
 

@@ -17,7 +17,6 @@ from codeqa.chat.values import AnswerGenerator, AskOptions, Citation
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.chat.writers import Writers
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
-from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import AnswerStoppedError, UsageError, error_from
 from codeqa.indexing import Indexer
 from codeqa.llm import Models
@@ -188,7 +187,7 @@ def _joined(
         settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
     )
     privacy = Privacy(settings, state, cache, models)
-    vectors = QuestionVectors(fast_embedding)
+    vectors = QuestionVectors()
     conversations = Conversations(state, cache, settings, location.id, vectors)
     hooks = load_hooks(settings, location.root)
     router = Router(

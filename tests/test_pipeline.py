@@ -182,15 +182,13 @@ def test_pruning_keeps_the_window_and_the_older_questions_that_are_similar() -> 
         return np.array([1.0, 0.0] if "cat" in text else [0.0, 1.0], np.float32)
 
     history = [Exchange(f"{'cat' if n % 2 else 'dog'} {n}", "yes") for n in range(12)]
-    kept = prune(history, embed("cat"), embed, 0.5)
+    kept = prune(history, embed("cat"), embed)
     window = RECENCY_WINDOW // 2
     assert list(kept[-window:]) == history[-window:]
     older = kept[:-window]
     assert len(older) == SEMANTIC_K and all("cat" in one.question for one in older)
     assert list(kept) == sorted(kept, key=history.index), "in the order in which they were asked"
-    assert prune(history, None, embed, 0.5) == tuple(history[-window:])
-    exact = [Exchange("cat", "yes"), *history[-window:]]
-    assert prune(exact, embed("cat"), embed, 1.0) == tuple(history[-window:]), "strictly above"
+    assert prune(history, None, embed) == tuple(history[-window:])
 
 
 def test_a_question_like_one_of_another_conversation_is_told_with_its_answer(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.chat.vectors import QA_K, similar_questions
+from codeqa.chat import vectors
+from codeqa.chat.vectors import QA_K, SIMILAR, similar_questions
 from codeqa.state import State
 from codeqa.state.records import Turn, TurnExtras
 from codeqa.types import Exchange
@@ -58,9 +59,9 @@ def similar(state: State, same: bool = True, **changed: Any) -> list[str]:
 
 
 def exchanges(state: State, same: bool = True, **changed: Any) -> list[Exchange]:
-    wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e",
-              "threshold": 0.65, **changed}  # fmt: skip
-    return similar_questions(state, wished.pop("vector", QUESTION), same=same, **wished)
+    wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e", **changed}
+    found = similar_questions(state, wished.pop("vector", QUESTION), **wished)
+    return [one for one in found if one.elsewhere != same]
 
 
 def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
@@ -70,18 +71,17 @@ def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
     assert similar(state, skip={"t1", "t3"}) == ["t4", "t5", "t0"]
 
 
-def test_only_what_is_above_the_threshold_is_similar(state: State) -> None:
-    keep(state, "t1", 0.5)
-    exact = float(np.float32(0.5))
-    assert similar(state, threshold=0.51) == []
-    assert similar(state, threshold=0.49) == ["t1"]
-    state.turns.save(
-        Turn("t2", "c", "q?", "a", "", ANSWERED, 0.0, "u", "shop"),
-        extras=TurnExtras("e", np.eye(WIDTH, dtype="<f2")[1].tobytes()),
-    )
+def test_only_what_is_above_the_threshold_is_similar(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(state, "t1", SIMILAR - 0.01)
+    keep(state, "t2", SIMILAR + 0.01)
+    assert similar(state) == ["t2"]
+    monkeypatch.setattr(vectors, "SIMILAR", 1.0)
     one = np.eye(WIDTH, dtype=np.float32)[1]
-    assert similar(state, vector=one, threshold=1.0) == [], "not above, but equal"
-    assert exact < 1.0 and similar(state, vector=one, threshold=0.99) == ["t2"]
+    saved = TurnExtras("e", one.astype("<f2").tobytes())
+    state.turns.save(Turn("t3", "c", "q?", "a", "", ANSWERED, 0.0, "u", "shop"), extras=saved)
+    assert similar(state, vector=one) == [], "not above, but equal"
 
 
 def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> None:
@@ -175,12 +175,12 @@ def test_vectors_that_cannot_be_compared_are_passed_over(state: State) -> None:
 
 def test_many_questions_are_compared_as_one_by_one(state: State) -> None:
     random = np.random.default_rng(7)
-    vectors = random.standard_normal((80, WIDTH)).astype("<f2")
-    for number, vector in enumerate(vectors):
+    asked = random.standard_normal((80, WIDTH)).astype("<f2")
+    for number, vector in enumerate(asked):
         turn = Turn(f"t{number}", f"c{number}", f"{number}?", "a", "", ANSWERED, 0.0, "u", "shop")
         state.turns.save(turn, extras=TurnExtras("e", vector.tobytes()))
     for question in random.standard_normal((5, WIDTH)).astype(np.float32):
-        rows = vectors.astype(np.float64)
+        rows = asked.astype(np.float64)
         cosines = rows @ question / np.linalg.norm(rows, axis=1) / np.linalg.norm(question)
         best = [f"t{number}" for number in np.argsort(-cosines)[:4] if cosines[number] > 0.5]
-        assert similar(state, same=False, vector=question, threshold=0.5) == best and best
+        assert similar(state, same=False, vector=question) == best and best

@@ -1,8 +1,7 @@
 """What of an answer holds, and what may be asked next: the last stage of a turn before it is kept.
 
 Questions to ask next are made from names that really stand in the code just shown, so that the
-index can answer them, and a search by name does: where it is used, whether it is tested, when an
-error is raised.
+index can answer them, and a search by name does.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from codeqa.chat.citations import CitedCode, find_citations, verify_all
-from codeqa.chat.grounding import judge_all, what_is_not_known
+from codeqa.chat.grounding import judge_all, overlaps, what_is_not_known
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import Checked
@@ -22,15 +21,9 @@ from codeqa.routing.mode import ISSUE
 from codeqa.types import TEXT_KINDS, Chunk
 
 SUGGESTIONS = 3
-LONGEST = 60
-"""Characters of a name that still makes a question that reads well."""
-SHORTEST = 4
-"""Characters of a name that few other things have."""
-SCANNED = 20_000
-"""Characters of a chunk in which raised errors are looked for."""
 
-_RAISED = re.compile(r"\b(?:raise|throw)[ \t]+(?:new[ \t]+)?(?:\w+\.)*([A-Z]\w*)")
-_WORD = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"[^\W\d_]\w{3,59}")
+"""One that few other things have, and that still makes a question that reads well."""
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 _USES = re.compile(r"\b(?:us(?:e[sd]?|ages?|ing)|call|reference|invoke)", re.IGNORECASE)
 _TESTS = re.compile(r"\btest", re.IGNORECASE)
@@ -69,46 +62,28 @@ def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, .
     What the answer names as code comes first, then what it cites, then the rest of the context.
     What `question` asks is not asked again, and no question is of the kind of the one before it.
     """
-    asked = {word.lower() for word in _WORD.findall(question)}
-    shown = [chunk for chunk in _cited_first(chunks, answer) if chunk.role == "source"]
+    asked = {word.lower() for word in re.findall(r"\w+", question)}
+    mentioned = {word for code in _CODE.findall(answer) for word in re.findall(r"\w+", code)}
+    cited = [(one.path, one.start, one.end) for one in find_citations(answer)]
+
+    def place(chunk: Chunk) -> int:
+        found = (number for number, one in enumerate(cited) if overlaps(chunk, [one]))
+        return next(found, len(cited))
+
     names = dict.fromkeys(
         chunk.name
-        for chunk in shown
-        if chunk.kind not in TEXT_KINDS and _fits(chunk.name) and not chunk.why.startswith("uses ")
+        for chunk in sorted(chunks, key=place)
+        if chunk.role == "source" and chunk.kind not in TEXT_KINDS
+        if _NAME.fullmatch(chunk.name) and not chunk.why.startswith("uses ")
     )
-    mentioned = {word for code in _CODE.findall(answer) for word in _WORD.findall(code)}
     main, *rest = sorted(names, key=lambda name: name not in mentioned) or [""]
     others = [name for name in rest if name.lower() not in asked]
-    raised = (name for chunk in shown for name in _RAISED.findall(chunk.content[:SCANNED]))
-    errors = [name for name in raised if _fits(name) and name.lower() not in asked]
     found: list[str] = []
     if main and not (_USES.search(question) and main.lower() in asked):
         found.append(f"Where is `{main}` used?")
     found += [f"What does `{name}` do?" for name in others[:1]]
-    found += [f"When is `{name}` raised?" for name in errors[:1]]
     if main and not _TESTS.search(question):
         found.append(f"Are there tests for `{main}`?")
     for name in others:
         found += [f"Where is `{name}` used?", f"What does `{name}` do?"]
     return tuple(dict.fromkeys(found))[:SUGGESTIONS]
-
-
-def _cited_first(chunks: Sequence[Chunk], answer: str) -> list[Chunk]:
-    """`chunks`, those first that `answer` cites, in the order in which it does."""
-    cited = find_citations(answer)
-
-    def place(chunk: Chunk) -> int:
-        inside = (
-            number
-            for number, one in enumerate(cited)
-            if one.path == chunk.path
-            and one.start <= chunk.end_line
-            and chunk.start_line <= one.end
-        )
-        return next(inside, len(cited))
-
-    return sorted(chunks, key=place)
-
-
-def _fits(name: str) -> bool:
-    return bool(SHORTEST <= len(name) <= LONGEST and name[0] != "_" and _WORD.fullmatch(name))

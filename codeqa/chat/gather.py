@@ -69,7 +69,8 @@ class Gatherer:
         ours = given or routed.decision.reply == "privacy"
         model = self.answer_model() if routed.question.options.use_model and not ours else None
         with steps.time("prune"):
-            history = self._history(routed)
+            told = routed.so_far.history if routed.decision.use_curated_history else ()
+            history = prune(told, routed.vector, self.conversations.vectors)
         yield from steps.ended()
         with steps.time("retrieve"):
             gathered = yield from self._retrieve(routed, model, history, given)
@@ -80,13 +81,6 @@ class Gatherer:
             ready = self._ready(gathered, routed)
         yield from steps.ended()
         return ready
-
-    def _history(self, routed: Routed) -> tuple[Exchange, ...]:
-        """Of the conversation so far, what is told."""
-        if not routed.decision.use_curated_history:
-            return ()
-        vectors = self.conversations.vectors
-        return prune(routed.so_far.history, routed.vector, vectors, vectors.similar_above)
 
     def _retrieve(
         self, routed: Routed, model: Model | None, history: tuple[Exchange, ...], given: bool
@@ -116,23 +110,15 @@ class Gatherer:
             found = yield from self._search(routed, found, room, needs_evidence, given)
             if question.whole_files or not quoted:
                 found = replace(found, warnings=(*found.warnings, found.block.note))
-        elif options.chooses_chunks:
-            at_hand = so_far.context if decision.use_cached_context else NO_CONTEXT
-            found = replace(
-                found, block=choose_chunks(self.toolbox.files, at_hand, options, size())
-            )
         elif decision.use_cached_context:
-            found = replace(found, block=room.fit(so_far.context))
-        if options.chooses_chunks:
-            # What the search itself found is no longer what the answer is to be made from.
-            found = replace(found, evidence=None)
+            found = replace(found, block=so_far.context)
         before = Retrieved(question.text, found.block.chunks, self._similar(routed, history))
         after, problems = self.hooks.run("after_retrieval", before)
+        evidence = None if options.chooses_chunks else found.evidence
         if after.chunks != before.chunks:
             # Chunks of the index are masked already; those that a hook brings may not be.
             masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            found = replace(found, block=pack(masked, size()), evidence=None)
-        evidence = found.evidence
+            found, evidence = replace(found, block=pack(masked, size())), None
         if needs_evidence and evidence is None and (found.searched or found.block.chunks):
             chunks, chosen = found.block.chunks, options.chooses_chunks
             evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
@@ -147,12 +133,7 @@ class Gatherer:
         )
 
     def _search(
-        self,
-        routed: Routed,
-        before: Gathered,
-        room: _Room,
-        needs_evidence: bool,
-        given: bool,
+        self, routed: Routed, before: Gathered, room: _Room, needs_evidence: bool, given: bool
     ) -> Generator[Event, None, Gathered]:
         """`before` with what a search finds; yields what happens meanwhile."""
         question, so_far, options = routed.question, routed.so_far, routed.question.options
@@ -160,7 +141,8 @@ class Gatherer:
         if question.whole_files == "all":
             block = every_file(tables, self.toolbox.files, question.query, room.whole_files)
             if block.chunks and not needs_evidence:
-                return replace(before, block=self._chosen(block, options, room), searched=True)
+                block = choose_chunks(self.toolbox.files, block, options, room.whole_files)
+                return replace(before, block=block, searched=True)
         text, earlier = routed.standalone or question.text, list[Chunk]()
         rewritten = text if routed.completed_by else ""
         if rewritten:
@@ -185,17 +167,15 @@ class Gatherer:
         warnings = list(result.warnings)
         if routed.standalone:  # what was found before may be what is asked about
             result, earlier = with_near(tables, result, question.query, so_far)
-        walked = walk_edges(tables, question.query, text, so_far) if so_far.history else None
-        if walked:
+        if walked := walk_edges(tables, question.query, text, so_far):
             result = with_walk(result, walked)
-        most = RETRIEVAL_K if routed.decision.searched_automatically else None
         if question.whole_files == "files":
             block = best_files(tables, self.toolbox.files, result, room.whole_files)
             paths = {chunk.path for chunk in block.chunks}
             units = tuple(hit for hit in result.units if hit.unit.path in paths)
             result = replace(result, units=units, files=()) if units else result
         if block.chunks:
-            block = self._chosen(block, options, room)
+            block = choose_chunks(self.toolbox.files, block, options, room.whole_files)
         else:
             warnings.append(block.note)  # of whole files, none of which fits
             block = build_context(
@@ -203,7 +183,7 @@ class Gatherer:
                 result,
                 self.settings,
                 room.budget,
-                most=most,
+                most=RETRIEVAL_K if routed.decision.searched_automatically else None,
                 earlier=earlier,
                 pinned=pinned_chunks(self.toolbox.files, options),
                 excluded=options.exclude,
@@ -225,13 +205,6 @@ class Gatherer:
             warnings=tuple(warnings),
         )
 
-    def _chosen(self, block: ContextBlock, options: AskOptions, room: _Room) -> ContextBlock:
-        """Whole files as `options` choose among them."""
-        if not options.chooses_chunks:
-            return block
-        chosen = choose_chunks(self.toolbox.files, block, options, room.whole_files)
-        return replace(chosen, note=block.note)
-
     def _counted(
         self, routed: Routed, standalone: str, model: Model | None, room: _Room
     ) -> tuple[str, bool]:
@@ -242,9 +215,7 @@ class Gatherer:
         if exact is None:
             return "", False
         tables, whole = self.toolbox.tables(), parse_query(standalone)
-        units = []
-        if so_far.history:
-            units = referred(tables, question.query, whole, so_far, several=False)
+        units = referred(tables, question.query, whole, so_far) if so_far.history else []
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
         found = exact_answer(self.toolbox, exact, names)
         # What changed, a model tells better from the diff than a list does.
@@ -253,30 +224,28 @@ class Gatherer:
 
     def _similar(self, routed: Routed, history: Sequence[Exchange]) -> tuple[Exchange, ...]:
         """Past questions like this one: of this conversation and of others."""
-        question, decision = routed.question, routed.decision
-        options, vectors = question.options, self.conversations.vectors
-        if routed.vector is None or not options.keep:
+        question, decision, options = routed.question, routed.decision, routed.question.options
+        if routed.vector is None or not (
+            options.keep and (decision.inject_qa_history or decision.inject_rag)
+        ):
             return ()
-        found: list[Exchange] = []
-        for same, wanted in ((True, decision.inject_qa_history), (False, decision.inject_rag)):
-            if not wanted:
-                continue
-            similar = similar_questions(
-                self.conversations.state,
-                routed.vector,
-                user=options.user,
-                repository=self.conversations.repository,
-                conversation=options.conversation,
-                embedding=vectors.name,
-                threshold=vectors.similar_above,
-                same=same,
-                skip={options.replaces, *(exchange.turn for exchange in history)},
-            )
-            # Of this conversation nothing that comes after the point where it is taken up.
-            later = same and (options.replaces or options.after)
-            found += [one for one in similar if not later or one.turn in routed.so_far.path]
+        found = similar_questions(
+            self.conversations.state,
+            routed.vector,
+            embedding=self.conversations.vectors.name,
+            user=options.user,
+            repository=self.conversations.repository,
+            conversation=options.conversation,
+            skip={options.replaces, *(exchange.turn for exchange in history)},
+        )
+        # Of this conversation nothing that comes after the point where it is taken up.
+        branches_off = options.replaces or options.after
         return tuple(
-            one for one in found if not names_other_code(question.query, parse_query(one.question))
+            one
+            for one in found
+            if (decision.inject_rag if one.elsewhere else decision.inject_qa_history)
+            and (one.elsewhere or not branches_off or one.turn in routed.so_far.path)
+            and not names_other_code(question.query, parse_query(one.question))
         )
 
     def _ready(self, gathered: Gathered, routed: Routed) -> Gathered:
@@ -330,12 +299,6 @@ class _Room:
         """Characters of whole files: they may take all that the model leaves them."""
         return largest_block(self.window)
 
-    def fit(self, block: ContextBlock) -> ContextBlock:
-        """`block` of an earlier question, packed anew where it was made for a larger model."""
-        return (
-            block if len(block.text) <= self.whole_files else pack(block.chunks, self.whole_files)
-        )
-
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
     """`hits` for what is found so far, `drafting` for a stage that begins, `drafted` for one that
@@ -351,20 +314,19 @@ def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
 def choose_chunks(
     files: Files, block: ContextBlock, options: AskOptions, budget: int
 ) -> ContextBlock:
-    """What was found, packed anew without what `options` exclude and with what they pin first,
-    which shares the room, so that all of it is there.
-
-    Raises NotFoundError for a pinned place that its file does not have.
-    """
+    """`block`, packed anew without what `options` exclude and with what they pin first, which
+    shares the room, so that all of it is there. Raises as `read_place` does."""
+    if not options.chooses_chunks:
+        return block
     found = (*block.chunks, *block.dropped)
     first = pinned_chunks(files, options, found)
     kept = [chunk for chunk in found if chunk.place not in options.exclude]
-    return pack([*first, *kept], budget, share=1 / max(2, len(first)))
+    packed = pack([*first, *kept], budget, share=1 / max(2, len(first)))
+    return replace(packed, note=block.note)
 
 
 def pinned_chunks(files: Files, options: AskOptions, found: Sequence[Chunk] = ()) -> list[Chunk]:
-    """The places that `options` pin, as they were `found` or as their files are now. Raises as
-    `read_place` does."""
+    """The places that `options` pin, as they were `found` or as their files are now."""
     known = {chunk.place: chunk for chunk in found}
     pinned = (known.get(place) or read_place(files, place) for place in options.pin)
     return [replace(chunk, why=PINNED) for chunk in pinned]

@@ -97,7 +97,7 @@ class Grounding:
         said = CITATION.sub(" ", text)
         names, paths = _names_in(said)
         cited = [(c[1], int(c[2]), int(c[3] or c[2])) for c in CITATION.finditer(text)]
-        shown = [at for at, chunk in enumerate(self._chunks) if _overlaps(chunk, cited)]
+        shown = [at for at, chunk in enumerate(self._chunks) if overlaps(chunk, cited)]
         numbers = _NUMBER.findall(_GROUPED.sub("", said))
         claims = bool(names or paths or cited or numbers) or _OF_THIS.match(said) is not None
         known = (
@@ -227,7 +227,7 @@ def _names_in(said: str) -> tuple[set[str], set[str]]:
     return {name.lower() for name in names} - VALUES, paths
 
 
-def _overlaps(chunk: Chunk, cited: Iterable[tuple[str, int, int]]) -> bool:
+def overlaps(chunk: Chunk, cited: Iterable[tuple[str, int, int]]) -> bool:
     return any(
         chunk.path == path and chunk.start_line <= end and start <= chunk.end_line
         for path, start, end in cited

@@ -1,15 +1,9 @@
 """Hooks: four moments of a turn at which a plugin may change what is done, and where plugins lie.
 
-A hook gives back a changed value, made with `dataclasses.replace`, or None to leave it as it is.
-One that raises or gives back what it should not is named, logged without a word of what it said
-or was given, and left out; the answer goes on with what there was before it.
-
-pluggy keeps the hooks and their order. They are called one after the other, because each is given
-what the one before it made.
-
-`CODEQA_PLUGINS` is empty, and then nothing is executed, or names a folder, whose `*.py` files
-are. Nothing that lies in an indexed repository is executed, nor anything in the git work tree
-around it: whoever wrote that may be anybody.
+docs/hooks.md is the manual. pluggy keeps the hooks and their order; they are called one after the
+other here, because each is given what the one before it made. Nothing that lies in an indexed
+repository is executed, nor anything in the git work tree around it: whoever wrote that may be
+anybody.
 """
 
 from __future__ import annotations
@@ -41,7 +35,6 @@ PROJECT = "codeqa"
 """Name under which pluggy knows these hooks; a hook carries the attribute `codeqa_impl`."""
 
 Value = TypeVar("Value")
-Problems = tuple[str, ...]
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -113,7 +106,7 @@ class Hooks:
     def __init__(self) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(HookSpecs)
-        self.skipped: Problems = ()
+        self.skipped: tuple[str, ...] = ()
         """Plugins that were found and left out, a sentence each."""
 
     def add(self, plugin: object, name: str) -> None:
@@ -131,16 +124,16 @@ class Hooks:
 
     def names(self, hook: str) -> tuple[str, ...]:
         """`file:function` of everything that implements `hook`, in the order of calling."""
-        return tuple(label for label, _ in self._in_order(hook))
+        return tuple(self._in_order(hook))
 
-    def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, Problems]:
+    def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, tuple[str, ...]]:
         """What became of `value`, which goes from one hook to the next, and a sentence for each
         that was left out. `given` is what the hook may ask for beside it.
 
         Whatever changes a decision of the policy is named among its rules, as `hook <name>`.
         """
         problems: list[str] = []
-        for label, one in self._in_order(hook):
+        for label, one in self._in_order(hook).items():
             everything = {ARGUMENTS[hook][0]: value, **given}
             try:
                 made = one.function(*(everything[name] for name in one.argnames))
@@ -152,11 +145,10 @@ class Hooks:
                 problems.append(f"The hook {label} ({hook}) was left out: {problem}.")
         return value, tuple(problems)
 
-    def _in_order(self, hook: str) -> list[tuple[str, pluggy.HookImpl]]:
-        """The functions with their labels; pluggy calls the last one first."""
-        caller: pluggy.HookCaller = getattr(self._manager.hook, hook)
-        found = caller.get_hookimpls()[::-1]
-        return [(f"{one.plugin_name}:{one.function.__name__}", one) for one in found]
+    def _in_order(self, hook: str) -> dict[str, pluggy.HookImpl]:
+        """The functions by their labels; pluggy calls the last one first."""
+        found = getattr(self._manager.hook, hook).get_hookimpls()[::-1]
+        return {f"{one.plugin_name}:{one.function.__name__}": one for one in found}
 
 
 def changed_value(made: Any, given: Any, label: str) -> Any:
@@ -168,13 +160,10 @@ def changed_value(made: Any, given: Any, label: str) -> Any:
         return well_formed(made)
     for field in fields(made) if is_dataclass(made) else ():
         value, before = getattr(made, field.name), getattr(given, field.name)
-        if element := ELEMENTS.get(field.name):
-            fits = isinstance(value, tuple) and all(isinstance(one, element) for one in value)
-        elif value is None or before is None:
-            fits = field.default is None or value is not None
-        else:
-            fits = callable(value) if callable(before) else isinstance(value, type(before))
-        if not fits:
+        fits = before is None or value is field.default or isinstance(value, type(before))
+        fits = fits or (callable(before) and callable(value))
+        element = ELEMENTS.get(field.name, object)
+        if not fits or (element is not object and not all(isinstance(v, element) for v in value)):
             raise HookError(f"{kind.__name__}.{field.name} cannot be {type(value).__name__}")
     decides = isinstance(made, PolicyDecision)
     return replace(made, rules=(*made.rules, f"hook {label}")) if decides else made

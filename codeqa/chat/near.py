@@ -40,7 +40,9 @@ def walk_edges(
     whole = parse_query(standalone)
     names = code_names(typed)
     asked = asked_relations(typed.text, names) or asked_relations(whole.text, code_names(whole))
-    units = referred(tables, typed, whole, so_far, several="tests" in asked) if asked else []
+    if not (asked and so_far.history):
+        return None
+    units = referred(tables, typed, whole, so_far, several="tests" in asked)
     if not units:
         return None
     calls = follow_relations(tables, units, asked)
@@ -51,7 +53,7 @@ def walk_edges(
 
 
 def referred(
-    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar, *, several: bool
+    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar, several: bool = False
 ) -> list[Unit]:
     """The definitions that `typed` speaks of: those that it names; for "that" and "those" what the
     last search found; else what the conversation has named, `whole` being the question made

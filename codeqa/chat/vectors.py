@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from codeqa.chat.values import EXTRACTIVE, Vector
-from codeqa.embeddings.registry import Embedding
+from codeqa.embeddings.registry import Embedding, fast_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.routing.mode import read_mode
 from codeqa.search import Query, says_something
@@ -31,34 +30,21 @@ QA_K = 4
 """Most past questions that are found for one."""
 CANDIDATES = 32
 """The most similar past questions whose answers are read: not all of them count."""
+SIMILAR = 0.5
+"""Cosine above which two questions are alike, by `python -m benchmarks.intents` on the `tune` half
+of the pairs in evals/intents: the lowest step of .05 that no pair of different topics exceeds."""
 
 
-SIMILAR = 0.65
-"""Cosine above which an earlier question is like this one: that of the requirements, which
-belongs to `BAAI/bge-base-en-v1.5`."""
-CALIBRATED: Mapping[str, float] = {"codeqa/code-table-1": 0.5}
-"""Of the shipped table, by `python -m benchmarks.intents` on the `tune` half of the pairs in
-evals/intents: the lowest step of .05 that no pair of different topics exceeds."""
-
-
-def similar_above(embedding: str) -> float:
-    """What was calibrated for `embedding`; the default for one that was not."""
-    return CALIBRATED.get(embedding, SIMILAR)
-
-
-@dataclass(frozen=True)
 class QuestionVectors:
-    """Makes vectors with the embedding that `find` gives, asked for once; it may give None.
+    """Makes vectors with the shipped embedding, loaded once.
 
     No question is worth failing for the lack of a vector: without one nothing is compared.
     """
 
-    find: Callable[[], Embedding | None]
-
     @cached_property
     def _embedding(self) -> Embedding | None:
         try:
-            return self.find()
+            return fast_embedding()
         except EmbeddingError as error:
             log.warning("questions get no vectors: %s", error)
             return None
@@ -67,10 +53,6 @@ class QuestionVectors:
     def name(self) -> str:
         """Name of the embedding; '' without one."""
         return self._embedding.name if self._embedding else ""
-
-    @property
-    def similar_above(self) -> float:
-        return similar_above(self.name)
 
     def __call__(self, text: str) -> Vector | None:
         """Vector (d,) of `text`; None where the embedding knows no word of it, or where none of
@@ -88,21 +70,16 @@ def write_vector(vector: Vector) -> bytes:
 
 
 def cosine(first: Vector, second: Vector) -> float:
-    """Cosine of two vectors (d,); 0 when one is zero or they are of different lengths."""
-    if first.shape != second.shape:
-        return 0.0
+    """Cosine of two vectors (d,) of one embedding; 0 when one is zero."""
     lengths = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / lengths if lengths else 0.0
 
 
 def prune(
-    history: Sequence[Exchange],
-    question: Vector | None,
-    embed: Callable[[str], Vector | None],
-    threshold: float,
+    history: Sequence[Exchange], question: Vector | None, embed: Callable[[str], Vector | None]
 ) -> tuple[Exchange, ...]:
-    """The window of the latest exchanges, and before it those older ones whose question is more
-    similar to this one than `threshold`; oldest first.
+    """The window of the latest exchanges, and before it those older ones whose question is similar
+    to this one; oldest first.
 
     A question always keeps its answer: neither says much without the other.
     """
@@ -110,10 +87,11 @@ def prune(
     older, latest = history[:-recent], history[-recent:]
     if question is None or not older:
         return tuple(latest)
-    vectors = (embed(exchange.question) for exchange in older)
-    scores = [0.0 if vector is None else cosine(question, vector) for vector in vectors]
+    made = (embed(exchange.question) for exchange in older)
+    scores = [0.0 if vector is None else cosine(question, vector) for vector in made]
     best = sorted(range(len(older)), key=lambda number: -scores[number])[:SEMANTIC_K]
-    return (*(older[number] for number in sorted(best) if scores[number] > threshold), *latest)
+    near = (older[number] for number in sorted(best) if scores[number] > SIMILAR)
+    return (*near, *latest)
 
 
 def names_other_code(one: Query, other: Query) -> bool:
@@ -127,50 +105,49 @@ def similar_questions(
     state: State,
     vector: Vector,
     *,
+    embedding: str,
     user: str,
     repository: str,
     conversation: str,
-    embedding: str,
-    threshold: float,
-    same: bool,
     skip: Collection[str] = (),
 ) -> list[Exchange]:
-    """At most `QA_K` past exchanges whose question has a cosine above `threshold` to `vector`
-    (d,), the most similar first.
+    """At most `QA_K` past exchanges of the conversation, and behind them as many of others, whose
+    question is similar to the one of `vector` (d,), the most similar first.
 
-    With `same` those of the conversation, else those of any other one. Left out are turns
-    in `skip`, answers that quote, were stopped, failed or come from the app itself, those
-    that another branch took the place of, and all but the latest of the same question.
-    Raises StorageError.
+    Left out are turns in `skip`, answers that quote, were stopped, failed or come from the app
+    itself, those that another branch took the place of, and all but the latest of the same
+    question. Raises StorageError.
     """
     # Read anew each time: 2,000 questions take a few milliseconds.
     asked = state.turns.past_questions(user, repository, embedding)
-    turns = [
-        one.turn
-        for one in _most_similar(asked, vector, threshold)
-        if (one.conversation == conversation != "") == same and one.turn not in skip
-    ][:CANDIDATES]
-    read = state.turns.standing(turns, user)  # without those deleted meanwhile
-    found: dict[str, Exchange] = {}
-    """By the question: the most similar come first, of equal ones the latest."""
-    for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
-        _, question = read_mode(strip_tag(past.question))
-        exchange = Exchange(question, past.answer, turn=past.id, elsewhere=not same)
-        found.setdefault(question.casefold(), exchange)
-    return list(found.values())[:QA_K]
+    ranked = _most_similar(asked, vector)
+    found: list[Exchange] = []
+    for same in (True, False):
+        turns = [
+            one.turn
+            for one in ranked
+            if (one.conversation == conversation != "") == same and one.turn not in skip
+        ][:CANDIDATES]
+        read = state.turns.standing(turns, user)  # without those deleted meanwhile
+        alike: dict[str, Exchange] = {}
+        """By the question: the most similar come first, of equal ones the latest."""
+        for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
+            _, question = read_mode(strip_tag(past.question))
+            exchange = Exchange(question, past.answer, turn=past.id, elsewhere=not same)
+            alike.setdefault(question.casefold(), exchange)
+        found += list(alike.values())[:QA_K]
+    return found
 
 
-def _most_similar(
-    asked: Sequence[PastQuestion], vector: Vector, threshold: float
-) -> list[PastQuestion]:
-    """Those of `asked` whose cosine to `vector` is above `threshold`, the most similar first, the
-    latest of equal ones first."""
+def _most_similar(asked: Sequence[PastQuestion], vector: Vector) -> list[PastQuestion]:
+    """Those of `asked` that are similar to `vector`, the most similar first, the latest of equal
+    ones first."""
     asked = [one for one in asked if len(one.vector) == 2 * len(vector)]  # float16
     flat = np.frombuffer(b"".join(one.vector for one in asked), "<f2").astype(np.float32)
     rows = flat.reshape(-1, len(vector))
     with np.errstate(all="ignore"):  # of a vector without length, the cosine is above nothing
         scores = rows @ vector / (np.linalg.norm(rows, axis=1) * np.linalg.norm(vector))
-    found = np.flatnonzero(scores > threshold)
+    found = np.flatnonzero(scores > SIMILAR)
     return [asked[number] for number in found[np.lexsort((-found, -scores[found]))]]
 
 
