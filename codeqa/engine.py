@@ -29,7 +29,7 @@ from codeqa.repositories.multi_repo import (
     member_names,
     multi_repo_location,
 )
-from codeqa.review import IssueGenerator, Reviewer
+from codeqa.review.reviewer import Reviewer
 from codeqa.routing.small_call import SmallCall
 from codeqa.search import Search, open_search
 from codeqa.settings import Settings, load_settings
@@ -211,9 +211,7 @@ def _joined(
         config_dir=settings.config_dir,
         conversations=conversations,
         privacy=privacy,
-        review=lambda model: IssueGenerator(
-            Reviewer(Toolbox(search, files, tables), model, settings.config_dir)
-        ),
+        review=lambda model: Reviewer(toolbox, model, settings.config_dir),
     )
     chat = Chat(router, gatherer, writers, conversations, generator)
     return Engine(

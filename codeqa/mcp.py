@@ -22,7 +22,8 @@ from codeqa import __version__
 from codeqa.code.tools import TOOLS, ToolResult, declare
 from codeqa.engine import Engine, open_engine, whole_answer
 from codeqa.errors import CodeQAError, SettingsError, UsageError
-from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
+from codeqa.review.report import IssueReport
+from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.settings import Settings
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
-from codeqa.review import ChunkIndex
+from codeqa.review.chunk_index import ChunkIndex
 
 
 def numbered(count: int) -> str:

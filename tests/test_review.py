@@ -16,7 +16,9 @@ from codeqa.chat.values import ToolStep
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.errors import ModelError, UsageError
-from codeqa.review import WITHOUT, ChunkIndex, IssueReport, Reviewer, read_review
+from codeqa.review.chunk_index import ChunkIndex
+from codeqa.review.report import IssueReport, read_review
+from codeqa.review.reviewer import WITHOUT, Reviewer
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -50,9 +52,9 @@ def reviewed(engine: Engine, *, use_model: bool = True, **issue: str) -> tuple[A
     """The report and the steps before it."""
     model = engine.models.answer_model() if use_model else None
     given = {"title": "Make the lifetime of sessions a setting", **issue}
-    *steps, report = Reviewer(engine.toolbox, model).review(**given)
-    assert isinstance(report, IssueReport) and all(isinstance(one, ToolStep) for one in steps)
-    return report, steps  # type: ignore[return-value]
+    *before, report = Reviewer(engine.toolbox, model).review(**given)
+    assert isinstance(report, IssueReport)
+    return report, [one for one in before if isinstance(one, ToolStep)]
 
 
 def test_a_model_searches_and_its_review_is_checked(engine: Engine, script: Script) -> None:

@@ -18,7 +18,7 @@ from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.review import IssueReport, Reviewer
+from codeqa.review.reviewer import Reviewer
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
@@ -215,8 +215,7 @@ def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
 def test_a_review_without_a_model_names_tests_that_use_the_code_and_who_wrote_it(
     engine: Engine,
 ) -> None:
-    (report,) = Reviewer(engine.toolbox).review("Tax", "The total of a Basket is wrong.")
-    assert isinstance(report, IssueReport)
+    report = Reviewer(engine.toolbox).report("Tax", "The total of a Basket is wrong.")
     (test,) = report.tests
     assert (test.path, test.symbol) == ("tests/test_basket.py", "test_total")
     assert test.why.startswith("uses `Basket")

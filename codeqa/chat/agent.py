@@ -11,18 +11,16 @@ import json
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat.citations import CitationWriter, CitedCode
-from codeqa.chat.messages import ModelGenerator, as_sent, build_messages
+from codeqa.chat.messages import ModelGenerator, ask_model, build_messages
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.context.blocks import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, UsageError
-from codeqa.llm import Model, Thought, TokenUsage, ToolCall
+from codeqa.llm import Model, ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.types import Chunk, ContextBlock
 
@@ -37,8 +35,6 @@ MOST_CALLS = 8
 THREADS = 4
 MISUSES = 2
 """Steps with nothing but wrong or repeated calls, after which the model has to answer."""
-HELD_CHARACTERS = 240
-"""Text that waits for whether calls follow: a model says what it is about to do, then does it."""
 ANSWER_NOW = "Answer the question now, from what you have found; no more tools."
 WITHOUT = "The model could not look further ({}); this is answered from what the search found."
 KEPT_CHARACTERS = 400
@@ -54,15 +50,6 @@ class _Work:
     chunks: list[Chunk]
     made: set[tuple[str, str]] = field(default_factory=set)
     misused: int = 0
-    said: str = ""
-    """What the model said before the calls that are being made."""
-    answered: bool = False
-    usage: TokenUsage = field(default_factory=TokenUsage)
-
-    def count(self, one: TokenUsage) -> None:
-        prompt = self.usage.prompt_tokens + one.prompt_tokens
-        completion = self.usage.completion_tokens + one.completion_tokens
-        self.usage = TokenUsage(prompt, completion, one.cut)
 
     def block(self) -> ContextBlock:
         return ContextBlock(format_block(self.chunks), tuple(self.chunks))
@@ -91,12 +78,14 @@ class AgentGenerator:
         messages = [dict(one) for one in self.opening] or build_messages(asked, self.config_dir)
         rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
         messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-        work = _Work(messages, list(asked.block.chunks))
+        work, answered = _Work(messages, list(asked.block.chunks)), False
         try:
-            yield from self._steps(asked, work)
+            for piece in self._steps(asked, work):
+                answered |= isinstance(piece, str) and bool(piece)
+                yield piece
         except ModelError as error:
             # What was not opened by a question has no plain answer.
-            if work.answered or asked.cancelled() or self.opening:
+            if answered or asked.cancelled() or self.opening:
                 raise
             plain = ModelGenerator(self.model, self.toolbox, self.config_dir)
             warning = WITHOUT.format(error.message.rstrip("."))
@@ -107,71 +96,44 @@ class AgentGenerator:
 
     def _steps(self, asked: Gathered, work: _Work) -> Generator[Piece, None, None]:
         until = time.monotonic() + AGENT_SECONDS
+        declared = [
+            {"name": name, "description": tool.description, "parameters": tool.schema()}
+            for name, tool in TOOLS.items()
+            if name in self.tools
+        ]
         for step in range(MOST_STEPS):
             last = step + 1 == MOST_STEPS or time.monotonic() > until or work.misused >= MISUSES
             if last:
                 work.messages.append({"role": "user", "content": ANSWER_NOW})
             shorten(work.messages, self.room)
-            calls = yield from self._ask(asked, work, last)
-            if last or not calls or asked.cancelled():
-                break
-            yield from self._make(calls, work)
+            tools = [{"type": "function", "function": one} for one in declared if not last]
+            calls, text, said = yield from ask_model(
+                self.model, work.messages, work.block(), self.toolbox, asked.cancelled, tools=tools
+            )
+            if not calls or asked.cancelled():
+                return
+            work.messages.append(model_message(text, calls))
+            yield from self._make(calls, " ".join(said.split()), work)
             if asked.cancelled():
-                break
-        yield work.usage
+                return
 
-    def _ask(
-        self, asked: Gathered, work: _Work, last: bool
-    ) -> Generator[Piece, None, list[ToolCall]]:
-        """One request: its answer goes on to the reader, its calls are returned. What is said
-        before calls belongs to them."""
-        block = work.block()
-        yield ModelRequest(self.model.name, self.model.host, as_sent(work.messages), block)
-        citations = CitationWriter(block.chunks, CitedCode.of(self.toolbox, block.chunks))
-        calls: list[ToolCall] = []
-        held, text = "", ""
-        tools = () if last else tuple(map(declared, self.tools))
-        pieces = self.model.stream(work.messages, cancelled=asked.cancelled, tools=tools)
-        with closing(pieces):
-            for piece in pieces:
-                if isinstance(piece, ToolCall):
-                    calls.append(piece)
-                elif isinstance(piece, TokenUsage):
-                    work.count(piece)
-                elif isinstance(piece, Thought):
-                    yield piece
-                else:
-                    text, held = text + piece, held + piece
-                    if len(text) > HELD_CHARACTERS:
-                        work.answered = True
-                        yield citations.feed(held)
-                        held = ""
-        if not calls or last:
-            work.answered |= bool(held)
-            yield citations.feed(held) + citations.close()
-            return []
-        if rest := citations.close() if held != text else "":
-            yield rest + "\n\n"
-        work.messages.append(model_message(text, calls))
-        work.said = " ".join(held.split())
-        return calls
-
-    def _make(self, calls: Sequence[ToolCall], work: _Work) -> Generator[Piece, None, None]:
-        """Make `calls`, those of one step at the same time, and note what they give."""
+    def _make(
+        self, calls: Sequence[ToolCall], said: str, work: _Work
+    ) -> Generator[Piece, None, None]:
+        """Make `calls`, those of one step at the same time, and note what they give; the model has
+        `said` something before them."""
         few = calls[:MOST_CALLS]
         with ThreadPoolExecutor(THREADS) as threads:
             results = list(threads.map(lambda call: self._call(call, work), few))
-        useful = False
-        for call, (step, result) in zip(few, results, strict=True):
-            useful |= not step.failed
+        for number, (call, (step, result)) in enumerate(zip(few, results, strict=True)):
             work.made.add((call.name, call.arguments))
             if result is not None:
                 work.chunks += new_chunks(work.chunks, result, call.name)
             work.messages.append(result_message(call, step.text))
-            yield replace(step, said=work.said)
-            work.said = ""
+            yield step if number else replace(step, said=said)
         for call in calls[MOST_CALLS:]:
             work.messages.append(result_message(call, "Too many calls at once."))
+        useful = any(not step.failed for step, _ in results)
         work.misused = 0 if useful else work.misused + 1
 
     def _call(self, call: ToolCall, work: _Work) -> tuple[ToolStep, ToolResult | None]:
@@ -205,17 +167,9 @@ def new_chunks(known: Sequence[Chunk], result: ToolResult, tool: str) -> list[Ch
             continue
         if any(one.holds(*lines) for one in (*known, *found)):
             continue
-        found.append(
-            Chunk(
-                chunk_id(place.path, place.location, place.text),
-                *lines,
-                place.language,
-                place.text,
-                why=f"found by {tool}",
-                name=place.name,
-                kind=place.kind,
-            )
-        )
+        id_ = chunk_id(place.path, place.location, place.text)
+        chunk = Chunk(id_, *lines, place.language, place.text, why=f"found by {tool}")
+        found.append(replace(chunk, name=place.name, kind=place.kind))
     return found
 
 
@@ -233,28 +187,18 @@ def shorten(messages: list[dict[str, Any]], room: int) -> None:
             size += len(one["content"])
 
 
-def declared(name: str) -> Mapping[str, Any]:
-    """A tool as OpenAI's API takes it."""
-    tool = TOOLS[name]
-    function = {"name": name, "description": tool.description, "parameters": tool.schema()}
-    return {"type": "function", "function": function}
-
-
 def model_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
     """The model's own message, as it is sent back to it."""
+    # Servers read the arguments again, and refuse what is no JSON.
     made = [
-        {
-            "id": call.id,
-            "type": "function",
-            # Servers read them again, and refuse what is no JSON.
-            "function": {
-                "name": call.name,
-                "arguments": call.arguments if read_arguments(call.arguments) else "{}",
-            },
-        }
+        {"name": call.name, "arguments": call.arguments if read_arguments(call.arguments) else "{}"}
         for call in calls
     ]
-    return {"role": "assistant", "content": text, "tool_calls": made}
+    told = [
+        {"id": call.id, "type": "function", "function": one}
+        for call, one in zip(calls, made, strict=True)
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": told}
 
 
 def read_arguments(written: str) -> dict[str, Any] | None:

@@ -27,12 +27,12 @@ from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
 from codeqa.context.blocks import pack
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm import Model, Thought, TokenUsage, estimate_messages
+from codeqa.llm import Cancelled, Model, Thought, TokenUsage, ToolCall, estimate_messages
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
-from codeqa.types import Exchange
+from codeqa.types import ContextBlock, Exchange
 
 HISTORY_TURNS = 10
 """Earlier turns that are sent along at most: S3's window of three, three older ones of the
@@ -51,6 +51,8 @@ COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:
 ELSEWHERE = "(Asked earlier, not just now) "
 """Before a question that is told because it resembles the present one."""
 
+HELD_CHARACTERS = 240
+"""Text that waits for whether calls follow: a model says what it is about to do, then does it."""
 TOO_LONG = (
     "The whole context was too long for this model: part of the code was sent, and no earlier "
     "questions."
@@ -179,25 +181,52 @@ class ModelGenerator:
 
     def _ask(self, asked: Gathered, warning: str) -> Generator[Piece, None, None]:
         messages = build_messages(asked, self.config_dir)
-        model = self.model
-        yield ModelRequest(model.name, model.host, as_sent(messages), asked.block, warning)
-        chunks = asked.block.chunks
-        answered, citations = False, CitationWriter(chunks, CitedCode.of(self.toolbox, chunks))
-        try:
-            with closing(model.stream(messages, cancelled=asked.cancelled)) as stream:
-                for piece in stream:
-                    if isinstance(piece, TokenUsage | Thought):
-                        yield piece
-                    elif isinstance(piece, str):
-                        answered = True
-                        yield citations.feed(piece)
-        except ModelError as error:
-            yield citations.close()
-            if answered and isinstance(error, ContextLengthError):
-                # Too late to begin anew: the reader already has a part of the answer.
-                raise ModelError(error.message, error.hint) from error
-            raise
+        yield from ask_model(
+            self.model, messages, asked.block, self.toolbox, asked.cancelled, warning=warning
+        )
+
+
+def ask_model(
+    model: Model,
+    messages: list[dict[str, Any]],
+    block: ContextBlock,
+    toolbox: Toolbox,
+    cancelled: Cancelled,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    warning: str = "",
+) -> Generator[Piece, None, tuple[list[ToolCall], str, str]]:
+    """One request with `block` in its `messages`: the answer goes on to the reader, its citations
+    in one shape. Returns the calls of `tools` that the model wants, all that it said, and what of
+    that belongs to the calls and was not told. Raises ModelError, ContextLengthError before the
+    first word alone."""
+    yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
+    citations = CitationWriter(block.chunks, CitedCode.of(toolbox, block.chunks))
+    calls: list[ToolCall] = []
+    text, held = "", ""
+    try:
+        with closing(model.stream(messages, cancelled=cancelled, tools=tools)) as stream:
+            for piece in stream:
+                if isinstance(piece, ToolCall):
+                    calls.append(piece)
+                elif isinstance(piece, TokenUsage | Thought):
+                    yield piece
+                else:
+                    text, held = text + piece, held + piece
+                    if not tools or len(text) > HELD_CHARACTERS:
+                        yield citations.feed(held)
+                        held = ""
+    except ModelError as error:
         yield citations.close()
+        if text != held and isinstance(error, ContextLengthError):
+            # Too late to begin anew: the reader already has a part of the answer.
+            raise ModelError(error.message, error.hint) from error
+        raise
+    if not calls:
+        yield citations.feed(held) + citations.close()
+    elif rest := citations.close() if held != text else "":
+        yield rest + "\n\n"
+    return calls, text, held
 
 
 def shrink(asked: Gathered, room: int = 0) -> Gathered:

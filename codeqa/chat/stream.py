@@ -186,8 +186,11 @@ class Stream:
         if isinstance(piece, ModelRequest):
             self.request = piece
             self.checker = None  # something else may be cited
-        elif isinstance(piece, TokenUsage):
-            self.usage = piece
+        elif isinstance(piece, TokenUsage):  # of an agent that of each step
+            before = self.usage or TokenUsage()
+            prompt = before.prompt_tokens + piece.prompt_tokens
+            completion = before.completion_tokens + piece.completion_tokens
+            self.usage = TokenUsage(prompt, completion, piece.cut)
         elif isinstance(piece, Sentence):
             self.judged.append(piece)
         elif isinstance(piece, ToolStep):

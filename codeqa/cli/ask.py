@@ -192,8 +192,10 @@ def review_command(
     A language model searches the code with tools, where one is chosen; else the likely files,
     tests and people are told. FILE holds the issue, '-' reads it from standard input.
     """
+    from codeqa.chat.values import ToolStep
     from codeqa.cli.local import engine_of
-    from codeqa.review import IssueReport, Reviewer
+    from codeqa.review.report import IssueReport
+    from codeqa.review.reviewer import Reviewer
 
     if file:
         first, _, rest = file.read().strip().partition("\n")
@@ -204,9 +206,9 @@ def review_command(
         asked = None if model == "none" else engine.models.answer_model()
         reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
         for told in reviewer.review(title, body):
-            if not isinstance(told, IssueReport):
+            if isinstance(told, ToolStep):
                 click.echo(f"  {visible(told.summary)}", err=True)
-            else:
+            elif isinstance(told, IssueReport):
                 print_either(as_json, told.model_dump(), visible(told.text))
 
 

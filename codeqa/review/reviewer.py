@@ -11,7 +11,7 @@ from typing import Any
 
 from codeqa.chat.agent import AgentGenerator
 from codeqa.chat.record import block_of
-from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece, ToolStep
+from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context.blocks import unit_chunk
@@ -58,14 +58,19 @@ class Reviewer:
     model: Model | None = None
     config_dir: Path | None = None
 
-    def review(self, title: str, body: str = "") -> Iterator[ToolStep | IssueReport]:
-        """What is looked up, as it happens, and at last the report.
+    @property
+    def name(self) -> str:
+        """As a writer of answers."""
+        return self.model.name if self.model else EXTRACTIVE
 
-        Raises UsageError for an issue without words, ModelError where the model fails or its
-        answer cannot be read, also after it was asked once more.
-        """
-        for told in self.told(title, body):
-            if isinstance(told, ToolStep | IssueReport):
+    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
+        """The review of an issue as an answer, in Markdown; its first line is its title. Raises as
+        `review` does."""
+        title, _, body = asked.question.partition("\n")
+        for told in self.review(title, body, asked.cancelled):
+            if isinstance(told, IssueReport):
+                yield from pieces(f"{told.text}\n")
+            else:
                 yield told
 
     def report(self, title: str, body: str = "") -> IssueReport:
@@ -74,9 +79,13 @@ class Reviewer:
         assert isinstance(report, IssueReport)
         return report
 
-    def told(self, title: str, body: str = "", cancelled: Cancelled = never) -> Iterator[Told]:
-        """The same with all that is told of an answer; the request before the report holds all
-        code that the report speaks of."""
+    def review(self, title: str, body: str = "", cancelled: Cancelled = never) -> Iterator[Told]:
+        """What is looked up and sent, as it happens, and at last the report; the request before it
+        holds all code that it speaks of.
+
+        Raises UsageError for an issue without words, ModelError where the model fails or its
+        answer cannot be read, also after it was asked once more.
+        """
         issue = mask_secrets(f"{title.strip()}\n\n{body.strip()}".strip())[:MOST_CHARACTERS]
         if not re.search(r"\w", issue):
             raise UsageError("The issue is empty.", "Give a title, a body, or both.")
@@ -180,23 +189,3 @@ def _likely_file(unit: Unit, why: str) -> LikelyFile:
     shown = unit_chunk(unit)  # of a long class its head
     lines = f"{shown.start_line}-{shown.end_line}"
     return LikelyFile(path=unit.path, lines=lines, symbol=unit.qualified_name, why=why)
-
-
-@dataclass(frozen=True, slots=True)
-class IssueGenerator:
-    """Answers an issue with its review, as Markdown; the first line of it is its title."""
-
-    reviewer: Reviewer
-
-    @property
-    def name(self) -> str:
-        return self.reviewer.model.name if self.reviewer.model else EXTRACTIVE
-
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """What is looked up, and at last the report. Raises what `Reviewer.review` raises."""
-        title, _, body = asked.question.partition("\n")
-        for told in self.reviewer.told(title, body, asked.cancelled):
-            if isinstance(told, IssueReport):
-                yield from pieces(f"{told.text}\n")
-            else:
-                yield told

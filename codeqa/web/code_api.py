@@ -14,7 +14,8 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.mentions.completion import KINDS, Kind, MentionCompletion, MentionCoverage
 from codeqa.render.html import highlight_lines, sanitise
 from codeqa.repositories.files import FileText
-from codeqa.review import MOST_CHARACTERS, IssueReport, Reviewer
+from codeqa.review.report import IssueReport
+from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.search.hybrid import Found, search_for_programs
 from codeqa.types import HydeMode
 from codeqa.web.endpoints import (

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.engine import open_engine
-from codeqa.review import IssueReport, Reviewer
+from codeqa.review.report import IssueReport
+from codeqa.review.reviewer import Reviewer
 from codeqa.settings import load_settings
 from evals.agent.player import calls_reply
 from tests.openai_server import Reply, openai_server, stream
