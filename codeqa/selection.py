@@ -30,8 +30,7 @@ from codeqa.context.blocks import (
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repositories.files import Files
 from codeqa.search import Query, SearchResult
-from codeqa.search.channels import filter_of
-from codeqa.search.resolve import WRITTEN_BY_HAND, resolve_query
+from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, resolve_query
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Filter, Tables
 from codeqa.text.tokens import form_pattern

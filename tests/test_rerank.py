@@ -29,16 +29,16 @@ from codeqa.search import (
     parse_rerank,
     reranker_status,
 )
-from codeqa.search.rerank.built_in import rerank_built_in
-from codeqa.search.rerank.models import (
+from codeqa.search.rerank import (
     BATCH,
     ModelReranker,
     Score,
     files_of,
     local_reranker,
+    rerank_built_in,
     shared,
 )
-from codeqa.search.rerank.models import LOCAL_CANDIDATES as CANDIDATES
+from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import load_settings
 
 QUESTION = parse_query("when does a session cookie expire")

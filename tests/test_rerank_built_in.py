@@ -9,9 +9,8 @@ from reranking import HITS, hit, numbers
 
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import EmbeddingError
-from codeqa.search import Reranked, parse_query
-from codeqa.search.rerank import built_in
-from codeqa.search.rerank.built_in import rerank_built_in, used_by_better
+from codeqa.search import Reranked, parse_query, rerank
+from codeqa.search.rerank import rerank_built_in, used_by_better
 from codeqa.text.unit_text import UnitText
 from codeqa.types import Hit, Unit
 
@@ -78,7 +77,7 @@ def test_a_damaged_table_leaves_the_order(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> object:
         raise EmbeddingError("The embedding table cannot be read.", "Install CodeQA again.")
 
-    monkeypatch.setattr(built_in, "question_matcher", fail)
+    monkeypatch.setattr(rerank, "question_matcher", fail)
     assert rerank_built_in(HITS, QUESTION) == Reranked(HITS, "built-in")
 
 

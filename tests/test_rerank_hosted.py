@@ -14,10 +14,15 @@ from openai_server import Plain, ScriptedServer, openai_server, silent
 from reranking import HITS, hit, numbers
 
 from codeqa.errors import RerankerError
-from codeqa.search import choose_reranker, parse_query, reranker_status
-from codeqa.search.rerank import models
-from codeqa.search.rerank.choice import RerankerChoice, parse_reranker
-from codeqa.search.rerank.models import CANDIDATES, CHARACTERS, CROSS_ENCODER, hosted_reranker
+from codeqa.search import choose_reranker, parse_query, rerank, reranker_status
+from codeqa.search.rerank import (
+    CANDIDATES,
+    CHARACTERS,
+    CROSS_ENCODER,
+    RerankerChoice,
+    hosted_reranker,
+    parse_reranker,
+)
 from codeqa.settings import Settings, load_settings
 
 QUESTION = parse_query("when does a session cookie expire")
@@ -278,7 +283,7 @@ def test_an_answer_that_is_no_ranking_orders_nothing(payload: Any) -> None:
 def test_a_server_that_is_silent_is_not_waited_for_beyond_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(models, "HOSTED_SECONDS", 0.4)
+    monkeypatch.setattr(rerank, "HOSTED_SECONDS", 0.4)
     with openai_server(lambda path, body: silent(600, headers=False)) as server:
         model = hosted_reranker(settings_for("cohere", server.base_url), "cohere", "m")
         with pytest.raises(RerankerError, match=r"did not answer within 0.4 seconds"):

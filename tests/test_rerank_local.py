@@ -15,16 +15,15 @@ import numpy as np
 import pytest
 from models import hub_cache, hub_of, put_in_cache
 
-from codeqa.search import choose_reranker, parse_query, reranker_status
-from codeqa.search.rerank import models
-from codeqa.search.rerank.models import (
+from codeqa.search import choose_reranker, parse_query, rerank, reranker_status
+from codeqa.search.rerank import (
     COLBERT,
     CROSS_ENCODER,
     DEFAULT_MODEL,
     document,
     load_score,
 )
-from codeqa.search.rerank.models import LOCAL_CANDIDATES as CANDIDATES
+from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
 from tests.onnx_models import Shape, make_model
@@ -50,7 +49,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def forget_loaded_models(hub_cache: Path) -> None:
-    models.shared.cache_clear()
+    rerank.shared.cache_clear()
 
 
 def hit(number: int, code: str) -> Hit:
@@ -106,7 +105,7 @@ def test_a_cross_encoder_in_a_folder_orders_by_what_it_says_of_each_pair(
 ) -> None:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-    monkeypatch.setattr(models, "QUANTISED_BYTES", 0)
+    monkeypatch.setattr(rerank, "QUANTISED_BYTES", 0)
     settings = settings_for(judge, "cross-encoder/")
     assert reranker_status(settings)[:2] == (True, "judge")
     done = choose_reranker(settings)(HITS, QUESTION)
@@ -163,7 +162,7 @@ def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
     (warning,) = choose_reranker(choice)(HITS, QUESTION).warnings
     assert "PyTorch" in warning and warning.endswith('pip install "rerankers[transformers]"')
     monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", {"ColBERTRanker": ByLength})
-    models.shared.cache_clear()
+    rerank.shared.cache_clear()
     assert reranker_status(choice)[:2] == (True, "owner/colbert, by PyTorch")
     done = choose_reranker(choice)(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("owner/colbert", ())
@@ -275,7 +274,7 @@ def test_a_name_is_fetched_once_and_only_the_files_that_are_needed(
         assert not {"model.safetensors", "README.md", "onnx/model_q4.onnx"} & set(given)
         assert capfd.readouterr().out == ""
         fetched = len(given)
-        models.shared.cache_clear()  # as a new process
+        rerank.shared.cache_clear()  # as a new process
         assert reranker_status(settings)[:2] == (True, DEFAULT_MODEL)
         assert choose_reranker(settings)(HITS, QUESTION).reranker == DEFAULT_MODEL
         assert len(given) == fetched

@@ -32,10 +32,9 @@ from codeqa.indexing import Indexer
 from codeqa.search import Query, parse_query, query_encoders
 from codeqa.search import channels as channel_module
 from codeqa.search import ranking as ranking_module
-from codeqa.search.channels import Candidates
+from codeqa.search import rerank as rerank_module
+from codeqa.search.channels import Candidates, find_candidates
 from codeqa.search.ranking import rank, rank_files
-from codeqa.search.rerank import built_in as built_in_module
-from codeqa.search.resolve import find_candidates
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.text.unit_text import fields_of
@@ -49,7 +48,7 @@ MODULES = {
     "ranking": ranking_module,
     "fusion": ranking_module,
     "channels": channel_module,
-    "built_in": built_in_module,
+    "built_in": rerank_module,
 }
 Change = dict[tuple[str, str], Any]
 CONSTANTS: dict[str, Change] = {
@@ -116,7 +115,7 @@ def ranked(case: Case) -> list[Hit]:
 
 def reranked(case: Case) -> list[Hit]:
     """As a search ranks that is asked to rerank; files keep their order there and here."""
-    return built_in_module.rerank_built_in(ranked(case), case.query, 60).hits
+    return rerank_module.rerank_built_in(ranked(case), case.query, 60).hits
 
 
 @contextmanager

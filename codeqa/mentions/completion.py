@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Literal
 
 from codeqa.errors import NotFoundError
+from codeqa.search.channels import allowed_edits
 from codeqa.search.mentions import (
     LONGEST_MENTION,
     as_mention,
@@ -28,7 +29,6 @@ from codeqa.search.mentions import (
     take_mentions,
     whole_name,
 )
-from codeqa.search.resolve import allowed_edits
 from codeqa.store import Tables
 from codeqa.store.tables import Catalogue
 from codeqa.text import counted, strip_tag

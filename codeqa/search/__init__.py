@@ -3,8 +3,8 @@
 from codeqa.search.by_model import parse_hyde
 from codeqa.search.hybrid import Search, SearchResult, open_search, query_encoders
 from codeqa.search.query import Query, language_named, parse_query, says_something
-from codeqa.search.rerank.built_in import Reranked
-from codeqa.search.rerank.choice import (
+from codeqa.search.rerank import (
+    Reranked,
     choose_reranker,
     parse_rerank,
     parse_reranker,

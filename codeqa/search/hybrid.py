@@ -20,7 +20,7 @@ from codeqa.search.by_model import (
     parse_hyde,
     search_by_hypotheses,
 )
-from codeqa.search.channels import QueryEncoder
+from codeqa.search.channels import QueryEncoder, find_candidates
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, language_named, parse_query
 from codeqa.search.ranking import (
@@ -31,9 +31,7 @@ from codeqa.search.ranking import (
     rank,
     rank_files,
 )
-from codeqa.search.rerank.built_in import Reranker, rerank_built_in
-from codeqa.search.rerank.choice import BY_MODEL, choose_reranker
-from codeqa.search.resolve import find_candidates
+from codeqa.search.rerank import BY_MODEL, Reranker, choose_reranker, rerank_built_in
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime

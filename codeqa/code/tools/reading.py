@@ -21,8 +21,8 @@ from codeqa.code.tools.tool import (
 )
 from codeqa.code.usages import language_name
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.search.channels import nearest_names
 from codeqa.search.mentions import resolve_mentions
-from codeqa.search.resolve import nearest_names
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.markdown import CITATION
