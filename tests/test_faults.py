@@ -29,7 +29,7 @@ from codeqa.errors import StorageError
 from codeqa.indexing import Indexer, indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.settings import Settings, load_settings
-from codeqa.state import State, schema
+from codeqa.state import State, database
 from codeqa.state.records import Turn
 from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import clean_rows, rows
@@ -305,10 +305,10 @@ def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> Non
     state = State(settings.data_dir)
     state.values.set("k", "v")
     with contextlib.closing(sqlite3.connect(state.path)) as other:
-        other.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        other.execute(f"PRAGMA user_version = {database.VERSION + 1}")
         told = checked("state", settings)
         assert not told.ok and "newer version of CodeQA" in told.detail
-        other.execute(f"PRAGMA user_version = {schema.VERSION}")
+        other.execute(f"PRAGMA user_version = {database.VERSION}")
     assert checked("state", settings).ok and state.values.get("k") == "v"
     assert not [*settings.data_dir.glob("*.damaged*")]
 
