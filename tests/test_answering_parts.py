@@ -38,7 +38,7 @@ def tokens_of(text: str) -> list[str]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(foreign)
 def test_quoted_prose_stays_in_its_quote_and_brings_no_markup_of_its_own(text: str) -> None:
     told = prose(text)
@@ -54,7 +54,7 @@ def test_quoted_prose_stays_in_its_quote_and_brings_no_markup_of_its_own(text: s
     assert not kinds & {"html_block", "html_inline", "link_open", "image", "hr"}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(foreign)
 def test_a_code_block_holds_everything_that_is_put_into_it(text: str) -> None:
     parsed = markdown.parse(code_block(text, "python") + "\n\nafter\n")

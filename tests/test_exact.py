@@ -161,8 +161,6 @@ def test_other_questions_are_searched_for(question: str) -> None:
     "question",
     [
         "what uses memory?",
-        "who uses JSON?",
-        "what implements the idea?",
         "what changed in 3.0?",
         '"no such order of 3"',
     ],

@@ -21,7 +21,7 @@ DEFINITIONS, CALLS = 0.98, 0.9
     ("language", "root", "pattern"),
     [
         ("python", OWN, "[ps]*/*.py"),
-        ("java", HERE / "fixtures" / "languages", "*.java"),
+        pytest.param("java", HERE / "fixtures" / "languages", "*.java", marks=pytest.mark.slow),
         ("typescript", HERE.parent / "static" / "js", "*/*.js"),
     ],
 )

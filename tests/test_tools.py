@@ -14,17 +14,56 @@ from repositories import git
 from serving import client_of
 
 from codeqa.cli import main
+from codeqa.code.counted import ExactQuestion, exact_answer
 from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.quoted.evidence import _absent
 from codeqa.review.reviewer import Reviewer
+from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
     from flask.testing import FlaskClient
 
 FIRST = {
+    "many.py": "def many():\n" + "".join(f"    step_{n}()\n" for n in range(30))
+    + "".join(f"\n\ndef step_{n}():\n    return {n}\n" for n in range(30)),
+    "notes.py": "".join(f"# TODO: number {n}\n" for n in range(150)),
+    "more.py": "# TODO: one more\n",
+    "twins.py": "class One:\n    def fetch_all(self):\n        return 1\n\n\n"
+    "class Two:\n    def fetch_all(self):\n        return 2\n\n\n"
+    "def use(given):\n    return given.fetch_all()\n",
+    "core.py": "def merge_all():\n    return finish()\n\n\ndef finish():\n    return 0\n",
+    "entry.py": "from core import merge_all\n\n\ndef begin(found):\n"
+    "    found.merge_all()\n    return enter()\n\n\ndef enter():\n    return merge_all()\n\n\n"
+    "def other(found):\n    return found.merge_all()\n",
+    "a_test/test_core.py": "from core import merge_all\n\n\ndef test_merge():\n"
+    "    merge_all()\n    merge_all()\n\n    merge_all()\n",
+    "sessions.py": "class Sessions:\n    def save_session(self):\n"
+    "        raise NotImplementedError\n\n\nclass Cookies(Sessions):\n    def save_session(self):\n"
+    "        return 1\n\n\nclass Nulls(Sessions):\n    def close(self):\n"
+    "        self.save_session()\n",
+    "web.py": "from sessions import Cookies\n\n\nclass Web:\n    sessions = Cookies()\n\n"
+    "    def respond(self):\n        self.sessions.save_session()\n",
+    "a_test/test_sessions.py": "def test_saved(web):\n    web.sessions.save_session()\n",
+    "client.py": "from connect import Connector\n\n\nclass Client:\n"
+    "    def __init__(self, connector: Connector):\n        self.connector = connector\n\n"
+    "    def fetch(self):\n        return self.send()\n\n"
+    "    def send(self):\n        def made():\n            return self.connector.connect()\n\n"
+    "        return run_later(made)\n",
+    "connect.py": "class Connector:\n    def connect(self):\n        return self.create_link()\n\n"
+    "    def create_link(self):\n        raise NotImplementedError\n\n\n"
+    "class TCPConnector(Connector):\n    def create_link(self):\n        return 1\n",
+    "src/test/java/MarkTest.java": "class MarkTest {\n  @Test\n  public void testOne() {}\n\n"
+    "  private void testHelper() {}\n}\n",
+    "codec.py": "".join(
+        f"def encode_json_{n}(json, encoder):\n    return encoder(json)\n\n\n" for n in range(5)
+    ),
+    "gone.py": "def gone():\n"
+    + "".join(f"    was_{n} = once_{n}()\n" for n in range(60))
+    + "    return 'JSONEncoder'\n",
     "shop/basket.py": (
         '"""Baskets."""\n\nRATE = 2  # TODO: by country\n\n\n'
         "class Basket:\n"
@@ -50,7 +89,8 @@ FIRST = {
     "app/many.py": "".join(f"value_{number} = {number}  # needle\n" for number in range(2_000)),
     "web/pay.py": "VALUE = 2\n",
     ".env": "PASSWORD=hunter2hunter2\n",
-}
+}  # fmt: skip
+KEY = "AKIAIOSFODNN7EXAMPLE"
 
 Call = Callable[..., ToolResult]
 
@@ -62,7 +102,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     root = write(base / "repo", FIRST)
     git(root, "init", "-q")
     git(root, "add", "-f", ".")
-    git(root, "commit", "-qm", "Baskets and a till")
+    git(root, "commit", "-qm", f"Baskets and a till\n\nTried with {KEY} at first.")
     code = FIRST["shop/basket.py"].replace("price * RATE", "price * RATE  # in cents")
     write(root, {"shop/basket.py": code, ".env": "PASSWORD=changed2changed2\n"})
     git(root, "commit", "-qam", "Prices are in cents")
@@ -111,11 +151,12 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
 
 
 def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
-    assert [p.location for p in call("grep", pattern="TODO").places] == ["shop/basket.py:3"]
-    assert call("grep", pattern="def t\\w+\\(", regex=True).total == 3
+    shop = {"path": "shop/"}
+    assert [p.location for p in call("grep", pattern="TODO", **shop).places] == ["shop/basket.py:3"]
+    assert call("grep", pattern="def t\\w+\\(", regex=True, **shop).total == 2
     assert call("grep", pattern="def t\\w+\\(").total == 0
-    assert call("grep", pattern="todo").total == 0
-    assert call("grep", pattern="todo", ignore_case=True).total == 1
+    assert call("grep", pattern="todo", **shop).total == 0
+    assert call("grep", pattern="todo", ignore_case=True, **shop).total == 1
     assert call("grep", pattern="basket", path="tests/").total == 3
     assert call("grep", pattern="^def .*:$", regex=True, path="shop/").total == 3
 
@@ -124,7 +165,7 @@ def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.Monkey
     clock = iter(range(100))
     monkeypatch.setattr("codeqa.repositories.files.time.monotonic", lambda: 2.0 * next(clock))
     summary = call("grep", pattern="basket").summary
-    assert "0 lines in the first 2 of 6 files, for reading takes too long" in summary
+    assert "0 lines in the first 2 of 21 files, for reading takes too long" in summary
 
 
 def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None:
@@ -212,11 +253,94 @@ def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
         assert len(result.text) < LARGEST_TEXT + 300
 
 
+def test_what_is_not_listed_is_counted(engine: Engine, call: Call) -> None:
+    found = call("callees", name="many")
+    assert (found.summary, found.total) == ("many calls 30 functions", 30)
+    assert len(found.places) == 30 and "  step_9 [many.py:" in found.text
+    assert call("list_all", kind="todos").summary == "152 lines in 3 files"
+    told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ())
+    assert "150 of them" in told and " more:" not in told, "a file stands for all of its lines"
+    assert call("list_all", kind="routes").summary == "no routes found"
+    tests = call("list_all", kind="tests", of="src/test/")
+    assert [place.name for place in tests.places] == ["MarkTest.testOne"]
+
+
+def test_calls_are_told_by_the_function_that_makes_them_source_first(call: Call) -> None:
+    found = call("find_references", name="core.merge_all", kind="call")
+    assert [(p.location, p.name, p.note) for p in found.places if "possible" not in p.note] == [
+        ("entry.py:10", "enter", ""),
+        ("a_test/test_core.py:5", "test_merge", "also lines 6, 8"),
+    ]
+    assert sum(place.times for place in found.places) == found.total
+    assert "3 of these in tests." in found.completeness
+
+
+def test_a_place_is_not_given_to_one_of_two_that_it_may_mean(call: Call) -> None:
+    known = call("find_references", name="fetch_all").completeness
+    assert "One.fetch_all [twins.py:2-3] 0" in known and "Two.fetch_all [twins.py:7-8] 0" in known
+    assert "1 may mean any of them." in known
+
+
+def test_a_way_of_calls_is_sure_where_there_is_one_and_else_said_not_to_be(call: Call) -> None:
+    sure = call("call_path", start="begin", end="finish")
+    assert [place.name for place in sure.places] == ["begin", "enter", "merge_all"]
+    assert "only the name" not in sure.completeness
+    by_name = call("call_path", start="other", end="finish")
+    assert by_name.total == 2 and "only the name is the same" in by_name.completeness
+    assert "(possible: only the name" in call("callees", name="other").text
+
+
+def test_a_method_counts_together_with_its_base_and_what_overrides_it(
+    engine: Engine, call: Call
+) -> None:
+    def found(name: str) -> dict[str, str]:
+        result = call("find_references", name=name, kind="call")
+        return {place.location: place.note for place in result.places}
+
+    base, override = found("Sessions.save_session"), found("Cookies.save_session")
+    assert base.pop("sessions.py:13") == "", "on an heir that has none of its own"
+    assert base.keys() == override.keys() == {"web.py:8", "a_test/test_sessions.py:2"}
+    assert base["web.py:8"] == "through Cookies.save_session, likely"
+    assert override["a_test/test_sessions.py:2"] == "through Sessions.save_session, likely"
+    asked = ExactQuestion("find_references", {"kind": "call", "name": "that"})
+    told = exact_answer(engine.toolbox, asked, ["Sessions.save_session"])
+    assert "`Web.respond`, through Cookies.save_session, likely" in told
+
+
+def test_a_way_of_calls_goes_through_the_method_of_a_base(call: Call) -> None:
+    way = call("call_path", start="Client.fetch", end="TCPConnector.create_link")
+    names = [place.name for place in way.places]
+    assert names == ["Client.fetch", "Client.send", "Client.send.made", "Connector.connect"]
+    assert "the method of a base or interface" in way.completeness
+    own = call("call_path", start="Connector.connect", end="Connector.create_link")
+    assert own.total == 1 and "overrides" not in own.completeness
+
+
+def test_a_commit_is_shown_without_its_secrets_and_a_tag_as_what_it_marks(
+    engine: Engine, call: Call
+) -> None:
+    root = engine.location.root
+    git(root, "tag", "-a", "v1", "-m", "first", "HEAD~1")
+    shown = call("git_show", commit="v1")
+    assert shown.commits[0].subject == "Baskets and a till" and "Tried with *" in shown.text
+    assert KEY not in shown.text and f"{len(FIRST)} files changed" in shown.summary
+    tree = subprocess.check_output(["git", "rev-parse", "HEAD^{tree}"], cwd=root, text=True)
+    with pytest.raises(NotFoundError):
+        call("git_show", commit=tree.strip())
+
+
+def test_nothing_is_said_to_be_nowhere_that_stands_somewhere(engine: Engine) -> None:
+    for name, nowhere in (("JSONEncoder", False), ("XMLEncoder", True)):
+        asked = parse_query(f"how does it use {name}?")
+        told = _absent(engine.tables(), asked, (name.lower(),))
+        assert told.startswith("**Nothing in this code") == nowhere, told
+
+
 def test_a_review_without_a_model_names_tests_that_use_the_code_and_who_wrote_it(
     engine: Engine,
 ) -> None:
     report = Reviewer(engine.toolbox).report("Tax", "The total of a Basket is wrong.")
-    (test,) = report.tests
+    test = report.tests[0]
     assert (test.path, test.symbol) == ("tests/test_basket.py", "test_total")
     assert test.why.startswith("uses `Basket")
     (owner,) = report.owners
@@ -287,10 +411,10 @@ def test_every_door_leads_to_the_same_tools(
         assert told[name]["arguments"]["additionalProperties"] is False
         assert all("description" in one for one in tool.schema()["properties"].values())
         assert client.post(f"/api/tools/{name}", json=given).get_json() == expected
-        texts = [str(value) for value in given.values()]
-        arguments = [name.replace("_", "-"), *texts, "--repo", str(engine.location.root), "--json"]
-        assert main(arguments) == 0
-        assert json.loads(capsys.readouterr().out) == expected
+        if name in ("grep", "call_path", "blame"):
+            command = [name.replace("_", "-"), *map(str, given.values())]
+            assert main([*command, "--repo", str(engine.location.root), "--json"]) == 0
+            assert json.loads(capsys.readouterr().out) == expected
 
 
 def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
