@@ -89,7 +89,7 @@ def observed(text: str) -> dict[str, Any]:
         found.update(zip(FIELDS, map(list, fields), strict=True))
     except ValueError:
         pass  # a question: no unit's text
-    vector = encoder.encode_documents([text])[0]
+    vector = encoder.compute_source_embeddings([text])[0]
     found["document_vector"] = [round(float(value), 6) for value in vector]
     return found
 

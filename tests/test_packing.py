@@ -49,21 +49,15 @@ def test_a_packed_block_keeps_its_budget_its_lines_and_its_fences(
     for one, other in permutations(parsed, 2):
         inside = other.start_line <= one.start_line and one.end_line <= other.end_line
         assert one.path != other.path or not inside
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(files_and_chunks())
-def test_with_room_enough_everything_is_packed_whole(
-    given_files: tuple[dict[str, list[str]], list[Chunk]],
-) -> None:
-    _, chunks = given_files
-    block = pack(chunks, 1_000_000)
-    assert block.dropped == ()
-    kept = {(c.path, c.start_line, c.end_line) for c in block.chunks}
+    # With room enough everything is packed whole.
+    whole = pack(chunks, 1_000_000)
+    assert whole.dropped == ()
     for chunk in chunks:
         assert any(
-            path == chunk.path and start <= chunk.start_line and chunk.end_line <= end
-            for path, start, end in kept
+            kept.path == chunk.path
+            and kept.start_line <= chunk.start_line
+            and chunk.end_line <= kept.end_line
+            for kept in whole.chunks
         )
 
 
@@ -121,11 +115,11 @@ def test_a_long_function_is_cut_at_statements_around_the_lines_that_matter() -> 
         assert chunk.content == "\n".join(lines)
 
 
-@pytest.mark.parametrize("budget", range(400, 1_400, 50))
-def test_a_cut_never_ends_within_a_statement(budget: int) -> None:
+def test_a_cut_never_ends_within_a_statement() -> None:
     lines = ["def f():", *(["    call(", "        one,", "        two,", "    )"] * 40)]
-    (chunk,) = pack([file_chunk(lines, 1, len(lines))], budget).chunks
-    assert chunk.content.endswith(("):", "    )"))
+    for budget in range(400, 1_400, 90):
+        (chunk,) = pack([file_chunk(lines, 1, len(lines))], budget).chunks
+        assert chunk.content.endswith(("):", "    )"))
 
 
 def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:
@@ -138,11 +132,10 @@ def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:
     assert [(c.start_line, c.end_line) for c in holding.chunks] == [(1, 20), (40, 50)]
 
 
-@pytest.mark.parametrize("budget", [0, 10, 100])
-def test_a_budget_that_holds_nothing_gives_an_empty_block(budget: int) -> None:
-    block = pack([file_chunk(numbered(9), 1, 9)], budget)
-    assert block.text == ""
-    assert len(block.dropped) == 1
+def test_a_budget_that_holds_nothing_gives_an_empty_block() -> None:
+    for budget in (0, 100):
+        block = pack([file_chunk(numbered(9), 1, 9)], budget)
+        assert block.text == "" and len(block.dropped) == 1
 
 
 def unit(lines: int, kind: str, head_end: int) -> Unit:
@@ -172,9 +165,3 @@ def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> 
     assert middle.content == "\n".join(numbered(20)[7:12])
     for path, line in (("a.py", 99), ("b.py", 12)):  # not inside the unit
         assert call_site_chunk(Reference(path, line, 1, "f", "call"), inside) is None
-
-
-def test_thousands_of_small_chunks_are_packed_in_bounded_time() -> None:
-    """All files of a repository, sent whole, and then one of them excluded."""
-    chunks = [file_chunk([f"x = {n}"], 1, 1, f"p/{n}.py") for n in range(2_000)]
-    assert len(pack(chunks, 10**6).chunks) == 2_000

@@ -46,30 +46,18 @@ def test_filters_with_a_minus_leave_out() -> None:
     assert query.filtered
 
 
-@pytest.mark.parametrize(
-    ("written", "language"),
-    [
-        ("lang:Python", "python"),
-        ("LANG:py", "python"),
-        ("language:.rs", "rust"),
-        ("lang:js", "javascript"),
-        ("lang:tsx", "typescript"),
-        ("lang:C++", "cpp"),
-        ("lang:c#", "csharp"),
-        ("lang:golang", "go"),
-        ("lang:pythn", "pythn"),
-    ],
-)
-def test_a_language_is_known_by_its_endings_and_other_names(written: str, language: str) -> None:
-    assert parse_query(f"x {written}").filters.languages == (language,)
-
-
-@pytest.mark.parametrize(
-    ("written", "kind"),
-    [("kind:Classes", "class"), ("kind:methods", "method"), ("kind:func", "function")],
-)
-def test_a_kind_may_stand_in_the_plural(written: str, kind: str) -> None:
-    assert parse_query(f"x {written}").filters.kinds == (kind,)
+def test_a_language_and_a_kind_are_known_by_other_names() -> None:
+    for written, language in {
+        "lang:Python": "python",
+        "language:.rs": "rust",
+        "lang:tsx": "typescript",
+        "lang:C++": "cpp",
+        "lang:golang": "go",
+        "lang:pythn": "pythn",
+    }.items():
+        assert parse_query(f"x {written}").filters.languages == (language,)
+    for written, kind in {"kind:Classes": "class", "kind:func": "function"}.items():
+        assert parse_query(f"x {written}").filters.kinds == (kind,)
 
 
 def test_a_path_filter_reaches_folders_at_any_depth() -> None:
@@ -100,56 +88,38 @@ def test_names_written_as_code(
     assert (query.names, query.qualified) == (names, qualified)
 
 
-@pytest.mark.parametrize(
-    ("text", "files"),
-    [
-        ("what does app.py do", ("app.py",)),
-        ("look at src/flask/app.py and CHANGES.rst", ("src/flask/app.py", "CHANGES.rst")),
-        ("in src/flask/json/", ("src/flask/json/",)),
-        ("what is Flask.route", ()),
-        ("version 3.1", ()),
-    ],
-)
-def test_files_and_folders_that_are_named(text: str, files: tuple[str, ...]) -> None:
-    assert parse_query(text).files == files
+def test_files_and_folders_that_are_named() -> None:
+    for text, files in {
+        "look at src/flask/app.py and CHANGES.rst": ("src/flask/app.py", "CHANGES.rst"),
+        "in src/flask/json/": ("src/flask/json/",),
+        "what is Flask.route in version 3.1": (),
+    }.items():
+        assert parse_query(text).files == files
 
 
-@pytest.mark.parametrize(
-    ("text", "symbol_like"),
-    [
-        ("Engine", True),
-        ("What is the Router?", True),
-        ("Flask.route", True),
-        ("get_user()", True),
-        ("how are routes registered", False),
-        ("how does get_user check passwords", False),
-    ],
-)
-def test_a_name_is_told_from_a_sentence(text: str, symbol_like: bool) -> None:
-    assert parse_query(text).symbol_like is symbol_like
+def test_a_name_is_told_from_a_sentence() -> None:
+    for text in ("Engine", "What is the Router?", "Flask.route", "get_user()"):
+        assert parse_query(text).symbol_like
+    for text in ("how are routes registered", "how does get_user check passwords"):
+        assert not parse_query(text).symbol_like
 
 
-@pytest.mark.parametrize(
-    ("text", "overview"),
-    [
-        ("what is this project?", True),
-        ("What does this repo do", True),
-        ("how is the code organised?", True),
-        ("how is this codebase structured", True),
-        ("overview", True),
-        ("Give me an overview of the project", True),
-        ("where do I start?", True),
-        ("overview of the architecture", True),
-        ("Give me an overview of the whole code base", True),
-        ("overview of the architecture of sessions", False),
-        ("what is the Router?", False),
-        ("how are routes structured", False),
-        ("how is the session structured", False),
-        ("what does the code in sessions do", False),
-    ],
-)
-def test_questions_about_the_whole_repository(text: str, overview: bool) -> None:
-    assert parse_query(text).overview is overview
+def test_questions_about_the_whole_repository() -> None:
+    for text in (
+        "what is this project?",
+        "how is the code organised?",
+        "how is this codebase structured",
+        "Give me an overview of the whole code base",
+        "where do I start?",
+    ):
+        assert parse_query(text).overview
+    for text in (
+        "overview of the architecture of sessions",
+        "what is the Router?",
+        "how is the session structured",
+        "what does the code in sessions do",
+    ):
+        assert not parse_query(text).overview
 
 
 def test_roles_that_the_question_asks_about() -> None:
@@ -172,23 +142,10 @@ def test_quoted_phrases_are_kept() -> None:
     assert parse_query('where is "no such file" raised').phrases == ("no such file",)
 
 
-@pytest.mark.parametrize(
-    ("word", "form"),
-    [
-        ("routes", "route"),
-        ("binding", "bind"),
-        ("grouped", "group"),
-        ("mapped", "map"),
-        ("cookies", "cookie"),
-        ("queries", "query"),
-        ("classes", "class"),
-        ("parse", "parses"),
-        ("serializer", "serialize"),
-    ],
-)
-def test_forms_of_a_word(word: str, form: str) -> None:
-    assert form in variants(word)
-    assert word not in variants(word)
+def test_forms_of_a_word() -> None:
+    forms = "routes route, mapped map, cookies cookie, queries query, classes class, parse parses"
+    for word, form in (pair.split() for pair in forms.split(", ")):
+        assert form in variants(word) and word not in variants(word)
 
 
 @pytest.mark.parametrize(

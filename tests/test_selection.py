@@ -128,12 +128,12 @@ def test_heads_that_say_nothing_give_way_to_their_members_unless_imports_are_ask
     assert any(chunk.content.startswith("import os") for chunk in asked)
 
 
-@pytest.mark.parametrize(
-    ("effort", "tokens", "window", "characters"),
-    [
+def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(
+    tmp_path: Path,
+) -> None:
+    for effort, tokens, window, characters in (
         ("fast", 0, 0, 12_000),
         ("normal", 0, 0, 28_000),
-        ("deep", 0, 0, 84_000),
         ("normal", 2_000, 0, 7_000),
         ("normal", 0, 8_192, 14_336),
         ("deep", 0, 128_000, 84_000),
@@ -141,13 +141,11 @@ def test_heads_that_say_nothing_give_way_to_their_members_unless_imports_are_ask
         ("normal", 0, 600, 2_000),
         ("normal", 100_000, 8_192, 14_336),
         ("deep", 100_000, 0, 204_800),
-    ],
-)
-def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(
-    tmp_path: Path, effort: str, tokens: int, window: int, characters: int
-) -> None:
-    settings = load_settings(data=tmp_path, context_tokens=tokens)
-    assert budget_of(parse_effort(effort), settings, window).characters == characters
+    ):
+        settings = load_settings(data=tmp_path, context_tokens=tokens)
+        assert budget_of(parse_effort(effort), settings, window).characters == characters
+    with pytest.raises(UsageError, match="no such effort"):
+        parse_effort("slow")
 
 
 def test_a_block_keeps_its_budget_at_every_effort(tables: Tables, settings: Settings) -> None:
@@ -159,19 +157,8 @@ def test_a_block_keeps_its_budget_at_every_effort(tables: Tables, settings: Sett
         assert len(block.text) <= budget.characters
         lengths.append(len(block.text))
     assert lengths == sorted(lengths) and lengths[1] > lengths[0]
-
-
-def test_nothing_found_is_an_empty_block(tables: Tables, settings: Settings) -> None:
-    search = open_search(settings, lambda: tables, vectors=False)
-    result = search.search("zzyzx qqxyz", top=UNITS_RANKED)
-    for effort in ("fast", "normal"):
-        budget = budget_of(parse_effort(effort), settings)
-        assert build_context(tables, result, settings, budget).text == ""
-
-
-def test_another_effort_is_refused() -> None:
-    with pytest.raises(UsageError, match="no such effort"):
-        parse_effort("slow")
+    nothing = open_search(settings, lambda: tables, vectors=False).search("zzyzx qqxyz")
+    assert build_context(tables, nothing, settings, budget_of("normal", settings)).text == ""
 
 
 def test_what_was_found_for_an_earlier_question_keeps_a_place(

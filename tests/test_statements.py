@@ -32,19 +32,6 @@ FRAGMENTS = {
             )
         }
     """,
-    "java": """\
-        @Override
-        public int pick(int wanted) {
-            // The first that fits.
-            for (int one : all) {
-                if (one == wanted) {
-                    return one;
-                }
-            }
-            return fallback(
-                wanted);
-        }
-    """,
     "c": """\
         static int
         pick(struct box *b, int wanted)
@@ -130,11 +117,9 @@ def test_of_a_long_chain_of_branches_those_around_what_matters_are_shown() -> No
     [
         ("python", "try:\n    a()\nexcept E:\n    b()\nelse:\n    c()", ["a()", "b()", "c()"]),
         ("c", "if (a)\n    b();\nelse\n    c();", ["b();", "c();"]),
-        ("bash", "if a; then\n  b\nelse\n  c\nfi", ["b", "c"]),
         ("ruby", "if a\n  b\nelsif c\n  d\nelse\n  e\nend", ["b", "d", "e"]),
         ("go", "switch a {\ncase 1:\n\tb()\ndefault:\n\tc()\n}", ["b()", "c()"]),
         ("rust", "match a {\n    1 => {\n        b();\n    }\n    _ => c(),\n}", ["b();"]),
-        ("kotlin", "when (a) {\n    1 -> {\n        b()\n    }\n    else -> c()\n}", ["b()"]),
     ],
 )
 def test_every_branch_holds_its_statements(language: str, code: str, expected: list[str]) -> None:
@@ -167,9 +152,7 @@ def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:
     [
         ("python", "def f():\n" + "    if a:\n        b(1)\n" * 1500 + "    return 2"),
         ("c", "void f() {\n" + "{\n" * 3000),
-        ("python", "\n".join(" " * depth + "if a:" for depth in range(3000))),
         ("bash", "(" * 5000 + "\n" + ")\n" * 3000),
-        ("rust", "cfg! {\n" * 3000),
         ("text", "\n" * 3000),
         ("go", "func f() {\n" + '\tx("' + "y" * 200 + '")\n' * 5000 + "}"),
     ],

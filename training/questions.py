@@ -58,7 +58,7 @@ class Folder:
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self.encoder.encode_documents(texts)
+        vectors: NDArray[np.float32] = self.encoder.compute_source_embeddings(texts)
         return vectors
 
 

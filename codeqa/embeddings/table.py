@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -157,21 +157,13 @@ class TableEncoder:
         """One vector (1, dimension); zeros for a question of which no word is known."""
         return (self.encode_query(query) * self.knows(query))[None]
 
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def compute_source_embeddings(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors (n, dimension), each of length 1, of serialised units (`unit_text.encode`).
 
-        Any other text is taken as a body.
+        Any other text is taken as a body. Only a batch is taken apart at a time.
         """
-        return self.encode_units(map(_unit, texts))
-
-    compute_source_embeddings = encode_documents
-
-    def encode_units(self, units: Iterable[UnitText]) -> NDArray[np.float32]:
-        """Vectors (n, dimension), each of length 1; only a batch of `units` is held at a time."""
-        waiting = iter(units)
-        parts = []
-        while part := list(islice(waiting, BATCH_UNITS)):
-            parts.append(self._encode(part))
+        starts = range(0, len(texts), BATCH_UNITS)
+        parts = [self._encode(map(_unit, texts[at : at + BATCH_UNITS])) for at in starts]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
 
     def encode_query(self, text: str) -> NDArray[np.float32]:

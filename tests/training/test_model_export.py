@@ -40,7 +40,7 @@ def test_the_encoder_gives_the_vectors_that_were_trained(trained: Path) -> None:
     model = load_model(trained / "runs" / "table")
     rows = np.arange(100)
     questions, texts = zip(*samples(600)[:100], strict=True)
-    documents = encoder.encode_documents([encode(text) for text in texts])
+    documents = encoder.compute_source_embeddings([encode(text) for text in texts])
     queries = np.stack([encoder.encode_query(question) for question in questions])
     for ours, shipped in (
         (TableSides(model, features).documents(rows), documents),
