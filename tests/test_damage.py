@@ -40,6 +40,8 @@ def delete(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # a table without rows has no data yet
 
 
+pytestmark = pytest.mark.usefixtures("no_grammars")
+
 NESTED = "[" * 100_000
 
 

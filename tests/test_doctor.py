@@ -17,6 +17,8 @@ from codeqa.settings import Settings, load_settings
 PASSWORD = "the-password"
 KEY = "sk-the-key"
 
+pytestmark = pytest.mark.usefixtures("no_grammars")
+
 
 def check(name: str, settings: Settings) -> Check:
     found = next(one for one in examine(settings) if one.name == name)

@@ -35,6 +35,8 @@ from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import clean_rows, rows
 from tests.indexed import copied, indexed, write
 
+pytestmark = pytest.mark.usefixtures("no_grammars")
+
 # Killed at each step
 
 STEPS = {
