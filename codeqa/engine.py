@@ -194,7 +194,7 @@ def _joined(
         small_call=SmallCall(cache, models.small_model, settings.config_dir),
         hooks=hooks,
         settings=settings,
-        open_tables=index.tables,
+        tables=index.tables,
         classify_by_model=generator is None,
     )
     toolbox = Toolbox(search, files, index.tables)

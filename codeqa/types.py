@@ -75,7 +75,7 @@ class Unit:
         return self.kind in METHOD_KINDS
 
     @property
-    def location(self) -> str:
+    def place(self) -> str:
         """`path:first-last`, the form in which answers cite."""
         return f"{self.path}:{self.start_line}-{self.end_line}"
 

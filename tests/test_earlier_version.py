@@ -30,7 +30,7 @@ def test_its_index_is_searched_and_then_brought_up_to_date(
     settings: Settings, location: Location
 ) -> None:
     tables = Tables.open(location)
-    assert [unit.location for unit in tables.named(["closeday"])] == ["till.py:16-19"]
+    assert [unit.place for unit in tables.named(["closeday"])] == ["till.py:16-19"]
     assert tables.find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
     vector = fast_embedding().embed_query("empty the till in the evening")
     assert tables.find(VectorSearch("methods", "vector", vector, 1))[0][0].name == "close_day"

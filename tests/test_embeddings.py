@@ -340,7 +340,6 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     assert max(map(len, sent)) == 2
     steps = [step for step in seen if step.phase == "embedding"]
     assert (steps[-1].done, steps[-1].total) == (counts.units, counts.units)
-    assert {file.tier for file in tables.files()} == {"refined"}
     vector = np.array(bag(_code(tables, "find_user")), dtype=np.float32)
     best = tables.find(VectorSearch("methods", "vector_refined", vector, 1))
     assert best[0][0].name == "find_user"

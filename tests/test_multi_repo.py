@@ -79,7 +79,7 @@ def test_every_hit_names_its_repository_and_every_repository_has_its_say(
     joined: Engine,
 ) -> None:
     result = joined.search.search("total")
-    assert {hit.unit.location for hit in result.units[:2]} == {
+    assert {hit.unit.place for hit in result.units[:2]} == {
         "bank/bank/ledger.py:1-3",
         "one-shop/shop/cart.py:1-3",
     }

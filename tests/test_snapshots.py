@@ -249,7 +249,7 @@ def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> 
     several, question = repositories_meant(settings, [there], f"@repo:{location.id} new?")
     assert (several, question) == ([there, location], "@shop/ new?")
     with closing(open_multi_repo(settings, several)) as together:
-        found = {hit.unit.location for hit in together.search.search("item").units}
+        found = {hit.unit.place for hit in together.search.search("item").units}
     assert {"shop/shop/cart.py:1-2", f"{there.root.name.replace('@', '-')}/shop/cart.py:1-2"} <= (
         found
     )

@@ -302,7 +302,7 @@ def test_callees_are_the_definitions_that_are_called_each_once_in_the_order_of_t
     tables = indexed(tmp_path_factory.mktemp("till"), CALLS)
     (pay,) = [unit for unit in tables.named(["pay"]) if unit.name == "pay"]
     calls = callees(tables, pay)
-    assert [(call.called.location, call.line) for call in calls] == [
+    assert [(call.called.place, call.line) for call in calls] == [
         ("shop/till.py:17-18", 11),
         ("shop/money.py:1-2", 12),
         ("shop/till.py:5-6", 15),

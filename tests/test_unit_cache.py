@@ -130,7 +130,7 @@ def test_units_in_memory_answer_as_the_tables_do(location: Location, read: list[
     tables = Tables.open(location)
     before = search(tables)
     assert read == [4] and [len(found) for found in before[0]] == [3, 1, 3, 0]
-    assert [one.location for one in before[1]] == [
+    assert [one.place for one in before[1]] == [
         "src/app.py:1-2",
         "src/store.py:1-2",
         "src/store.py:9-10",

@@ -33,7 +33,7 @@ class Router:
     small_call: SmallCall
     hooks: Hooks
     settings: Settings
-    open_tables: Callable[[], Tables]
+    tables: Callable[[], Tables]
     classify_by_model: bool = True
 
     def route(
@@ -112,7 +112,7 @@ class Router:
         leaving = STAYS
         if at_hand and not chosen and intent.name in NEED_CODE:
             with suppress(CodeQAError):  # without an index it goes on from what is cached
-                tables = self.open_tables()
+                tables = self.tables()
                 leaving = leaving_by_words(
                     question.query, question.words, so_far.history, so_far.context, tables
                 )

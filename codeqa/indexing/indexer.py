@@ -23,7 +23,6 @@ from codeqa.indexing.runs import (
     hold,
     is_paused,
     read_status,
-    recorded,
     refusals_explained,
 )
 from codeqa.repository.walk import checked_root, walk
@@ -124,7 +123,7 @@ class Indexer:
 
         recorder = RunRecorder(self.location, listener, ended, lambda: self._paused)
         held = hold(self.location, wait=wait, waiting=waiting)
-        with held, self._running(), recorded(recorder):
+        with held, self._running(), recorder, refusals_explained():
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
             writer, outcome = self._sound(

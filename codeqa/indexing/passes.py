@@ -255,8 +255,6 @@ def refine_units(
                 handle.merge_insert("id").when_matched_update_all().execute(found)
             if done < total and enough.is_set():
                 return
-        where = "status = 'indexed' AND tier = 'fast'"
-        writer.tables["files"].update(where=where, values={"tier": "refined"})
         writer.tidy()
 
 
@@ -279,7 +277,6 @@ def _prepare_column(writer: Writer, embedding: Embedding) -> None:
             if REFINED in handle.schema.names:
                 handle.drop_columns([REFINED])
             handle.add_columns(refined_field(embedding.dimension))
-        writer.tables["files"].update(where="tier = 'refined'", values={"tier": "fast"})
         writer.update_meta(refined=record)
 
 

@@ -105,9 +105,9 @@ class CancelledError(CodeQAError, code="cancelled", http_status=409):
 
 
 def read_status(
-    settings: Settings, location: Location, open_tables: Callable[[], Tables] | None = None
+    settings: Settings, location: Location, tables: Callable[[], Tables] | None = None
 ) -> IndexStatus:
-    """What the index of `location`, or what `open_tables` opens, holds and what any process is
+    """What the index of `location`, or what `tables` opens, holds and what any process is
     doing with it now.
 
     Raises nothing because of the index: one that cannot be read has the state `failed`.
@@ -122,8 +122,8 @@ def read_status(
         seconds_left=record.seconds_left if held else 0.0,
     )
     try:
-        tables = open_tables() if open_tables else Tables.open(location)
-        meta, counts, files = tables.meta(), tables.counts(), tables.files()
+        index = tables() if tables else Tables.open(location)
+        meta, counts, files = index.meta(), index.counts(), index.files()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
         state = "failed" if error and not held else status.state
@@ -148,7 +148,7 @@ def read_status(
         skipped=count_reasons(files),
         updated_at=meta.updated_at,
         checked_at=record.at if record.state == "ready" else meta.updated_at,
-        error=" ".join(filter(None, (error, *tables.notices))),
+        error=" ".join(filter(None, (error, *index.notices))),
     )
 
 
@@ -172,7 +172,7 @@ class RunRecord:
 
 
 class RunRecorder:
-    """Writes the record of one run, and passes progress on to `listener`.
+    """Writes the record of one run while a `with` goes on, and passes progress on to `listener`.
 
     Each step of the run reports its progress here, which raises CancelledError with the sentence
     that `ended` gives, '' to go on, and does not return while it is `paused`.
@@ -189,9 +189,23 @@ class RunRecorder:
         self._listener = listener
         self._ended = ended
         self._paused = paused
-        self._state = "indexing"
         self._written = self._began = 0.0
         self._phase = ""
+
+    def __enter__(self) -> None:
+        self.state("indexing")
+
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
+        if error is None:
+            self.state("ready")
+        elif isinstance(error, CancelledError):
+            self.state("stopped", error.message)
+        elif isinstance(error, CodeQAError):
+            self.state("failed", str(error))
+        elif isinstance(error, Exception):
+            self.state("failed", f"Unexpected {type(error).__name__}: {error}.")
+        else:  # Ctrl-C
+            self.state("stopped", INTERRUPTED)
 
     def state(self, state: str, error: str = "") -> None:
         """Say what the run does now."""
@@ -243,27 +257,6 @@ def refusals_explained() -> Iterator[None]:
                     "was committed is kept.",
                 ) from error
         raise
-
-
-@contextlib.contextmanager
-def recorded(recorder: RunRecorder) -> Iterator[None]:
-    """Note that a run begins and how it ends. Raises StorageError for a full disk."""
-    recorder.state("indexing")
-    end, why = "stopped", INTERRUPTED  # unless it is told otherwise, it was Ctrl-C
-    try:
-        with refusals_explained():
-            yield
-        end, why = "ready", ""
-    except CancelledError as error:
-        why = error.message
-        raise
-    except Exception as error:
-        known = isinstance(error, CodeQAError)
-        end = "failed"
-        why = str(error) if known else f"Unexpected {type(error).__name__}: {error}."
-        raise
-    finally:
-        recorder.state(end, why)
 
 
 def read_run(location: Location) -> RunRecord:

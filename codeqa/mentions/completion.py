@@ -91,11 +91,11 @@ class MentionCoverage:
 class MentionCompleter:
     """Completes what is typed, for one repository; threads may share it.
 
-    `open_tables` gives the index; what it raises before there is one, every method raises.
+    `tables` gives the index; what it raises before there is one, every method raises.
     """
 
-    def __init__(self, open_tables: Callable[[], Tables]) -> None:
-        self._open_tables = open_tables
+    def __init__(self, tables: Callable[[], Tables]) -> None:
+        self._tables = tables
         self._lock = threading.Lock()
         self._reader = ThreadPoolExecutor(1, "names")
         self._reading: Future[MentionIndex] | None = None
@@ -111,7 +111,7 @@ class MentionCompleter:
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
         """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
         end: folders with the number of files below, and files. Raises NotFoundError for nothing."""
-        prefix, paths = f"{folder.strip('/')}/".lstrip("/"), self._open_tables().catalogue().paths
+        prefix, paths = f"{folder.strip('/')}/".lstrip("/"), self._tables().catalogue().paths
         inside = sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
         if prefix and not inside:
             why = "Only folders with indexed files are shown."
@@ -124,7 +124,7 @@ class MentionCompleter:
     ) -> list[MentionCoverage]:
         """What each mention of `question` stands for, and how much of it `chunks` hold, those of
         the context that was sent; None before there is one."""
-        tables = self._open_tables()
+        tables = self._tables()
         sent = _lines((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
         found = [_look(tables, text, sent) for text in take_mentions(strip_tag(question))[1]]
         return [replace(one, included="") for one in found] if chunks is None else found
@@ -132,7 +132,7 @@ class MentionCompleter:
     def _index(self) -> MentionIndex:
         """The names of the current version, else of the one before. Raises what reading the first
         ones raised."""
-        catalogue = self._open_tables().catalogue()
+        catalogue = self._tables().catalogue()
         with self._lock:
             reading, changed = self._reading, self._catalogue is not catalogue
             # A rebuild that drops its tables while they are read fails: then once more.

@@ -325,7 +325,7 @@ def _tests(tables: Tables, result: SearchResult) -> str:
             # A function inside a test says less than the test.
             around = (one for one in tables.in_file(unit.path) if one.is_method)
             outer = next((one for one in around if one.end_line >= unit.end_line), unit)
-            found.setdefault(outer.location, (outer, told.get(unit.id, "")))
+            found.setdefault(outer.place, (outer, told.get(unit.id, "")))
     if not found:
         return "**No test was found** that uses this or holds its words."
     files = list(dict.fromkeys(unit.path for unit, _ in found.values()))

@@ -55,8 +55,8 @@ class FoundLines:
 class Files:
     """Reads indexed files of one repository."""
 
-    def __init__(self, open_tables: Callable[[], Tables], max_bytes: int = GROWN_BYTES) -> None:
-        self._open_tables = open_tables
+    def __init__(self, tables: Callable[[], Tables], max_bytes: int = GROWN_BYTES) -> None:
+        self._tables = tables
         self._max_bytes = max_bytes
 
     def read(self, path: str) -> FileText:
@@ -65,7 +65,7 @@ class Files:
         Raises NotFoundError for everything that is not in the index or no longer inside
         the repository, and RepositoryError when it cannot be read.
         """
-        tables = self._open_tables()
+        tables = self._tables()
         record = tables.file(path)
         if record is None or record.status != INDEXED:
             raise NotFoundError(
@@ -84,7 +84,7 @@ class Files:
     def matching(self, pattern: str = "") -> list[FileRecord]:
         """The manifest of the indexed files that `pattern` lets through: a glob, the beginning of a
         path, or '' for all."""
-        return self._open_tables().indexed_files(Filter(paths=(pattern,) if pattern else ()))
+        return self._tables().indexed_files(Filter(paths=(pattern,) if pattern else ()))
 
     def find_lines(
         self,
@@ -99,7 +99,7 @@ class Files:
         file, in time linear in the files and bounded by SEARCH_SECONDS. Raises UsageError for a
         broken expression."""
         matcher, found = _matcher(pattern, regex, ignore_case), FoundLines()
-        tables, until = self._open_tables(), time.monotonic() + SEARCH_SECONDS
+        tables, until = self._tables(), time.monotonic() + SEARCH_SECONDS
         found.searched = of = counted(len(records), "file")
         ordered = sorted(records, key=lambda one: (ROLES.index(one.role), one.path))
         for read, record in enumerate(ordered):
@@ -118,7 +118,7 @@ class Files:
     def read_all(self, pattern: str = "") -> Iterator[FileText]:
         """The texts of `matching` files, one after another; those that cannot be read now are left
         out."""
-        tables = self._open_tables()
+        tables = self._tables()
         for record in self.matching(pattern):
             with suppress(CodeQAError):
                 yield self._read(tables, record)

@@ -306,7 +306,7 @@ def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
                 warnings.append(f"@{mention.text} is {len(places)} places: {listed}.")
     if query.traceback:
         units = [unit for unit, _ in frames_here(tables, query.traceback.frames)]
-        inner = tuple(Mention(unit.location, units=(unit.id,)) for unit in units[:INNER_FRAMES])
+        inner = tuple(Mention(unit.place, units=(unit.id,)) for unit in units[:INNER_FRAMES])
         query = replace(query, mentions=(*query.mentions, *inner))
     for kind in query.unknown_kinds:
         rest = _did_you_mean(kind.lower(), KINDS)

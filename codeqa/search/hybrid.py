@@ -124,7 +124,7 @@ class Found:
 class Search:
     """Answers questions from one index."""
 
-    open_tables: Callable[[], Tables]
+    tables: Callable[[], Tables]
     """The index for reading. May raise CodeQAError."""
     settings: Settings
     encoder: Callable[[str], QueryEncoder | None] | None = None
@@ -182,7 +182,7 @@ class Search:
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
         mode = parse_hyde(hyde, self.settings.hyde)
-        tables = self.open_tables()
+        tables = self.tables()
         encoders, trouble = self._encoders(tables)
         asked, version = query, tables.version()
         try:

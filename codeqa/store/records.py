@@ -49,7 +49,7 @@ class FileRecord:
     language: str = ""
     role: str = ""
     tier: str = "fast"
-    """`fast` after the first pass; `refined` once its units carry the chosen embedding."""
+    """Nobody asks for it any more; a column of this format."""
     status: str = INDEXED
     reason: str = ""
     units: int = 0

@@ -136,7 +136,7 @@ class Writer:
         generation = meta.building or meta.generation
         drop_other_generations(database, {meta.generation, generation})
         rebuilding = generation != meta.generation
-        previous = open_tables(database, meta.generation) if rebuilding else {}
+        previous = existing_tables(database, meta.generation) if rebuilding else {}
         tables, fresh = open_generation(
             database, generation, vector, meta.refined, meta.complete and not rebuilding
         )
@@ -366,7 +366,7 @@ def open_generation(
 
     Raises IndexFormatError when one is missing although a run over them was `complete`.
     """
-    tables = open_tables(database, generation)
+    tables = existing_tables(database, generation)
     fresh = not tables
     dimension = vector.dimension if vector else VECTOR_DIMENSION
     for table, name in generation_tables(generation).items():
@@ -384,7 +384,7 @@ def open_generation(
     return tables, fresh
 
 
-def open_tables(database: Any, generation: int) -> dict[str, Table]:
+def existing_tables(database: Any, generation: int) -> dict[str, Table]:
     """The tables of `generation` that are there.
 
     A run may have died before it made one, or while it did: its folder is there, no version.

@@ -93,7 +93,7 @@ def find_references(
         meant = Counter(found.values())
         units.sort(key=lambda unit: -meant[unit.id])
         each = ", ".join(
-            f"{unit.qualified_name} [{unit.location}] {meant[unit.id]:,}"
+            f"{unit.qualified_name} [{unit.place}] {meant[unit.id]:,}"
             for unit in units[:MOST_MEANT]
         )
         each += ", the others fewer or none" * (len(units) > MOST_MEANT)
@@ -405,7 +405,7 @@ def follow(
 
 def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     """Which definitions are meant, where it is not one; and where not all was looked at."""
-    named = ", ".join(f"{unit.qualified_name} [{unit.location}]" for unit in roots)
+    named = ", ".join(f"{unit.qualified_name} [{unit.place}]" for unit in roots)
     told = f"{len(roots):,} definitions are meant: {named}. " if len(roots) > 1 else ""
     if any(len(tables.references_named(unit.name, CANDIDATES)) == CANDIDATES for unit in roots):
         told += f"Only the first {CANDIDATES:,} places of that name were looked at. "
@@ -425,14 +425,14 @@ def _told(
         return f"{name} ({unit.path})" if several[name] > 1 else name
 
     places, edges = list[Place](), list[Edge]()
-    parts = [f"{unit.qualified_name or unit.name} [{unit.location}]" for unit in roots]
+    parts = [f"{unit.qualified_name or unit.name} [{unit.place}]" for unit in roots]
     for step in reached[:MOST_REACHED]:
         one, through = step.unit, step.through or step.unit
         start, end = called(one), called(through)
         note = ", ".join(filter(None, (step.note, f"through {end}" * (step.level > 1))))
         inside = [u for u in (one, through) if u.path == step.path and _code(u, step.line)]
         code = _code(inside[0], step.line) if inside else ""
-        told = f"{'  ' * step.level}{start} [{one.location}]  {step.line}: {code.strip()}"
+        told = f"{'  ' * step.level}{start} [{one.place}]  {step.line}: {code.strip()}"
         if is_way:
             start, end, note = end, start, f"calls {start}"
         parts.append(f"{told}{note and f'  ({note})'}")

@@ -161,8 +161,8 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     for mention in mentions:
         if mention.units:
             unit, *rest = box.tables().by_ids(mention.units[: 1 + MOST_OTHERS])
-            others = "".join(f", not {one.location}" for one in rest)
-            named = f"{unit.qualified_name} ({unit.location}{others})"
+            others = "".join(f", not {one.place}" for one in rest)
+            named = f"{unit.qualified_name} ({unit.place}{others})"
             # Lines as they are in the index; after later edits git finds those nearby.
             return named, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
         if paths := [*mention.files, *mention.folders]:

@@ -101,7 +101,7 @@ def search_code(
     summary = f"searched “{query}”: {counted(len(places), 'hit')}"
     told, shown = fitting(parts, "\n\n")
     rest = [hit.unit for hit in (*hits[shown:], *also)]
-    names = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.location}]" for unit in rest)
+    names = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.place}]" for unit in rest)
     text = f"{told}\n\nAlso found: {names}" if rest else told or NOTHING
     return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places[:shown]))
 
