@@ -185,7 +185,8 @@ def remove(settings: Settings, location: Location) -> None:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:
         connect(location).drop_all_tables()
-    shutil.rmtree(location.folder)
+    # A run may be at work in a snapshot that makes room.
+    shutil.rmtree(location.folder, ignore_errors=bool(location.snapshot_of))
 
 
 def connect(location: Location, **options: Any) -> DBConnection:
