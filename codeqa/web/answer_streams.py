@@ -48,8 +48,6 @@ UNREAD_SECONDS = 1_800.0
 """After which an answer that nobody reads is stopped: more than any takes that is waited for."""
 ENDING_SECONDS = 5.0
 """Longest wait for an answer that was stopped, or for one to tell under which id it is kept."""
-ENDED_KEPT = 8
-"""Answers that ended and can still be read along: somebody may just have been told of one."""
 END = b""
 """Stands behind the last line."""
 
@@ -193,25 +191,13 @@ class _AnswerStream:
         """Whether it was stopped, or nobody reads it any more."""
         return self.stop.is_set() or time.monotonic() > self._read + UNREAD_SECONDS
 
-    @property
-    def ended(self) -> bool:
-        return self._lines[-1:] == [END]
-
-    def make(self, events: Iterator[Event], cite: Cite) -> None:
-        """Take all of `events`, which end soon once this is cancelled."""
-        try:
-            for line in encode_stream(self._noted(events), cite=cite):
-                self._add(line)
-        finally:  # readers wait for it, however that ended
-            self._add(END)
-
-    def _noted(self, events: Iterator[Event]) -> Iterator[Event]:
+    def noted(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
             if event.kind == "asked":
                 self.turn = str(event.data["turn"])
             yield event
 
-    def _add(self, line: bytes) -> None:
+    def add(self, line: bytes) -> None:
         with self._longer:
             self._lines.append(line)
             self._longer.notify_all()
@@ -232,12 +218,13 @@ class _AnswerStream:
         """Wait for its end, or until it tells its turn, but not for ever."""
         with self._longer:
             self._longer.wait_for(
-                lambda: self.ended or (for_turn and self.turn is not None), ENDING_SECONDS
+                lambda: self._lines[-1:] == [END] or (for_turn and self.turn is not None),
+                ENDING_SECONDS,
             )
 
 
 class AnswerStreams:
-    """The answers in the making, at most `most` at once, and the last that ended."""
+    """The answers in the making, at most `most` at once."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -256,46 +243,45 @@ class AnswerStreams:
         stream = _AnswerStream()
         events = ask(stream.cancelled)
         with self._lock:
-            live = [at for at, one in self._streams.items() if not one.ended]
-            if place in live or len(live) >= self._most:
-                raise RequestRefusedError(409 if place in live else 503)
-            ended = [at for at in self._streams if at not in live]
-            for at in {place, *ended[:-ENDED_KEPT]}:
-                self._streams.pop(at, None)
+            if place in self._streams or len(self._streams) >= self._most:
+                raise RequestRefusedError(409 if place in self._streams else 503)
             self._streams[place] = stream
-        threading.Thread(target=stream.make, args=(events, cite), daemon=True).start()
+        threading.Thread(target=self._make, args=(place, stream, events, cite), daemon=True).start()
         return stream.read(gone)
+
+    def _make(
+        self, place: Place, stream: _AnswerStream, events: Iterator[Event], cite: Cite
+    ) -> None:
+        """Take all of `events`, which end soon once the stream is cancelled."""
+        try:
+            for line in encode_stream(stream.noted(events), cite=cite):
+                stream.add(line)
+        finally:  # readers wait for it, however that ended
+            del self._streams[place]
+            stream.add(END)
 
     def turn(self, place: Place) -> str:
         """Id of the turn that is answered there; '' for none."""
-        stream = self._streams.get(place)
-        if stream is None or stream.ended:
-            return ""
-        stream.wait(for_turn=True)
-        return stream.turn or ""
+        if stream := self._streams.get(place):
+            stream.wait(for_turn=True)
+        return (stream and stream.turn) or ""
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
         """The lines of the answer there, from its first one on. Raises NotFoundError."""
-        stream = self._streams.get(place)
-        if stream and (not stream.ended or (stream.turn and not stream.stop.is_set())):
+        if stream := self._streams.get(place):
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 
     def stop(self, repository: str = "", user: str = "", conversation: str = "") -> int:
         """End the answers there, '' for anywhere, and wait until they are kept; how many."""
         wanted = (repository, user, conversation)
-        there = {
-            place: stream
+        live = [
+            stream
             for place, stream in [*self._streams.items()]
             if all(want in ("", has) for want, has in zip(wanted, place, strict=True))
-        }
-        live = [stream for stream in there.values() if not stream.ended]
+        ]
         for stream in live:
             stream.stop.set()
         for stream in live:
             stream.wait()
-        with self._lock:
-            for place, stream in there.items():
-                if stream.ended and self._streams.get(place) is stream:
-                    del self._streams[place]
         return len(live)

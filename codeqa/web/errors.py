@@ -31,11 +31,8 @@ HINTS = {
 }
 API = "/v1/"
 API_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-API_CODES = {
-    "sign_in": "invalid_api_key",
-    "usage": "invalid_value",
-    "context_length": "context_length_exceeded",
-}
+API_CODES = {"sign_in": "invalid_api_key", "usage": "invalid_value",
+             "context_length": "context_length_exceeded"}  # fmt: skip
 LATER = (429, 503)
 """Statuses after which the same request may do better."""
 

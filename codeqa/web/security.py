@@ -16,6 +16,7 @@ import os
 import secrets
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,20 +39,16 @@ SECRET_BYTES = 32
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
-
 ASKING_PATHS = ("/chat", "/v1/", "/api/review", "/api/tools/")
 """Where, and at `/`, each POST is work for the processor and maybe for a model that costs."""
-
 HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
 as TERMINAL, from this machine alone."""
-
 OPEN_PATHS = ("/health", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the state and in Redis."""
-
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
 
 HEADERS = {
@@ -92,34 +89,29 @@ class Allowance:
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
-        self._counts: dict[str, tuple[int, float]] = {}
+        self._times: defaultdict[str, deque[float]] = defaultdict(partial(deque, maxlen=most))
 
     def used_up(self, key: str) -> bool:
-        count, since = self._counts.get(key, (0, 0.0))
-        return count >= self._most and time.monotonic() - since <= self._seconds
+        times = self._times[key]
+        return len(times) == self._most and time.monotonic() - times[0] <= self._seconds
 
     def count(self, key: str) -> None:
         """Note one more for `key`."""
-        now = time.monotonic()
-        count, since = self._counts.get(key, (0, now))
-        if len(self._counts) >= KEYS_KEPT:
-            self._counts.clear()
-        fresh = now - since > self._seconds
-        self._counts[key] = (1, now) if fresh else (count + 1, since)
+        if len(self._times) >= KEYS_KEPT:
+            self._times.clear()
+        self._times[key].append(time.monotonic())
 
 
 class Gate:
     """Compares tokens in constant time and stops guessing; without tokens it stands open."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        self._by_digest = {
-            _digest(token): Member(
-                f"token-{_digest(token)[:USER_DIGITS]}",
-                token == tokens[0],
-                hmac.new(bytes.fromhex(_digest(token)), b"session", hashlib.sha256).hexdigest(),
-            )
-            for token in tokens
-        }
+        self._by_digest = {}
+        for token in tokens:
+            digest = _digest(token)
+            mark = hmac.new(bytes.fromhex(digest), b"session", hashlib.sha256).hexdigest()
+            user = f"token-{digest[:USER_DIGITS]}"
+            self._by_digest[digest] = Member(user, token == tokens[0], mark)
         self._by_mark = {member.mark: member for member in self._by_digest.values()}
         self.closed = bool(tokens)
         self._lock = threading.Lock()
@@ -133,10 +125,8 @@ class Gate:
         return _find(mark, self._by_mark)
 
     def admit(self, token: str, address: str) -> Member | None:
-        """Whose `token` it is; None for a wrong one.
-
-        Raises RequestRefusedError (429) after many wrong ones from `address`.
-        """
+        """Whose `token` it is; None for a wrong one. Raises RequestRefusedError (429) after many
+        wrong ones from `address`."""
         with self._lock:
             if self._guesses.used_up(address):
                 raise RequestRefusedError(429, "The tokens were wrong. Wait half a minute.")
