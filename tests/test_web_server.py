@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from browser.fakes import FakeEngine
+from openai_server import openai_server, silent
 from serving import serving
 
 from app import generate_context, main
@@ -117,33 +118,36 @@ def test_what_cannot_be_served_is_a_wrong_call(
     assert said in told.err
 
 
-def test_the_front_door_indexes_serves_and_ends_cleanly(
+def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
     tmp_path: Path, write_files: Callable[..., Path]
 ) -> None:
     repository = write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"})
     with bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "app.py", repository, "--port", str(port), "--model", "openai/m"],
-        cwd=ROOT, env={**os.environ, "CODEQA_WORKERS": "1",
-                       "CODEQA_MODEL_URL": "http://models.example:8000/v1"}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        assert server.stdout is not None and server.stderr is not None
-        assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
-        assert server.stdout.readline() == "Questions go to openai/m at models.example.\n"
-        assert any("Indexed" in line for line in server.stderr)  # behind the page, told here
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        connection.request("GET", "/ready")
-        assert connection.getresponse().status == 200
-        connection.close()
-        server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 0
-        assert server.stderr.read().endswith("Stopped.\n")
-    finally:
-        server.kill()
-        server.communicate()
+    with openai_server(lambda *_: silent(600)) as model:
+        server = subprocess.Popen(
+            [sys.executable, "app.py", repository, "--port", str(port), "--model", "openai/m"],
+            cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "CODEQA_WORKERS": "1", "CODEQA_MODEL_URL": model.base_url},
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None and server.stderr is not None
+            assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
+            assert server.stdout.readline() == "Questions go to openai/m at 127.0.0.1.\n"
+            assert any("Indexed" in line for line in server.stderr)  # behind the page, told here
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/ready")
+            assert connection.getresponse().status == 200
+            connection.close()
+            reader = post(port, "@codebase total")
+            assert reader.readline() and model.wait_for_requests()
+            server.send_signal(signal.SIGINT)
+            assert server.wait(20) == 0
+            reader.close()
+            assert server.stderr.read().endswith("Stopped.\n")
+        finally:
+            server.kill()
+            server.communicate()
 
 
 def test_generate_context_gives_the_block_of_the_repository_used_last(
@@ -155,34 +159,3 @@ def test_generate_context_gives_the_block_of_the_repository_used_last(
     for rerank in (False, "false", "1"):
         block = generate_context("the total of a cart", rerank=rerank)
         assert block.startswith("[CONTEXT]\n") and "Path: cart.py" in block
-
-
-STREAMING = """
-import sys
-sys.path.insert(0, "tests")
-from browser.fakes import FakeEngine
-from codeqa.settings import load_settings
-from codeqa.web.app import create_app
-from codeqa.web.app import bind, serve
-listener = bind("127.0.0.1", 0)
-print(listener.getsockname()[1], flush=True)
-settings = load_settings(threads=8)
-serve(create_app(settings, engine=FakeEngine()), settings, listener)
-"""
-
-
-def test_a_server_that_is_told_to_end_does_not_wait_for_its_readers() -> None:
-    server = subprocess.Popen(
-        [sys.executable, "-c", STREAMING], cwd=ROOT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        assert server.stdout is not None
-        response = post(int(server.stdout.readline()), "silent")
-        assert b"classified" in response.readline()
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(20) == 0
-        response.close()
-    finally:
-        server.kill()
-        server.communicate()
