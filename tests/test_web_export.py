@@ -84,7 +84,9 @@ def test_markdown_holds_questions_answers_and_what_they_rest_on(
     assert alive(text) == []
 
 
-def test_json_holds_everything_and_can_be_read_in_again(shop_client: FlaskClient) -> None:
+def test_json_holds_everything_and_every_version_and_can_be_read_in_again(
+    shop_client: FlaskClient,
+) -> None:
     ask(shop_client, QUESTION)
     ask(shop_client, "and what does it cost?")
     response = exported(shop_client, "json")
@@ -97,12 +99,7 @@ def test_json_holds_everything_and_can_be_read_in_again(shop_client: FlaskClient
         context = shop_client.get(f"/api/context/{turn['id']}").json
         assert turn == {**kept, "context": context}
     assert response.json["turns"][0]["context"]["chunks"]
-
-
-def test_json_holds_every_version_and_what_followed_it(shop_client: FlaskClient) -> None:
-    ask(shop_client, QUESTION)
-    ask(shop_client, "and what does it cost?")
-    first, second = exported(shop_client, "json").json["turns"]
+    first, second = response.json["turns"]
     ask(shop_client, "@codebase who charges the card?", body={"replaces": first["id"]})
     values = exported(shop_client, "json").json
     (used,) = values["turns"]

@@ -1,10 +1,8 @@
-"""Thumbs over real HTTP to a real engine: given, refused, kept, and gone with their answer."""
+"""Thumbs over HTTP to a real engine: given, refused, kept, and gone with their answer."""
 
 from __future__ import annotations
 
 import contextlib
-import http.client
-import json
 import logging
 import shutil
 import sqlite3
@@ -15,12 +13,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from flask.testing import FlaskClient
 from pydantic import SecretStr
-from serving import serving
+from werkzeug.test import TestResponse
 
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.state.records import CitedLines
+from codeqa.web.app import create_app
 
 pytest_plugins = ("cli_shop",)
 
@@ -29,42 +29,30 @@ QUESTION = "@codebase how is an article put into the basket?"
 
 
 @dataclass(frozen=True)
-class Reply:
-    status: int
-    json: Any
-
-
-@dataclass(frozen=True)
 class Client:
-    """Somebody who talks to the server at `port`, with a token of their own."""
+    """Somebody who talks to the server with a token of their own."""
 
-    port: int
+    flask: FlaskClient
     token: str
 
-    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        connection.request(method, path, data, {**sent, **headers})
-        response = connection.getresponse()
-        text = response.read().decode()
-        connection.close()
-        return Reply(response.status, json.loads(text) if text.startswith("{") else text)
+    def send(self, method: str, path: str, body: Any = None, **more: Any) -> TestResponse:
+        sent = {"data": body, "content_type": "application/json"}
+        sent = sent if isinstance(body, bytes) else {"json": body}
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return self.flask.open(path, method=method, headers=headers, **{**sent, **more})
 
     def ask(self, question: str = QUESTION, conversation: str = "c", **more: Any) -> str:
         """The id of the turn."""
-        body = {"question": question, "conversation": conversation, "render": True, **more}
-        lines = self.send("POST", "/chat/stream", body).json.splitlines()
-        told = [json.loads(line[2:])[0] for line in lines if line.startswith("8:")]
-        return str(told[-1]["turn"])
+        body = {"question": question, "conversation": conversation, **more}
+        return str(self.send("POST", "/chat", body).json["turn"])  # type: ignore[index]
 
-    def rate(self, turn: str, value: Any, reason: Any = "") -> Reply:
+    def rate(self, turn: str, value: Any, reason: Any = "") -> TestResponse:
         body = {"value": value, "reason": reason}
         return self.send("POST", f"/api/turns/{quote(turn, safe='')}/feedback", body)
 
     def shown(self, conversation: str = "c") -> list[Any]:
-        turns = self.send("GET", f"/api/conversations/{conversation}").json["turns"]
-        return [turn["feedback"] for turn in turns]
+        opened: Any = self.send("GET", f"/api/conversations/{conversation}").json
+        return [turn["feedback"] for turn in opened["turns"]]
 
 
 @pytest.fixture(scope="module")
@@ -75,29 +63,28 @@ def shop_settings(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Setti
 
 
 @pytest.fixture(scope="module")
-def shared_port(shop: Path, shop_settings: Settings) -> Iterator[int]:
-    with serving(shop_settings, shop) as port:
-        yield port
+def shared(shop: Path, shop_settings: Settings) -> Iterator[FlaskClient]:
+    app = create_app(shop_settings, shop)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
 
 
 @pytest.fixture
-def port(shared_port: int) -> Iterator[int]:
+def flask(shared: FlaskClient) -> Iterator[FlaskClient]:
     """One server for all of these tests; nobody has a conversation when one begins."""
-    yield shared_port
+    yield shared
     for token in (ANNA, BELA):
-        client = Client(shared_port, token)
-        for one in client.send("GET", "/api/conversations").json["conversations"]:
-            client.send("DELETE", f"/api/conversations/{one['id']}")
+        Client(shared, token).send("DELETE", "/api/privacy/everything")
 
 
 @pytest.fixture
-def anna(port: int) -> Client:
-    return Client(port, ANNA)
+def anna(flask: FlaskClient) -> Client:
+    return Client(flask, ANNA)
 
 
 @pytest.fixture
-def bela(port: int) -> Client:
-    return Client(port, BELA)
+def bela(flask: FlaskClient) -> Client:
+    return Client(flask, BELA)
 
 
 @pytest.fixture
@@ -113,10 +100,10 @@ def kept(state: State, client: Client) -> list[tuple[str, int, str]]:
 def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> None:
     turn = anna.ask()
     assert anna.shown() == [{"value": 0, "reason": ""}]
-    assert anna.rate(turn, 1) == Reply(200, {"turn": turn, "value": 1, "reason": ""})
-    assert anna.rate(turn, -1, " no\nsuch line ") == Reply(
-        200, {"turn": turn, "value": -1, "reason": "no\nsuch line"}
-    )
+    assert anna.rate(turn, 1).json == {"turn": turn, "value": 1, "reason": ""}
+    assert anna.rate(turn, -1, " no\nsuch line ").json == {
+        "turn": turn, "value": -1, "reason": "no\nsuch line"
+    }  # fmt: skip
     assert anna.shown() == [{"value": -1, "reason": "no\nsuch line"}]
     assert kept(state, anna) == [(turn, -1, "no\nsuch line")]
     assert anna.rate(turn, 0, "left over").json == {"turn": turn, "value": 0, "reason": ""}
@@ -125,7 +112,7 @@ def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> Non
 
 def test_a_thumb_stands_on_the_code_that_the_answer_cites(anna: Client, state: State) -> None:
     turn = anna.ask()
-    assert anna.rate(turn, 1).status == 200
+    assert anna.rate(turn, 1).status_code == 200
     (thumb,) = state.feedback.given(anna.send("GET", "/api/status").json["id"])
     assert thumb.question == "how is an article put into the basket?" and thumb.searched
     assert CitedLines("store/basket.py", 7, 9) in thumb.cited
@@ -144,7 +131,7 @@ def test_where_nothing_is_cited_it_stands_on_what_was_sent(anna: Client, state: 
     answered = state.turns.get(turn, owner_of(state, turn))
     assert answered is not None
     state.turns.save(replace(answered, details={**answered.details, "citations": []}))
-    assert anna.rate(turn, 1).status == 200
+    assert anna.rate(turn, 1).status_code == 200
     (thumb,) = state.feedback.given(anna.send("GET", "/api/status").json["id"])
     expected = tuple(CitedLines(one["path"], one["start_line"], one["end_line"]) for one in sent)
     assert thumb.cited == expected != ()
@@ -156,33 +143,33 @@ def test_only_the_owner_of_an_answer_gives_it_a_thumb(
     turn = anna.ask()
     bela.ask()
     refused = bela.rate(turn, -1, "mine now")
-    assert refused.status == 404 and refused.json["error"]["code"] == "not_found"
-    assert anna.rate(turn, 1).status == 200
-    assert bela.rate(turn, 0).status == 404
+    assert refused.status_code == 404 and refused.json["error"]["code"] == "not_found"
+    assert anna.rate(turn, 1).status_code == 200
+    assert bela.rate(turn, 0).status_code == 404
     assert kept(state, anna) == [(turn, 1, "")]
     assert anna.shown() == [{"value": 1, "reason": ""}]
     assert bela.shown() == [{"value": 0, "reason": ""}]
-    assert Client(anna.port, "nobody").rate(turn, 1).status == 401
+    assert Client(anna.flask, "nobody").rate(turn, 1).status_code == 401
 
 
 def test_what_is_no_thumb_or_reason_or_object_is_refused(anna: Client) -> None:
     turn = anna.ask()
     for value in (2, -2, 1.0, True, "1", None, [1], {}):
         refused = anna.rate(turn, value)
-        assert refused.status == 400 and refused.json["error"]["hint"], value
+        assert refused.status_code == 400 and refused.json["error"]["hint"], value
     for reason in ("x" * 2_001, 7, ["a"]):
         refused = anna.rate(turn, -1, reason)
-        assert refused.status == 400 and "reason" in refused.json["error"]["message"], reason
+        assert refused.status_code == 400 and "reason" in refused.json["error"]["message"], reason
     path = f"/api/turns/{turn}/feedback"
     for body, status in ((b"", 400), (b"[1]", 400), (b"{", 400), (b"x" * 1_000_001, 413)):
-        assert anna.send("POST", path, body).status == status
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert anna.send("POST", path, b"value=1", **form).status == 415
-    assert anna.send("GET", path).status == 405
+        assert anna.send("POST", path, body).status_code == status
+    form = "application/x-www-form-urlencoded"
+    assert anna.send("POST", path, b"value=1", content_type=form).status_code == 415
+    assert anna.send("GET", path).status_code == 405
     for unknown in ("unknown", "x" * 500, "' OR 1=1 --", "ünï\u2028", "\x00"):
-        assert anna.rate(unknown, 1).status == 404
+        assert anna.rate(unknown, 1).status_code == 404
     assert anna.shown() == [{"value": 0, "reason": ""}]
-    assert anna.send("POST", path, {"value": -1}).status == 200
+    assert anna.send("POST", path, {"value": -1}).status_code == 200
     assert anna.shown() == [{"value": -1, "reason": ""}]
 
 
@@ -209,6 +196,6 @@ def test_a_thumb_stays_with_its_version_of_an_answer_and_goes_with_the_conversat
     assert anna.shown() == [{"value": 1, "reason": ""}]  # the version in use
     other = anna.ask(conversation="d")
     anna.rate(other, -1)
-    assert anna.send("DELETE", "/api/conversations/c").status == 200
+    assert anna.send("DELETE", "/api/conversations/c").status_code == 200
     assert kept(state, anna) == [(other, -1, "")]
-    assert anna.rate(first, 1).status == anna.rate(second, 1).status == 404
+    assert anna.rate(first, 1).status_code == anna.rate(second, 1).status_code == 404
