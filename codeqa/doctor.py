@@ -21,7 +21,7 @@ from codeqa.errors import CodeQAError, IndexFormatError, StorageError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.languages import languages
-from codeqa.llm import SOURCES, Models
+from codeqa.llm.models import SOURCES, Models
 from codeqa.parsing.grammar import grammar
 from codeqa.repository.git import find_git, read_git
 from codeqa.search import reranker_status

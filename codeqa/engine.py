@@ -19,7 +19,7 @@ from codeqa.chat.writers import Writers
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.errors import AnswerStoppedError, UsageError, error_from
 from codeqa.indexing import Indexer
-from codeqa.llm import Models
+from codeqa.llm.models import Models
 from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
 from codeqa.repositories.files import Files

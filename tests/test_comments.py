@@ -15,7 +15,9 @@ import llm_comments
 from codeqa.errors import ModelError, RateLimitError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import CONCURRENT, MAX_CHARACTERS, PAUSES, describe
-from codeqa.llm import Message, Model, ModelAddress, ModelChoice, Models
+from codeqa.llm.client import Message, Model
+from codeqa.llm.models import Models
+from codeqa.llm.providers import ModelAddress, ModelChoice
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import ValueStore

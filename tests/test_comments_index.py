@@ -14,7 +14,7 @@ from codeqa.embeddings.registry import Embedding
 from codeqa.errors import ModelError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import add_comments, plan_comments
-from codeqa.llm import Message
+from codeqa.llm.client import Message
 from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, locate

@@ -11,7 +11,8 @@ import pytest
 from redis_server import free_port, redis_server, server_binaries
 
 from codeqa.doctor import Check, examine
-from codeqa.llm import ModelChoice, Models
+from codeqa.llm.models import Models
+from codeqa.llm.providers import ModelChoice
 from codeqa.settings import Settings, load_settings
 
 PASSWORD = "the-password"

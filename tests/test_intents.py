@@ -15,7 +15,8 @@ import pytest
 from openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
 
 from benchmarks import intents as benchmark
-from codeqa.llm import Model, ModelAddress
+from codeqa.llm.client import Model
+from codeqa.llm.providers import ModelAddress
 from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words
 from codeqa.routing.small_call import (
     CACHE_SECONDS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codeqa.llm import Model
+from codeqa.llm.client import Model
 from codeqa.search import Search, open_search
 from codeqa.search.by_model import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.settings import load_settings
@@ -50,7 +50,7 @@ class Asked:
         return streamed([said]) if isinstance(said, str) else said
 
     def open(self, base_url: str, **settings: Any) -> Search:
-        from codeqa.llm import Models
+        from codeqa.llm.models import Models
 
         values = {"data": self.data, "model": "openai/gpt-4o", "openai_base_url": base_url}
         made = load_settings(**{"hyde": "off", "hyde_seconds": 3.0, **values, **settings})

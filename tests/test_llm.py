@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
-from codeqa.llm import Model, ModelAddress, Thought, TokenUsage, cut_off, provider_named
-from codeqa.llm.client import Answer
+from codeqa.llm.client import Answer, Model, Thought, TokenUsage, cut_off
+from codeqa.llm.providers import ModelAddress, provider_named
 from tests.openai_server import (
     Reply,
     Script,

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm import Model, ModelAddress, ModelChoice, Models
 from codeqa.llm import client as client_module
 from codeqa.llm import models as models_module
-from codeqa.llm.client import Answer
+from codeqa.llm.client import Answer, Model
 from codeqa.llm.failures import failure as sentence
+from codeqa.llm.models import Models
+from codeqa.llm.providers import ModelAddress, ModelChoice
 from codeqa.settings import Settings, load_settings
 from tests.openai_server import (
     Plain,

@@ -14,15 +14,8 @@ from typing import Any
 import pytest
 
 from codeqa.errors import ModelError, SettingsError, UsageError
-from codeqa.llm import (
-    PROVIDERS,
-    ModelChoice,
-    ModelProvider,
-    Models,
-    parse_choice,
-    provider_named,
-)
-from codeqa.llm.models import FILE_NAME, chat_models_first
+from codeqa.llm.models import FILE_NAME, Models, chat_models_first
+from codeqa.llm.providers import PROVIDERS, ModelChoice, ModelProvider, parse_choice, provider_named
 from codeqa.settings import Settings, load_settings
 from tests.openai_server import openai_server, stream
 

@@ -25,7 +25,7 @@ from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
-from codeqa.llm import Model
+from codeqa.llm.client import Model
 from codeqa.types import ContextBlock, Exchange
 
 pytest_plugins = ("chat_fixtures",)

@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from serving import client_of
 
 from codeqa.errors import SettingsError
-from codeqa.llm import ModelChoice
+from codeqa.llm.providers import ModelChoice
 from codeqa.render.html import split_blocks
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event

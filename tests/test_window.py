@@ -11,7 +11,8 @@ import pytest
 from codeqa.chat.messages import ModelGenerator, count_tokens
 from codeqa.chat.values import Gathered, ModelRequest
 from codeqa.context.blocks import pack
-from codeqa.llm import Model, ModelAddress
+from codeqa.llm.client import Model
+from codeqa.llm.providers import ModelAddress
 from codeqa.types import Chunk, Exchange
 from tests.openai_server import Reply, completion, failure, openai_server
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from codeqa.embeddings.registry import PROVIDERS, local_model
 from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
 from codeqa.hosts import is_loopback
-from codeqa.llm import Models
+from codeqa.llm.models import Models
 from codeqa.routing.personal import CONFIRMATIONS, kind_of, to_forget
 from codeqa.routing.small_call import cache_prefix
 from codeqa.search import parse_reranker

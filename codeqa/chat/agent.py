@@ -20,7 +20,7 @@ from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.context.blocks import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, UsageError
-from codeqa.llm import Model, ToolCall
+from codeqa.llm.client import Model, ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.types import Chunk, ContextBlock
 

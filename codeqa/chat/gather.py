@@ -18,7 +18,7 @@ from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context.blocks import chunk_id, pack
 from codeqa.errors import NotFoundError
-from codeqa.llm import Model
+from codeqa.llm.client import Model
 from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets

@@ -27,7 +27,7 @@ from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
 from codeqa.context.blocks import pack
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm import Cancelled, Model, Thought, TokenUsage, ToolCall, estimate_messages
+from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, ToolCall, estimate_messages
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block

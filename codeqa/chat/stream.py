@@ -36,7 +36,7 @@ from codeqa.chat.values import (
 from codeqa.code.tools import Toolbox
 from codeqa.context.blocks import format_block
 from codeqa.errors import CodeQAError
-from codeqa.llm import Thought, TokenUsage, cut_off
+from codeqa.llm.client import Thought, TokenUsage, cut_off
 from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import ContextBlock, Event
 

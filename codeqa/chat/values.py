@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.record import TurnRecord
-from codeqa.llm import Cancelled, Model, Thought, TokenUsage, never
+from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, never
 from codeqa.quoted.evidence import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving

@@ -28,7 +28,7 @@ from codeqa.chat.stream import Stream
 from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed, Writer
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.llm import Model
+from codeqa.llm.client import Model
 from codeqa.quoted.answer import quoted_answer
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE

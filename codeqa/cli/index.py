@@ -23,7 +23,8 @@ from codeqa.indexing.comments import (
     add_comments,
     plan_comments,
 )
-from codeqa.llm import Model, Models
+from codeqa.llm.client import Model
+from codeqa.llm.models import Models
 from codeqa.repositories import clone_location, open_location, take_clone
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.clones import Remote, looks_remote, read_remote

@@ -9,7 +9,8 @@ import click
 from codeqa.cli.command import command, debug_option, json_option, shown
 from codeqa.cli.console import format_table, print_either, print_json
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.llm import PROVIDERS, SOURCES, ModelChoice, Models, parse_choice
+from codeqa.llm.models import SOURCES, Models
+from codeqa.llm.providers import PROVIDERS, ModelChoice, parse_choice
 from codeqa.settings import load_settings
 
 url_option = click.option(

@@ -22,7 +22,8 @@ from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
 from codeqa.indexing.indexer import share_heaps
-from codeqa.llm import ModelChoice, Models, parse_choice
+from codeqa.llm.models import Models
+from codeqa.llm.providers import ModelChoice, parse_choice
 from codeqa.repository.git import trusted_programs
 from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.types import IndexSummary, Progress

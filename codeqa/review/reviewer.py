@@ -16,7 +16,7 @@ from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context.blocks import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError
-from codeqa.llm import Cancelled, Model, never
+from codeqa.llm.client import Cancelled, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review

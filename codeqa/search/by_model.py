@@ -28,17 +28,8 @@ from typing import TypeVar
 
 from codeqa.context.blocks import pack, unit_chunk
 from codeqa.errors import EmbeddingError, IndexFormatError, UsageError
-from codeqa.llm import (
-    DONE,
-    EMPTY,
-    STOPPED,
-    TIMED_OUT,
-    Cancelled,
-    Message,
-    Model,
-    generate_bounded,
-    skipped_stage,
-)
+from codeqa.llm.bounded import DONE, EMPTY, STOPPED, TIMED_OUT, generate_bounded, skipped_stage
+from codeqa.llm.client import Cancelled, Message, Model
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, search_words

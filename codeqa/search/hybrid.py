@@ -11,7 +11,8 @@ from typing import Any
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, UsageError
 from codeqa.indexing.runs import holder_of, is_paused
-from codeqa.llm import Cancelled, Model, Models, never
+from codeqa.llm.client import Cancelled, Model, never
+from codeqa.llm.models import Models
 from codeqa.search.by_model import (
     ORDER,
     merge,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codeqa.errors import NotFoundError
-from codeqa.llm import Cancelled
+from codeqa.llm.client import Cancelled
 from codeqa.render.html import Cite, render_markdown, split_blocks
 from codeqa.types import Event
 from codeqa.web.errors import RequestRefusedError, explained

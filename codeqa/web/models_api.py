@@ -12,13 +12,12 @@ from urllib.parse import urlsplit
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
-from codeqa.llm import (
+from codeqa.llm.models import Models, checked_key
+from codeqa.llm.providers import (
     CUSTOM,
     PROVIDERS,
     ModelChoice,
     ModelProvider,
-    Models,
-    checked_key,
     provider_named,
     settled,
 )

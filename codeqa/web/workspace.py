@@ -16,7 +16,7 @@ from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import IndexBusyError, IndexMissingError, NotFoundError, RepositoryError
 from codeqa.indexing.runs import CancelledError
-from codeqa.llm import ModelChoice
+from codeqa.llm.providers import ModelChoice
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,

@@ -22,7 +22,7 @@ from codeqa.context.blocks import format_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.indexing import Indexer
-from codeqa.llm import parse_choice
+from codeqa.llm.providers import parse_choice
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN
 from codeqa.settings import load_settings
 from codeqa.store import locate

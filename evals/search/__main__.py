@@ -19,7 +19,7 @@ from codeqa.cli.command import front_door, hyde_option, json_option, rerank_opti
 from codeqa.cli.console import ProgressDisplay, format_table, print_either
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
-from codeqa.llm import Models
+from codeqa.llm.models import Models
 from codeqa.search import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
-from codeqa.llm import Models
+from codeqa.llm.models import Models
 from codeqa.search import Search, SearchResult, open_search, parse_hyde
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings

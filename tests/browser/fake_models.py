@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import ModelError
-from codeqa.llm import ModelProvider, provider_named
+from codeqa.llm.providers import ModelProvider, provider_named
 
 HOSTS = {
     "openai": "api.openai.com",
