@@ -349,7 +349,7 @@ def test_nothing_is_imported_or_started_before_the_first_question(
     run_python: Callable[..., Any],
 ) -> None:
     program = (
-        "import sys, threading, codeqa.llm as llm\n"
+        "import sys, threading, codeqa.llm.client as llm\n"
         "model = llm.Model(llm.ModelAddress('http://127.0.0.1:1/v1', 'm'))\n"
         "assert not {'openai', 'httpx2'} & set(sys.modules), 'imported'\n"
         "assert threading.active_count() == 1, 'started'\n"
