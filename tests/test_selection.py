@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.code.neighbours import uses_of
 from codeqa.context.blocks import chunk_cost
 from codeqa.errors import UsageError
 from codeqa.search import open_search
-from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort
+from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort, uses_of
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 from codeqa.types import Chunk

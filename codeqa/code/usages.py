@@ -338,9 +338,8 @@ class Surroundings:
             and one.qualified_name in (unit.qualified_name, unit.class_name)
         }
         """Ids of the other definitions of the unit's qualified name in its file (overloads)."""
-        holder = unit.qualified_name.removesuffix(unit.name).rstrip(".:")
-        self.enclosed = holder != unit.class_name and any(
-            one.kind in METHOD_KINDS and one.qualified_name == holder
+        self.enclosed = _holder(unit) != unit.class_name and any(
+            one.kind in METHOD_KINDS and one.qualified_name == _holder(unit)
             for one in tables.in_file(unit.path)
         )
         """Whether it is defined inside of a function, where no import reaches."""
@@ -451,7 +450,7 @@ def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
             if base.id not in seen and len(seen) < MAX_CLASSES_FOLLOWED:
                 seen.add(base.id)
                 waiting.append(base)
-                found += [(method, base) for method in members(tables, base, unit.name)]
+                found += [(o, base) for o in members(tables, base) if o.name == unit.name]
     return found
 
 
@@ -492,14 +491,16 @@ def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
     return [one for place in inherited for one in _meant(tables, place) if one.id != unit.id]
 
 
-def members(tables: Tables, owner: Unit, name: str) -> list[Unit]:
-    """The methods called `name` of a class, in its file."""
+def members(tables: Tables, owner: Unit) -> list[Unit]:
+    """The methods of a class in its file, but for constructors."""
     held = tables.in_file(owner.path)
-    return [
-        one
-        for one in held
-        if one.name == name and one.class_name == owner.qualified_name and _may_be_overridden(one)
-    ]
+    methods = [one for one in held if one.is_method and one.kind != "constructor"]
+    return [one for one in methods if _holder(one) == owner.qualified_name]
+
+
+def _holder(unit: Unit) -> str:
+    """What it is defined in: its class, or the function around it."""
+    return unit.qualified_name.removesuffix(unit.name).rstrip(".:")
 
 
 def _meant(tables: Tables, place: Reference) -> list[Unit]:
@@ -520,9 +521,8 @@ def _meant(tables: Tables, place: Reference) -> list[Unit]:
 
 def _may_be_overridden(unit: Unit) -> bool:
     """Whether it is a method of a class: no constructor, and no function inside of a method."""
-    holder = unit.qualified_name.removesuffix(unit.name).rstrip(".:")
     named = unit.is_method and unit.kind != "constructor" and unit.class_name != ""
-    return named and holder == unit.class_name
+    return named and _holder(unit) == unit.class_name
 
 
 def _is_type(unit: Unit, name: str) -> bool:

@@ -68,10 +68,6 @@ _LISTS = re.compile(
     r":?$)"
 )
 """A line of a doc comment behind which stand parameters and the like."""
-_BEFORE_NAME = re.compile(r"^(?:func|pub)\s*\([^)]*\)\s*")
-_GENERICS = re.compile(r"<(?:[^<>]|<[^<>]*>)*>")
-_AFTER_NAME = re.compile(r"[(<]|\[(?!\])|(?<=[\w?]):(?!:)")
-"""Parameters or a type: `name: Type`, but not `Scope::name`."""
 _VALUE = re.compile(r"\s*(?:(?:indirect )?case\s+)?(?!static\b)([A-Za-z_]\w*)\s*(?:[=,({:;]|$)")
 _FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 
@@ -177,7 +173,7 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
     else:
         lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
         doc = _doc(unit, evidence.query.words)
-        body = [doc, finding.calls, *lines, *_member_found(unit, evidence), _members(unit)]
+        body = [doc, finding.calls, *lines, *_member_found(unit, evidence), _members(finding)]
     return joined([_heading(unit, evidence), *body, finding.uses])
 
 
@@ -224,14 +220,9 @@ def _member_found(unit: Unit, evidence: QuotedEvidence) -> list[str]:
     return [f"In it {unit_title(member)} · {cite_unit(member)}", *code]
 
 
-def _members(unit: Unit) -> str:
-    if unit.kind not in CLASS_KINDS:
-        return ""
-    members = [
-        *(_values(unit) if unit.kind == "enum" else ()),
-        *map(_member, unit.method_declarations),
-    ]
-    names = list(filter(None, dict.fromkeys(members)))
+def _members(finding: Finding) -> str:
+    values = _values(finding.hit.unit) if finding.hit.unit.kind == "enum" else ()
+    names = list(filter(None, dict.fromkeys((*values, *finding.members))))
     more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
     return f"Members: {', '.join(map(code_span, names[:MEMBERS]))}{more}" if names else ""
 
@@ -243,15 +234,6 @@ def _values(unit: Unit) -> list[str]:
     deeper = sorted({depth for depth, _ in depths})[1:2]
     found = (_VALUE.match(line) for depth, line in depths if depth in deeper)
     return [one[1] for one in found if one and one[1] != unit.name]
-
-
-def _member(declaration: str) -> str:
-    """The name in a member's signature: the word before its parameters."""
-    lines = [line.strip() for line in declaration.strip().split("\n")]
-    plain = [line for line in lines if line and not line.startswith(("@", "#[", "[", "//"))]
-    bare = _GENERICS.sub("", _BEFORE_NAME.sub("", (plain or lines)[0]))
-    head = _AFTER_NAME.split(bare, maxsplit=1)[0].split()
-    return head[-1].lstrip(":").rstrip(":{=") if head else ""
 
 
 def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:

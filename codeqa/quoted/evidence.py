@@ -15,7 +15,7 @@ from codeqa.code.counted import place_item
 from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
 from codeqa.code.overview import overview_of
 from codeqa.code.tools.edges import use_places
-from codeqa.code.usages import usages
+from codeqa.code.usages import members, usages
 from codeqa.repository.classify import role_of
 from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import gather
@@ -27,7 +27,7 @@ from codeqa.text import counted
 from codeqa.text.doc_comment import inline
 from codeqa.text.markdown import CITATION, cite, code_block, code_span, escape, joined
 from codeqa.text.tokens import search_tokens, variants, words, written_forms
-from codeqa.types import METHOD_KINDS, TEXT_KINDS, Chunk, Hit, Unit
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 SHOWN = 3
 """Units shown in full; more would be a list, not an answer."""
@@ -85,6 +85,8 @@ class Finding:
     """What it calls, when the question is how something works."""
     uses: str = ""
     """Where it is used."""
+    members: tuple[str, ...] = ()
+    """Names of what a class has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,10 @@ def gather_evidence(
             return Finding(hit)
         uses = uses_section(tables, hit.unit, listed=first)
         flow = first and not walk and _ASKS_HOW.search(query.text)
-        return Finding(hit, calls_section(tables, hit.unit) if flow else "", uses)
+        calls = calls_section(tables, hit.unit) if flow else ""
+        is_class = hit.unit.kind in CLASS_KINDS and hit.unit.signature  # and no file's head
+        held = members(tables, hit.unit) if is_class else ()
+        return Finding(hit, calls, uses, tuple(one.name for one in held))
 
     return QuotedEvidence(
         query=query,
