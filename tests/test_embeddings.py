@@ -63,26 +63,24 @@ def sent() -> list[list[str]]:
 
 @pytest.fixture
 def register(sent: list[list[str]]) -> Iterator[Callable[..., None]]:
-    """`register(alias, version)` puts a deterministic embedding into LanceDB's registry."""
+    """`register(alias)` puts a deterministic embedding into LanceDB's registry."""
     from lancedb.embeddings import TextEmbeddingFunction, get_registry
 
     known = get_registry()
     before = dict(known._functions)
 
-    def add(alias: str, version: str = "1", dimension: int = DIMENSION) -> None:
+    def add(
+        alias: str, dimension: int = DIMENSION, embed: Callable[[str], list[float]] = bag
+    ) -> None:
         class BagOfWords(TextEmbeddingFunction):
             name: str = "bag"
-
-            @property
-            def version(self) -> str:
-                return version
 
             def ndims(self) -> int:
                 return dimension
 
             def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
                 sent.append(list(texts))
-                return [(bag(text) * 3)[:dimension] for text in texts]
+                return [(embed(text) * 3)[:dimension] for text in texts]
 
         known._functions.pop(alias, None)
         known.register(alias)(BagOfWords)
@@ -398,6 +396,21 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
     counts = Tables.open(indexer.location).counts()
     assert counts.refined == counts.units
     assert chosen.status().error == ""
+
+
+def test_a_question_that_shares_no_word_with_the_code_finds_it_by_meaning(
+    indexer: Indexer, register: Callable[..., None]
+) -> None:
+    def meaning(text: str) -> list[float]:
+        """One axis per concept, so that synonyms meet although they share no letter."""
+        concepts = (("config", "preferences"), ("page", "screen"), ("user", "customer"))
+        return [0.05 + sum(map(text.lower().count, words)) for words in concepts]
+
+    register("concepts", len(meaning("")), meaning)
+    engine = open_engine(choosing(indexer, "concepts/synonyms").settings, indexer.location.root)
+    engine.index.run()
+    found = engine.search.search("search for each customer").units
+    assert (found[0].unit.name, *found[0].channels) == ("find_user", "vector_refined")
 
 
 def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(

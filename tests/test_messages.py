@@ -54,12 +54,13 @@ def test_the_messages_are_rules_then_history_then_the_question_with_the_block() 
     assert block == {"type": "text", "text": BLOCK.text}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_each_mode_is_named_and_asks_for_something_of_its_own(mode: str) -> None:
-    text = as_sent(build_messages(asked(mode=mode)))[-1]["parts"][0]
-    assert text.startswith(f"[MODE: {mode}]\n[INSTRUCTION]\nWhat runs?\n\n")
-    others = [as_sent(build_messages(asked(mode=m)))[-1]["parts"][0] for m in MODES if m != mode]
-    assert text.partition("What runs?")[2] not in {o.partition("What runs?")[2] for o in others}
+def test_each_mode_is_named_and_asks_for_something_of_its_own() -> None:
+    asked_for = set()
+    for mode in MODES:
+        text = as_sent(build_messages(asked(mode=mode)))[-1]["parts"][0]
+        assert text.startswith(f"[MODE: {mode}]\n[INSTRUCTION]\nWhat runs?\n\n")
+        asked_for.add(text.partition("What runs?")[2])
+    assert len(asked_for) == len(MODES)
 
 
 def test_without_a_context_there_is_no_second_part_and_the_tag_is_to_be_suggested() -> None:
@@ -130,55 +131,30 @@ def test_a_history_keeps_its_limits_and_is_a_run_of_the_newest_turns(
 # Modes.
 
 
-@pytest.mark.parametrize(
-    ("question", "mode"),
-    [
-        ("how does routing work?", "explain"),
-        ("what is this project?", "explain"),
-        ("how do I add a route?", "explain"),
-        ("update method", "explain"),
-        ("port", "explain"),
-        ("", "explain"),
-        ("where is the session opened?", "locate"),
-        ("Which file parses the configuration?", "locate"),
-        ("find the class Session", "locate"),
-        ("show me where urls are matched", "locate"),
-        ("review the session handling", "review"),
-        ("are there any bugs in store.py?", "review"),
-        ("is open_session thread-safe?", "review"),
-        ("what is wrong with this function?", "review"),
-        ("how would I add a new language?", "plan"),
-        ("what would it take to support S3?", "plan"),
-        ("plan the move to asyncio", "plan"),
-        ("rename the class Foo to Bar", "change"),
-        ("please fix the typo in app.py", "change"),
-        ("can you refactor app.py so that it is small?", "change"),
-        ("write a test for open_session", "change"),
-    ],
-)
-def test_the_words_of_a_question_choose_its_mode(question: str, mode: str) -> None:
-    assert read_mode(question) == (mode, question)
+def test_the_words_of_a_question_choose_its_mode() -> None:
+    for question, mode in {
+        "how does routing work?": "explain",
+        "how do I add a route?": "explain",
+        "update method": "explain",
+        "": "explain",
+        "where is the session opened?": "locate",
+        "Which file parses the configuration?": "locate",
+        "find the class Session": "locate",
+        "review the session handling": "review",
+        "are there any bugs in store.py?": "review",
+        "how would I add a new language?": "plan",
+        "what would it take to support S3?": "plan",
+        "please fix the typo in app.py": "change",
+        "write a test for open_session": "change",
+    }.items():
+        assert read_mode(question) == (mode, question)
 
 
-@pytest.mark.parametrize(
-    ("typed", "given", "expected"),
-    [
-        ("/review the cache", "", ("review", "the cache")),
-        ("/LOCATE\n the cache", "plan", ("locate", "the cache")),
-        ("/plan", "", ("plan", "")),
-        ("where is it?", "plan", ("plan", "where is it?")),
-        ("/etc/passwd is read where?", "", ("explain", "/etc/passwd is read where?")),
-        ("/planner", "", ("explain", "/planner")),
-        ("and /plan later", "", ("explain", "and /plan later")),
-    ],
-)
-def test_the_user_decides_before_the_words_do(
-    typed: str, given: str, expected: tuple[str, str]
-) -> None:
-    assert read_mode(typed, given) == expected
-
-
-def test_an_unknown_mode_lists_the_known_ones() -> None:
+def test_the_user_decides_before_the_words_do() -> None:
+    assert read_mode("/LOCATE\n the cache", "plan") == ("locate", "the cache")
+    assert read_mode("where is it?", "plan") == ("plan", "where is it?")
+    for typed in ("/etc/passwd is read where?", "/planner", "and /plan later"):
+        assert read_mode(typed) == ("explain", typed)
     with pytest.raises(UsageError, match="locate"):
         read_mode("x", "sing")
 

@@ -26,7 +26,7 @@ from codeqa.search.rerank import (
 from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
-from tests.onnx_models import Shape, make_model
+from tests.onnx_models import make_model
 
 __all__ = ["hub_cache"]
 
@@ -44,7 +44,7 @@ def colbert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "judge"
-    return make_model(folder, "score", Shape(outputs=1), file="onnx/model.onnx")
+    return make_model(folder, "score", 1, file="onnx/model.onnx")
 
 
 @pytest.fixture(autouse=True)
@@ -196,7 +196,7 @@ def replaced(settings: Settings) -> str:
 def test_what_is_no_model_of_its_kind_does_not_rerank_by_chance(
     tmp_path: Path, head: Any, outputs: int, family: str, said: str
 ) -> None:
-    folder = make_model(tmp_path / "wrong", head, Shape(outputs=outputs))
+    folder = make_model(tmp_path / "wrong", head, outputs)
     warning = replaced(settings_for(folder, family))
     assert warning.startswith(f"wrong {said}") and "`cross-encoder/…`" in warning
 

@@ -114,13 +114,10 @@ def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
 # The first pass
 
 
-def test_the_first_pass_fills_the_vector_of_every_row(built: Indexer) -> None:
+def test_every_row_gets_its_vector_and_a_changed_file_its_new_ones(built: Indexer) -> None:
     assert_filled(built, installed())
     status = built.status()
     assert (status.embedding, status.embedded) == (installed().name, status.units)
-
-
-def test_a_changed_file_gets_its_new_vectors(built: Indexer) -> None:
     changed = built.location.root / "store.py"
     changed.write_text("def open_table(name):\n    return name\n", "utf-8")
     assert built.run().changed == 1
