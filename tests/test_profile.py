@@ -167,8 +167,7 @@ PROFILE = {
     "name": "Ada",
     "fact-1": "I hate semicolons",
     "language": "I prefer answers in Spanish",
-    "experience-go": "new to Go",  # of an earlier version
-    "role": "developer at Acme",
+    "fact-2": "I'm a developer at Acme",
 }
 
 
@@ -178,8 +177,7 @@ PROFILE = {
         ("forget my name", ["name"]),
         ("please forget my preferences.", ["language"]),
         ("Forget that I hate semicolons", ["fact-1"]),
-        ("forget that I'm a developer at Acme", ["role"]),
-        ("forget my experience", ["experience-go"]),
+        ("forget that I'm a developer at Acme", ["fact-2"]),
         ("forget my profile", []),
         ("forget everything i told you", []),
         ("delete my name field from the form", []),
@@ -191,8 +189,7 @@ def test_a_single_fact_is_taken_back_by_its_kind_or_in_its_words(
     assert to_forget(PROFILE, fact_to_forget(text)) == forgotten
 
 
-def test_facts_of_earlier_versions_are_still_told() -> None:
-    assert profile_text(PROFILE).splitlines()[3] == "experience: new to Go"
-    assert matching(PROFILE, "experience") == {"experience-go": "new to Go"}
+def test_what_is_known_is_told_by_its_kind() -> None:
+    assert profile_text(PROFILE).splitlines()[:2] == ["name: Ada", "fact: I hate semicolons"]
     assert matching(PROFILE, "*") == PROFILE
-    assert matching({"code language": "Go"}, "preferences") == {"code language": "Go"}
+    assert matching(PROFILE, "preferences") == {"language": "I prefer answers in Spanish"}

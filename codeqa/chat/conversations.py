@@ -155,7 +155,7 @@ class Conversations:
     def rate(self, turn_id: str, value: int, reason: str = "", user: str = LOCAL_USER) -> str:
         """Give a turn a thumb: 1, -1, or 0 to take it back. Returns the reason as it is kept.
 
-        Raises NotFoundError when `user` has no such turn here, UsageError as the state does.
+        Raises NotFoundError when `user` has no such turn here.
         """
         turn = self.turn(turn_id, user)
         kept = mask_secrets(reason.strip()) if value else ""

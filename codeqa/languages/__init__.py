@@ -76,11 +76,6 @@ def languages() -> Mapping[str, Language]:
     return {key: _language(key, table) for key, table in tables.items()}
 
 
-def get(key: str) -> Language:
-    """The language of that key. Raises KeyError when there is none."""
-    return languages()[key]
-
-
 def detect(path: str, data: bytes = b"") -> Language | None:
     """The language of a file by its name, its ending, then its first line.
 

@@ -19,7 +19,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from codeqa.languages import Language, get, query_text
+from codeqa.languages import Language, languages, query_text
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -121,7 +121,7 @@ def grammar(key: str) -> Grammar:
     """
     import tree_sitter
 
-    language = get(key)
+    language = languages()[key]
     if not language.grammar:
         raise ValueError(f"{key} has no grammar")
     module, function = language.grammar.split(":")

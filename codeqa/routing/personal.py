@@ -2,9 +2,8 @@
 have them deleted. It is found by rules, in English.
 
 A fact is a name, how the writer wants to be answered, or what they ask to have remembered. Its key
-is its kind (`name`), or a kind and which one of several (`fact-1f0c9a`); kinds that only earlier
-versions knew are still shown and deleted. Values are one short line each: they go to a model beside
-the rules, and must not look like any.
+is its kind (`name`), or a kind and which one of several (`fact-1f0c9a`). Values are one short line
+each: they go to a model beside the rules, and must not look like any.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ SENTENCE_CHARACTERS = 300
 VALUE_CHARACTERS = 200
 PROFILE_LINES = 40
 """Lines that a model is told of; what was learnt first goes first."""
-PREFERENCES = ("language", "verbosity", "format", "code language", "address")
-"""Kinds that are lasting wishes, of now and earlier: they go with every answer of a model."""
+PREFERENCES = ("language", "verbosity", "format")
+"""Kinds that are lasting wishes: they go with every answer of a model."""
 SEVERAL = ("format", "fact")
 """Kinds of which a user may have told more than one."""
 CONFIRMATIONS = {
@@ -249,7 +248,7 @@ def wished_scope(text: str) -> str:
 
 
 def kind_of(key: str) -> str:
-    """The kind of a key: `experience-rust` is `experience`."""
+    """The kind of a key: `fact-1f0c9a` is `fact`."""
     return key.partition("-")[0]
 
 

@@ -183,16 +183,9 @@ def _add_phrases(found: Reading, lexicon: Lexicon) -> None:
     """A phrase gives its kinds to its words; what they are by themselves they stay."""
     for place, word in enumerate(found.words):
         for phrase, kinds in lexicon.phrases.get(word, ()):
-            if _is_phrase(found.words[place : place + len(phrase)], phrase):
+            if tuple(found.words[place : place + len(phrase)]) == phrase:
                 for inside in range(place, place + len(phrase)):
                     found.kinds[inside] |= kinds
-
-
-def _is_phrase(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    return len(words) == len(phrase) and all(
-        word == known or (known.endswith("*") and word.startswith(known[:-1]))
-        for word, known in zip(words, phrase, strict=True)
-    )
 
 
 def _count_leads(found: Reading) -> None:

@@ -12,14 +12,12 @@ from collections.abc import Iterable
 from dataclasses import astuple
 from typing import Any
 
-from codeqa.errors import NotFoundError, UsageError
+from codeqa.errors import NotFoundError
 from codeqa.state.database import StateTable
 from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
 from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
 
-REASON_CHARACTERS = 2_000
-"""Longest reason kept: some paragraphs."""
 LONGEST_TURN = 24 * 3600.0
 """Seconds for which a deletion is remembered: no answer takes longer."""
 
@@ -67,14 +65,8 @@ class FeedbackStore(StateTable):
         """Give the turn of `user` a thumb (1 or -1), in place of an earlier one; 0 takes it back.
 
         `sent` are the places that were sent for the answer. Raises NotFoundError when the
-        user has no such turn, UsageError for another value or too long a reason.
+        user has no such turn.
         """
-        if value not in (-1, 0, 1):
-            raise UsageError("That is no thumb.", "Give 1 for up, -1 for down, 0 for none.")
-        if len(reason) > REASON_CHARACTERS:
-            raise UsageError(
-                f"The reason is longer than {REASON_CHARACTERS:,} characters.", "Shorten it."
-            )
         places = [astuple(place) for place in sent]
         with self._database.writing() as connection:
             owned = connection.execute(
