@@ -203,7 +203,7 @@ def test_an_interrupt_ends_workers_and_leaves_no_half_file(
 # Loaded by the workers alone, in place of a parser with a defect.
 BAD_PARSER = """
 import ctypes, os, signal, sys
-import codeqa.parsing.parse as parsing
+import codeqa.parsing as parsing
 whole = parsing.parse_file
 def parse_file(path, data, role="source"):
     if b"please crash" in data: os.kill(os.getpid(), signal.SIGSEGV)

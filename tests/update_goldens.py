@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.languages import detect
-from codeqa.parsing.parse import extract
+from codeqa.parsing import extract
 from codeqa.store.schema import ROWS_VERSION
 from tests.index_rows import rows
 from tests.indexed import indexed

@@ -29,7 +29,7 @@ from queue import Empty, Queue
 from typing import IO, Any, NamedTuple
 
 from codeqa.errors import RepositoryError
-from codeqa.parsing.parse import parse_file
+from codeqa.parsing import parse_file
 from codeqa.repository.classify import classify
 from codeqa.repository.reading import read_with_status
 from codeqa.repository.walk import FileEntry

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from codeqa.parsing.grammar import Captures
 
 WILDCARD = "*"
+_PLACES = ("import.name", "import.path", "import.wildcard", "import.module", "import.alias")
+"""Captures, of which the first that is there says where an import stands."""
 
 ENCLOSED, SAME_FILE, INHERITED, TYPED, OVERLOADED = 1.0, 0.95, 0.9, 0.85, 0.8
 BARE_MEMBER = 0.5
@@ -79,70 +81,54 @@ class Import:
     local: str
 
 
-class ImportCollector:
-    """Takes in the matches that import something, in any order."""
-
-    __slots__ = ("_found", "_groups", "_separator", "_source")
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._separator = source.language.import_separator
-        self._groups: list[tuple[int, int, str]] = []
-        self._found: dict[int, tuple[int, str, str, str]] = {}
-
-    def add(self, captures: Captures) -> None:
-        """Take in one match of an import's pattern."""
+def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import]:
+    """Every import of the matches with the modules of the groups around it, in source order."""
+    separator = source.language.import_separator
+    groups: list[tuple[int, int, str]] = []
+    found: dict[int, tuple[int, str, str, str]] = {}
+    for captures in matches:
         text = {
-            key: self._source.text_of(nodes[0])
+            key: source.text_of(nodes[0])
             for key, nodes in captures.items()
             if key not in ("import", "import.group")
         }
         if len(modules := captures.get("import.module", ())) > 1:  # Scala: one node per word
-            text["import.module"] = self._separator.join(map(self._source.text_of, modules))
+            text["import.module"] = separator.join(map(source.text_of, modules))
         module = "".join(text.get("import.module", "").split()).strip(_ADDRESS_QUOTES)
         if group := captures.get("import.group"):
-            self._groups.append((group[0].start_byte, group[0].end_byte, module))
-            return
+            groups.append((group[0].start_byte, group[0].end_byte, module))
+            continue
         name = text.get("import.name", "").strip(_ADDRESS_QUOTES)
         alias = text.get("import.alias", "")
         if path := "".join(text.get("import.path", "").split()):
-            module, _, name = path.rpartition(self._separator or ".")
+            module, _, name = path.rpartition(separator or ".")
         if "import.wildcard" in captures:
             name = WILDCARD
-        node = next(
-            (captures[key][0] for key in ("import.name", "import.path", "import.wildcard",
-                                          "import.module", "import.alias") if key in captures),
-            None,
-        )  # fmt: skip
+        node = next((captures[key][0] for key in _PLACES if key in captures), None)
         if node is None or not (module or name):
-            return
+            continue
         start = node.start_byte
         if "import.path" in captures and name:
             start = node.end_byte - len(name.encode())
-        known = self._found.get(start)
+        known = found.get(start)
         if known is None or (alias and not known[3]) or (name and not known[2]):
-            self._found[start] = (start, module, name, alias)
-
-    def imports(self) -> Iterator[Import]:
-        """Every import with the modules of the groups around it, in source order."""
-        separator = self._separator
-        groups = iter(sorted(self._groups))
-        upcoming = next(groups, None)
-        around: list[tuple[int, str]] = []
-        """End and prefix of the groups that are open, outer before inner."""
-        for start, module, name, alias in sorted(self._found.values()):
-            while upcoming is not None and upcoming[0] <= start:
-                _leave(around, upcoming[0])
-                around.append(upcoming[1:])
-                upcoming = next(groups, None)
-            _leave(around, start)
-            parts = [prefix for _, prefix in around]
-            if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
-                module, _, name = separator.join(parts).rpartition(separator)
-            else:
-                module = separator.join([*parts, module] if module else parts) or module
-            local = alias or name or _last_word(module, separator)
-            yield Import(start, module, name, local)
+            found[start] = (start, module, name, alias)
+    waiting = deque(sorted(groups))
+    around: list[tuple[int, str]] = []
+    """End and prefix of the groups that are open, outer before inner."""
+    for start, module, name, alias in sorted(found.values()):
+        while waiting and waiting[0][0] <= start:
+            begin, end, prefix = waiting.popleft()
+            _leave(around, begin)
+            around.append((end, prefix))
+        _leave(around, start)
+        parts = [prefix for _, prefix in around]
+        if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
+            module, _, name = separator.join(parts).rpartition(separator)
+        else:
+            module = separator.join([*parts, module] if module else parts) or module
+        local = alias or name or _last_word(module, separator)
+        yield Import(start, module, name, local)
 
 
 class Resolver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import PurePosixPath
@@ -40,8 +40,6 @@ _ATTRIBUTES = re.compile(
 _STATEMENT = re.compile(r"(?:[\w\])>] *:?=(?![=>])|\w\().*[^\s{(\[]\s*$")
 _ATTRIBUTE_MARKS = ("@", "#", "[")
 _PAST_SIGNATURE = " \t\n{:=(;\\"
-
-Key = tuple[int, int, int]
 
 _NAME_QUOTES = ('""', "''", "``", "[]")
 """Quotes of property names, and the brackets around SQL Server's names."""
@@ -87,62 +85,48 @@ class Definition:
         return self.kind in (SCOPE, NAMESPACE, FILE)
 
 
-class DefinitionCollector:
-    """Takes in the matches that define something, in any order."""
+def find_definitions(
+    source: Source, matches: Iterable[tuple[int, str, str, Captures]], outer: Mapping[int, int]
+) -> list[Definition]:
+    """What the matches define, outer before inner, in source order.
 
-    __slots__ = ("_found", "_outer", "_source")
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._outer: dict[int, int] = {}
-        self._found: dict[Key, Definition] = {}
-
-    def add(self, pattern: int, kind: str, capture: str, captures: Captures) -> None:
-        """Take in one match of a definition's or scope's pattern."""
-        names = captures.get("name")
-        if not names:
-            return
+    A match is the number of its pattern, a kind, the name of the capture of the whole node, and
+    all captures. `outer` leads from where a definition begins to where what wraps it does.
+    """
+    known: dict[tuple[int, int, int], Definition] = {}
+    for pattern, kind, capture, captures in matches:
+        if not (names := captures.get("name")):
+            continue
         node, name = captures[capture][0], names[0]
-        start, end, name_start = node.start_byte, node.end_byte, name.start_byte
-        key = (start, end, name_start)
-        found = self._found.get(key)
-        if found is None or pattern < found.pattern:
-            found = Definition(pattern, kind, start, end, name_start, name.end_byte)
-            found.begin = found.lead = start
-            found.name = self._source.text_of(name)
-            self._found[key] = found
-        elif pattern > found.pattern:
-            return
-        source = self._source
+        key = (node.start_byte, node.end_byte, name.start_byte)
+        definition = known.get(key)
+        if definition is None or pattern < definition.pattern:
+            definition = Definition(pattern, kind, *key, name.end_byte)
+            definition.begin = definition.lead = definition.start
+            definition.name = source.text_of(name)
+            known[key] = definition
+        elif pattern > definition.pattern:
+            continue
         for part, nodes in captures.items():
             if part == "body":
-                found.body = nodes[0].start_byte
+                definition.body = nodes[0].start_byte
             elif part == "doc":
-                found.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
+                definition.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
             elif part == "owner":
-                found.owner = source.language.separator.join(map(source.text_of, nodes))
+                definition.owner = source.language.separator.join(map(source.text_of, nodes))
             elif part == "self":
-                found.self_name = source.text_of(nodes[0])
-
-    def widen(self, captures: Captures) -> None:
-        """Take in one match that says where a definition really begins."""
-        self._outer[captures["inner"][0].start_byte] = captures["outer"][0].start_byte
-
-    def definitions(self) -> list[Definition]:
-        """Everything found, outer before inner, in source order."""
-        if self._outer:
-            for definition in self._found.values():
-                while definition.start in self._outer:
-                    definition.start = definition.begin = self._outer[definition.start]
-        found = sorted(self._found.values(), key=lambda d: (d.start, -d.end, d.name_start))
-        source = self._source
-        if max(map(len, source.lines)) > MAX_LINE:
-            found = [d for d in found if len(source.lines[source.line_of(d.start) - 1]) <= MAX_LINE]
-        end = len(source.data)
-        for definition in reversed(found):
-            if definition.kind == FILE:
-                definition.end, end = end, definition.start
-        return found
+                definition.self_name = source.text_of(nodes[0])
+    for definition in known.values():
+        while definition.start in outer:
+            definition.start = definition.begin = outer[definition.start]
+    found = sorted(known.values(), key=lambda d: (d.start, -d.end, d.name_start))
+    if max(map(len, source.lines)) > MAX_LINE:
+        found = [d for d in found if len(source.lines[source.line_of(d.start) - 1]) <= MAX_LINE]
+    end = len(source.data)
+    for definition in reversed(found):
+        if definition.kind == FILE:
+            definition.end, end = end, definition.start
+    return _without_prototypes(found) if source.language.prototypes else found
 
 
 def nest(definitions: list[Definition], source: Source) -> dict[str, list[Definition]]:
@@ -171,7 +155,7 @@ def nest(definitions: list[Definition], source: Source) -> dict[str, list[Defini
     return top
 
 
-def without_prototypes(definitions: list[Definition]) -> list[Definition]:
+def _without_prototypes(definitions: list[Definition]) -> list[Definition]:
     """Leave out functions without a body where they only announce one.
 
     That is so inside a function, and outside of classes when the file has the body too.
