@@ -456,7 +456,6 @@ def _strings(cell: dict[str, Any]) -> list[_Piece]:
 
 
 def _language(content: dict[str, Any]) -> str:
-    """The notebook's own language."""
     metadata = content.get("metadata")
     for name, key in (("language_info", "name"), ("kernelspec", "language")):
         values = metadata.get(name) if isinstance(metadata, dict) else None

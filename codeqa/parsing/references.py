@@ -241,7 +241,6 @@ class Resolver:
         return f"{module}{CLASS_MARK}{last_word(type_name)}"
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
-        """The type that the file gives a variable, or '' ."""
         types = self.types
         if not types:
             return ""
@@ -428,7 +427,6 @@ def _type_key(scope: Definition | None) -> int | str:
 
 
 def _leave(groups: list[tuple[int, str]], offset: int) -> None:
-    """Drop the groups that end before `offset`."""
     while groups and groups[-1][0] <= offset:
         groups.pop()
 

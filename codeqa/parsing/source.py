@@ -90,7 +90,6 @@ class Source:
         """Comments and attributes that begin their line, by the line on which they end."""
 
     def slice(self, start: int, end: int) -> str:
-        """Text between two byte offsets."""
         return self.text[start:end] if self.ascii else self.data[start:end].decode("utf-8")
 
     def text_of(self, node: tree_sitter.Node) -> str:
@@ -101,7 +100,6 @@ class Source:
         return bisect_right(self.line_starts, offset)
 
     def span(self, first: int, last: int) -> str:
-        """Exact text of the lines `first`..`last`."""
         return "\n".join(self.lines[first - 1 : last])
 
     def add_leading(self, kind: str, start: int, end: int) -> None:

@@ -191,7 +191,6 @@ def _wish_in(said: Reading, *, lasting: bool) -> str:
 
 
 def _name_in(sentence: str) -> str:
-    """The name that somebody gives themselves, '' for none."""
     for pattern, most_small in _NAMED:
         if found := pattern.search(sentence):
             parts = found["name"].split()

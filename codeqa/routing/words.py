@@ -90,7 +90,6 @@ class Reading:
     """Has a question mark."""
 
     def has(self, *names: str) -> bool:
-        """Whether one of these words or kinds is there."""
         return any(name in self.at for name in names)
 
     def near(self, firsts: str | Sequence[str], seconds: str | Sequence[str], within: int) -> bool:
@@ -109,16 +108,13 @@ class Reading:
         return any(not self.lead[place] for name in names for place in self.at.get(name, ()))
 
     def begins(self, *names: str) -> bool:
-        """Whether the first word is of one of these kinds."""
         return bool(self.kinds) and not self.kinds[0].isdisjoint(names)
 
     def specific(self, place: int) -> bool:
-        """Whether the word there names something."""
         return not self.kinds[place] & _EMPTY
 
     @property
     def length(self) -> int:
-        """How many words and pieces of code there are."""
         return len(self.words)
 
     @property
@@ -245,7 +241,6 @@ def _forms(word: str) -> Iterator[str]:
 
 @cache
 def lexicon() -> Lexicon:
-    """The lexicon, read once."""
     text = files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
     words: dict[str, Kinds] = defaultdict(frozenset)
     stems: dict[str, Kinds] = defaultdict(frozenset)

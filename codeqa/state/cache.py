@@ -57,11 +57,9 @@ class ValueStore(StateTable):
             )
 
     def delete(self, key: str) -> None:
-        """Forget `key`; nothing happens when it is not there."""
         self._database.change("DELETE FROM value WHERE key = ?", (key,))
 
     def keys(self, prefix: str) -> list[str]:
-        """Keys that begin with `prefix`."""
         rows = self._database.rows(
             "SELECT key FROM value WHERE substr(key, 1, ?) = ? "
             "AND (expires IS NULL OR expires > ?) ORDER BY key",
@@ -93,7 +91,6 @@ class RedisCache:
         self._try_at = 0.0
 
     def get(self, key: str) -> str | None:
-        """Value of `key`, or None."""
         found: Any = self._ask(lambda client: client.get(key))
         return None if found is None else str(found)
 
@@ -106,7 +103,6 @@ class RedisCache:
             self._ask(lambda client: client.set(key, value, px=milliseconds))
 
     def delete(self, key: str) -> None:
-        """Forget `key`."""
         self._ask(lambda client: client.delete(key))
 
     def keys(self, prefix: str) -> list[str] | None:

@@ -162,7 +162,6 @@ class TurnStore(StateTable):
             self.choose_branch(turn.conversation, replaced, turn.user, turn.repository)
 
     def get(self, turn_id: str, user: str = LOCAL_USER) -> Turn | None:
-        """The stored turn of `user`, or None."""
         row = self._database.row(
             f"SELECT {_TURN} FROM turn WHERE id = ? AND user = ?", (turn_id, user)
         )
@@ -256,7 +255,6 @@ class TurnStore(StateTable):
 
 
 def _turn_of(row: tuple[Any, ...]) -> Turn:
-    """The turn in a row of `_TURN`."""
     turn_id, conversation, question, answer, context, details, *rest = row
     return Turn(turn_id, conversation, question, answer, context, parse_details(details), *rest)
 
@@ -264,7 +262,6 @@ def _turn_of(row: tuple[Any, ...]) -> Turn:
 def _put_extras(
     connection: sqlite3.Connection, turn_id: str, group: Group, extras: TurnExtras, created: float
 ) -> None:
-    """Keep what comes with a turn."""
     if extras.question is not None:
         connection.execute(
             "INSERT OR IGNORE INTO question "
@@ -297,8 +294,6 @@ def _limit_turns(connection: sqlite3.Connection, saved: str) -> None:
 
 
 class ConversationStore(StateTable):
-    """The list of conversations."""
-
     def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
         """Conversations of `user` about `repository`, the latest first."""
         rows = self._database.rows(

@@ -35,7 +35,6 @@ class UserData(StateTable):
     """What belongs to a user, in all repositories."""
 
     def counts(self, user: str = LOCAL_USER) -> DataCounts:
-        """How much is kept of `user`."""
         with self._database.reading() as connection:
             return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())
 
@@ -144,7 +143,6 @@ class ProfileStore(StateTable):
 def put_fact(
     connection: sqlite3.Connection, user: str, key: str, value: str, turn: str, updated: float
 ) -> None:
-    """Write a fact over an earlier one."""
     connection.execute(
         "INSERT INTO fact VALUES (?, ?, ?, ?, ?) ON CONFLICT (user, key) DO UPDATE SET "
         "value = excluded.value, turn = excluded.turn, updated = excluded.updated",

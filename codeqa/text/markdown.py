@@ -80,7 +80,6 @@ def cite(path: str, start: int, end: int) -> str:
 
 
 def block_quote(markdown: str) -> str:
-    """`markdown` as a block quote."""
     return "\n".join(f"> {line}".rstrip() for line in markdown.split("\n"))
 
 

@@ -51,7 +51,6 @@ def fields_of(unit: Unit, comment: str = "") -> UnitText:
 
 
 def encode(fields: UnitText) -> str:
-    """Serialise `fields` as format 1."""
     lines = [MAGIC]
     for label, value in (("path", fields.path), ("owner", fields.owner), ("name", fields.name)):
         lines.append(f"{label}: " + value.replace("\\", "\\\\").replace("\n", "\\n"))
