@@ -72,49 +72,41 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize(
-    ("address", "url", "folder"),
-    [
-        ("https://Host.org/a/b.git", "https://host.org/a/b.git", "host.org/a/b"),
-        ("https://host.org:8443/a/b/", "https://host.org:8443/a/b/", "host.org_8443/a/b"),
-        ("https://anna:secret@host.org/a/b", "https://host.org/a/b", "host.org/a/b"),
-        ("https://token@host.org/a/b", "https://host.org/a/b", "host.org/a/b"),
-        ("ssh://git:secret@host.org/a/b", "ssh://git@host.org/a/b", "host.org/a/b"),
-        ("git@host.org:a/b.git", "git@host.org:a/b.git", "host.org/a/b"),
-        ("https://host.org/group/sub/b", "https://host.org/group/sub/b", "host.org/group,sub/b"),
-        ("https://host.org/b", "https://host.org/b", "host.org/,/b"),
-    ],
-)
-def test_an_address_keeps_no_password_and_leads_to_one_folder(
-    address: str, url: str, folder: str
-) -> None:
-    remote = read_remote(address)
-    assert (remote.url, str(remote.folder)) == (url, folder)
-    assert str(read_remote(address, "v2/x").folder) == f"{folder}@v2,x"
+ADDRESSES = [
+    ("https://Host.org/a/b.git", "https://host.org/a/b.git", "host.org/a/b"),
+    ("https://host.org:8443/a/b/", "https://host.org:8443/a/b/", "host.org_8443/a/b"),
+    ("https://anna:secret@host.org/a/b", "https://host.org/a/b", "host.org/a/b"),
+    ("https://token@host.org/a/b", "https://host.org/a/b", "host.org/a/b"),
+    ("ssh://git:secret@host.org/a/b", "ssh://git@host.org/a/b", "host.org/a/b"),
+    ("git@host.org:a/b.git", "git@host.org:a/b.git", "host.org/a/b"),
+    ("https://host.org/group/sub/b", "https://host.org/group/sub/b", "host.org/group,sub/b"),
+    ("https://host.org/b", "https://host.org/b", "host.org/,/b"),
+    ("https://host.org/a/b\n", "https://host.org/a/b", "host.org/a/b"),
+]
+NO_ADDRESSES = [
+    "http://host.org/a/b", "git://host.org/a/b", "file:///etc/a", "ext::sh -c touch% x",
+    "ftp://host.org/a/b", "https:///a/b", "https://-oProxyCommand=x/a/b", "ssh://-x@host.org/a",
+    "git@-host:a/b", "git@host.org:../../etc", "https://host.org/../../etc/b",
+    "https://host.org/a/-b", "https://host.org/a/b?token=x", "https://host.org/a/b#x",
+    "https://host.org/a/..", "https://host.org/", "https://host.org:99999/a/b", "-uhttps://x/a",
+    "--upload-pack=touch x", "https://ho st.org/a/b", "a\0://b/c",
+    "https://host.org/a/.git", "https://host.org/a/b,c", "git@host.org:-oX/b", "",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "http://host.org/a/b", "git://host.org/a/b", "file:///etc/a", "ext::sh -c touch% x",
-        "ftp://host.org/a/b", "https:///a/b", "https://-oProxyCommand=x/a/b", "ssh://-x@host.org/a",
-        "git@-host:a/b", "git@host.org:../../etc", "https://host.org/../../etc/b",
-        "https://host.org/a/-b", "https://host.org/a/b?token=x", "https://host.org/a/b#x",
-        "https://host.org/a/..", "https://host.org/", "https://host.org:99999/a/b", "-uhttps://x/a",
-        "--upload-pack=touch x", "https://host.org/a/b\n", "https://ho st.org/a/b", "a\0://b/c",
-        "https://host.org/a/.git", "https://host.org/a/b,c", "git@host.org:-oX/b", "",
-    ],
-)  # fmt: skip
-def test_every_other_address_is_refused_before_git_is_run(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_keeps_no_password_and_leads_to_one_folder() -> None:
+    for address, url, folder in ADDRESSES:
+        remote = read_remote(address)
+        assert (remote.url, str(remote.folder)) == (url, folder)
+        assert str(read_remote(address, "v2/x").folder) == f"{folder}@v2,x"
+
+
+def test_every_other_address_is_refused_before_git_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clones, "find_git", lambda: pytest.fail("git is run"))
-    if address.endswith("\n"):
-        assert read_remote(address).url == address.strip()
-        return
-    with pytest.raises(UsageError) as refused:
-        read_remote(address)
-    assert address not in str(refused.value) or not address
+    for address in NO_ADDRESSES:
+        with pytest.raises(UsageError) as refused:
+            pytest.fail(f"{address!r}: {read_remote(address)}")
+        assert address not in str(refused.value) or not address
 
 
 def test_a_path_is_not_taken_for_an_address() -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from codeqa.indexing.passes import make_plan
 from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
-from codeqa.store import Location, Tables, TextSearch, locate, reader
+from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate, reader
 from codeqa.store.schema import TABLES
 from codeqa.types import Progress, Skipped
 from tests.index_rows import age, clean_rows, rows, versions
@@ -315,3 +316,23 @@ def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
         pytest.skip("this file system takes no such name")
     with pytest.raises(RepositoryError, match="not in UTF-8"):
         locate(settings, odd)
+
+
+def test_the_index_of_an_earlier_version_is_searched_and_then_brought_up_to_date(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """The commit before piece 6 wrote it."""
+    with zipfile.ZipFile(Path(__file__).parent / "fixtures" / "piece5.zip") as archive:
+        archive.extractall(tmp_path)
+    location = locate(settings, tmp_path / "repository")
+    location.folder.mkdir(parents=True)
+    (tmp_path / "tables").rename(location.tables)
+    tables, fast = Tables.open(location), fast_embedding()
+    assert [unit.place for unit in tables.named(["closeday"])] == ["till.py:16-19"]
+    assert tables.find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
+    assert fast
+    vector = fast.embed_query("empty the till in the evening")
+    assert tables.find(VectorSearch("methods", "vector", vector, 1))[0][0].name == "close_day"
+    summary = Indexer(settings, location).run()
+    assert (summary.files, summary.methods) == (2, 3)
+    assert Tables.open(location).find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"

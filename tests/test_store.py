@@ -1,12 +1,15 @@
-"""The tables: what is written comes back, by every way of reading."""
+"""The tables: what is written comes back, by every way of reading, also from memory."""
 
 from __future__ import annotations
 
+import statistics
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +39,7 @@ from codeqa.types import ParsedFile, Reference, Unit
 from tests.index_rows import read_meanwhile
 
 SMALL = EmbeddingRecord("test/small", "1", 4)
+Index = Callable[..., Writer]
 
 
 def unit(name: str, path: str = "src/app.py", kind: str = "function", line: int = 1) -> Unit:
@@ -74,7 +78,7 @@ def location(settings: Settings, tmp_path: Path) -> Location:
 
 
 @pytest.fixture
-def write(location: Location) -> Callable[..., Writer]:
+def write(location: Location) -> Index:
     """`write(batch, …)` indexes the batches as one complete run."""
 
     def run(
@@ -97,9 +101,7 @@ def write(location: Location) -> Callable[..., Writer]:
     return run
 
 
-def test_a_unit_comes_back_as_it_was_written(
-    location: Location, write: Callable[..., Writer]
-) -> None:
+def test_a_unit_comes_back_as_it_was_written(location: Location, write: Index) -> None:
     function = unit("getUser")
     whole = replace(
         unit("Store", kind="class"),
@@ -123,7 +125,7 @@ def test_a_unit_comes_back_as_it_was_written(
 
 
 def test_full_text_finds_parts_of_identifiers_and_whole_ones(
-    location: Location, write: Callable[..., Writer]
+    location: Location, write: Index
 ) -> None:
     units = [unit("getHTTPResponse"), unit("parse_config"), unit("getUser")]
     write(batch_of(("src/app.py", units, [])))
@@ -140,7 +142,7 @@ def test_full_text_finds_parts_of_identifiers_and_whole_ones(
 
 
 def test_no_text_breaks_the_full_text_search_and_words_are_searched_as_they_are(
-    location: Location, write: Callable[..., Writer]
+    location: Location, write: Index
 ) -> None:
     write(batch_of(("src/app.py", [unit("is_not"), unit("running")], [])))
     tables = Tables.open(location)
@@ -151,7 +153,7 @@ def test_no_text_breaks_the_full_text_search_and_words_are_searched_as_they_are(
     assert tables.find(TextSearch("methods", "run", 5)) == []
 
 
-def test_filters_apply_before_the_limit(location: Location, write: Callable[..., Writer]) -> None:
+def test_filters_apply_before_the_limit(location: Location, write: Index) -> None:
     files = [(f"src/m{n}.py", [unit("load", f"src/m{n}.py")], []) for n in range(30)]
     files.append(("lib/deep/x.go", [unit("load", "lib/deep/x.go")], []))
     write(batch_of(*files))
@@ -171,9 +173,7 @@ def test_filters_apply_before_the_limit(location: Location, write: Callable[...,
     assert len(tables.named(["load"], limit=200, where=Filter(paths=("src/",)))) == 30
 
 
-def test_no_path_breaks_out_of_a_condition(
-    location: Location, write: Callable[..., Writer]
-) -> None:
+def test_no_path_breaks_out_of_a_condition(location: Location, write: Index) -> None:
     paths = ["it's.py", "a%b_c.py", "back\\slash.py", "x' OR '1'='1.py", "[a](b){c}+^$.py",
              "näme 漢.py", 'a"b;--.py', "dir/né|x.py", "other/z.py"]  # fmt: skip
     write(batch_of(*((path, [unit("f", path)], []) for path in paths)))
@@ -191,7 +191,7 @@ def test_no_path_breaks_out_of_a_condition(
 
 
 def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
-    location: Location, write: Callable[..., Writer]
+    location: Location, write: Index
 ) -> None:
     other = ("src/b.py", [unit("kept", "src/b.py")], [reference("x", "src/b.py")])
     first = ("src/app.py", [unit("a"), unit("b")], [reference("x"), reference("y", line=4)])
@@ -205,9 +205,7 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     assert tables.counts().files == 2
 
 
-def test_counts_tell_methods_classes_and_documents_apart(
-    location: Location, write: Callable[..., Writer]
-) -> None:
+def test_counts_tell_methods_classes_and_documents_apart(location: Location, write: Index) -> None:
     kinds = ["function", "method", "class", "enum", "document", "config", "chunk"]
     units = [unit(f"n{kind}", kind=kind) for kind in kinds]
     write(batch_of(("src/app.py", units, [reference("x")])))
@@ -216,9 +214,7 @@ def test_counts_tell_methods_classes_and_documents_apart(
     assert (counts.files, counts.references, counts.embedded) == (1, 1, 0)
 
 
-def test_another_format_is_said_and_a_rebuild_replaces_it(
-    location: Location, write: Callable[..., Writer]
-) -> None:
+def test_another_format_is_said_and_a_rebuild_replaces_it(location: Location, write: Index) -> None:
     writer = write(batch_of(("src/app.py", [unit("old")], [])))
     write_meta(writer.database, replace(writer.meta, format=0))
     with pytest.raises(IndexFormatError, match="format 0"):
@@ -227,9 +223,7 @@ def test_another_format_is_said_and_a_rebuild_replaces_it(
     assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
 
 
-def test_a_rebuild_is_invisible_until_it_is_complete(
-    location: Location, write: Callable[..., Writer]
-) -> None:
+def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: Index) -> None:
     write(batch_of(("src/app.py", [unit("old")], [])))
     reader = Tables.open(location)
     writer = Writer.open(location, "parser", rebuild=True)
@@ -248,7 +242,7 @@ def test_a_rebuild_is_invisible_until_it_is_complete(
 
 @pytest.mark.parametrize("left", ["", "methods.lance/_versions", "files.lance/data"])
 def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
-    left: str, location: Location, write: Callable[..., Writer]
+    left: str, location: Location, write: Index
 ) -> None:
     save_location(location)
     writer = Writer.open(location, "parser")
@@ -263,7 +257,7 @@ def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
 
 
 def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
-    location: Location, write: Callable[..., Writer]
+    location: Location, write: Index
 ) -> None:
     vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
     write(
@@ -291,25 +285,8 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
         tables.find(VectorSearch("methods", "vector", np.ones(3, dtype="float32"), 10))
 
 
-def test_a_vector_index_is_built_where_brute_force_is_too_slow(
-    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 300)
-    random = np.random.default_rng(1)
-    wide = EmbeddingRecord("test/wide", "1", 32)
-    vectors = random.normal(size=(400, 32)).astype("float32")
-    units = [unit(f"f{number}") for number in range(400)]
-    writer = write(batch_of(("src/app.py", units, [])), vector=wide, vectors={"methods": vectors})
-    kinds = {tuple(i.columns): i.index_type for i in writer.tables["methods"].list_indices()}
-    assert "Sq" in kinds[("vector",)].replace("SQ", "Sq")
-    assert ("vector",) not in {tuple(i.columns) for i in writer.tables["classes"].list_indices()}
-    write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=wide)
-    found = Tables.open(location).find(VectorSearch("methods", "vector", vectors[7], 5))
-    assert found[0][0].name == "f7" and len(found) == 5
-
-
 def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
-    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta(seconds=0.1))
     monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (5, 5))
@@ -335,7 +312,7 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
 
 
 def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
-    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(batch_of(("a.py", [unit("apple", "a.py")], [])))
     writer = write(batch_of(("b.py", [unit("apple", "b.py")], [])))
@@ -350,7 +327,7 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
 
 
 def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
-    location: Location, write: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch
+    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
     writer = write(batch_of(("a.py", [unit("a", "a.py")], [])))
@@ -369,9 +346,7 @@ def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
     assert tables.named(["d"])
 
 
-def test_readers_never_see_an_error_while_a_writer_writes(
-    location: Location, write: Callable[..., Writer]
-) -> None:
+def test_readers_never_see_an_error_while_a_writer_writes(location: Location, write: Index) -> None:
     write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(20)]))
     tables = Tables.open(location)
 
@@ -422,3 +397,199 @@ def test_the_tables_alone_can_lie_elsewhere(tmp_path: Path) -> None:
     assert locate(there, root).folder.is_relative_to(tmp_path / "data")
     assert locate(remote, root).tables.startswith("s3://bucket/codeqa/repo-")
     assert not locate(remote, root).tables_are_local
+
+
+# A copy of the units in memory, and an index over the vectors
+
+X = np.array([1, 0, 0, 0], dtype="float32")
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search looks for new commits, and the second one has the units copied."""
+    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
+    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", 0.0)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of rows that searches read from the tables, in turn."""
+    from codeqa.store import tables
+
+    numbers: list[int] = []
+    read_units = tables.read_units
+
+    async def counting(snapshot: Any, wanted: dict[str, list[int]]) -> Any:
+        numbers.append(sum(map(len, wanted.values())))
+        return await read_units(snapshot, wanted)
+
+    monkeypatch.setattr(tables, "read_units", counting)
+    return numbers
+
+
+def search(tables: Tables) -> Any:
+    """What three ways of searching answer."""
+    searches = [
+        TextSearch("methods", "body", 10),
+        TextSearch("classes", "body store", 10),
+        VectorSearch("methods", "vector", X, 10),
+        TextSearch("methods", "nothing", 10),
+    ]
+    return tables.best(searches), tables.named(["a", "store", "unknown", "a"])
+
+
+def warm(tables: Tables) -> None:
+    """Search until the units are in memory."""
+    search(tables)
+    search(tables)
+    for thread in threading.enumerate():
+        if thread.name == "units":
+            thread.join()
+
+
+def two_files() -> Batch:
+    store = Unit(
+        path="src/store.py",
+        language="python",
+        kind="class",
+        name="Store",
+        qualified_name="Store",
+        source_code="class Store:\n    body = 1",
+        start_line=1,
+        end_line=2,
+        constructor_declaration="def __init__(self)",
+        method_declarations=("def a(self)", "def b(self)"),
+        id="store",
+    )
+    return batch_of(
+        ("src/app.py", [unit("a"), unit("b", line=4)], []),
+        ("src/store.py", [store, unit("a", "src/store.py", line=9)], []),
+    )
+
+
+def vectors_of(*rows: list[float]) -> dict[str, np.ndarray]:
+    return {"methods": np.array(rows, dtype="float32"), "classes": np.zeros((1, 4), "float32")}
+
+
+@pytest.mark.usefixtures("at_once")
+def test_units_in_memory_answer_as_the_tables_do(
+    location: Location, write: Index, read: list[int]
+) -> None:
+    vectors = vectors_of([1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0])
+    write(two_files(), vector=SMALL, vectors=vectors)
+    tables = Tables.open(location)
+    before = search(tables)
+    assert read == [4] and [len(found) for found in before[0]] == [3, 1, 3, 0]
+    assert [one.place for one in before[1]] == [
+        "src/app.py:1-2",
+        "src/store.py:1-2",
+        "src/store.py:9-10",
+    ]
+    warm(tables)
+    del read[:]
+    assert search(tables) == before
+    assert read == []
+    assert len(tables.named(["a"], limit=1)) == 1
+    assert tables.named(["a"], where=Filter(paths=("src/store.py",))) == before[1][2:]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_was_written_since_is_found_and_what_was_removed_is_not(
+    location: Location, write: Index
+) -> None:
+    write(two_files())
+    tables = Tables.open(location)
+    warm(tables)
+    fresh = batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2")
+    write(fresh, removed=("src/app.py",))
+    for _ in range(2):
+        (texts, *_), named = search(tables)
+        assert {one.path for one, _ in texts} == {"src/new.py", "src/store.py"}
+        assert [one.path for one in named] == ["src/new.py", "src/store.py", "src/store.py"]
+        warm(tables)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_index_that_was_deleted_and_made_again_is_another_one(
+    location: Location, write: Index, settings: Settings
+) -> None:
+    write(two_files())
+    tables = Tables.open(location)
+    warm(tables)
+    remove(settings, location)
+    other = batch_of(
+        ("lib/a.py", [unit("a", "lib/a.py"), unit("c", "lib/a.py", line=4)], []),
+        ("lib/b.py", [unit("Store", "lib/b.py", "class"), unit("d", "lib/b.py", line=9)], []),
+    )
+    write(other)
+    (texts, *_), named = search(tables)
+    assert {one.path for one, _ in texts} == {"lib/a.py", "lib/b.py"}
+    assert {one.path for one in named} == {"lib/a.py", "lib/b.py"}
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_large_index_is_not_copied_into_memory(
+    location: Location, write: Index, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10
+    write(two_files())
+    tables = Tables.open(location)
+    warm(tables)
+    search(tables)
+    assert read == [4, 4, 4]
+
+
+def test_one_search_alone_copies_nothing(location: Location, write: Index) -> None:
+    write(two_files())
+    tables = Tables.open(location)
+    for _ in range(3):
+        search(tables)
+    assert "units" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
+    location: Location, write: Index
+) -> None:
+    random = np.random.default_rng(3)
+    wide = EmbeddingRecord("test/wide", "1", 64)
+    centres = random.normal(size=(40, 64))
+    vectors = (centres[np.arange(5_400) % 40] + 0.6 * random.normal(size=(5_400, 64))).astype("f4")
+    units = [unit(f"f{number}", line=number + 1) for number in range(5_400)]
+    writer = write(
+        batch_of(("src/app.py", units, [])),
+        vector=wide,
+        vectors={"methods": vectors},
+    )
+
+    def unindexed() -> int | None:
+        indices = writer.tables["methods"].list_indices()
+        return next(one.num_unindexed_rows for one in indices if one.columns == ["vector"])
+
+    assert unindexed() == 0
+    tables = Tables.open(location)
+    exact = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    shares = []
+    for question in vectors[:20] + 0.4 * random.normal(size=(20, 64)):
+        best = np.argsort(-(exact @ question))[:70]
+        answer = tables.find(VectorSearch("methods", "vector", question.astype("float32"), 70))
+        for one, score in answer:
+            cosine = float(exact[int(one.name[1:])] @ question / np.linalg.norm(question))
+            assert score == pytest.approx(cosine, abs=0.02)
+        shares.append(len({one.name for one, _ in answer} & {f"f{row}" for row in best}) / 70)
+    assert statistics.mean(shares) >= 0.98
+    late = [unit(f"late{number}", "src/late.py", line=number + 1) for number in range(30)]
+    writer = write(
+        batch_of(("src/late.py", late, [])),
+        vector=wide,
+        vectors={"methods": vectors[:30]},
+    )
+    assert unindexed() == 30
+    question = vectors[7] + vectors[8]
+    scores = dict(Tables.open(location).find(VectorSearch("methods", "vector", question, 70)))
+    by_name = {one.name: score for one, score in scores.items()}
+    for name, row in (("f7", 7), ("late7", 7), ("f8", 8), ("late8", 8)):
+        cosine = float(exact[row] @ question / np.linalg.norm(question))
+        assert by_name[name] == pytest.approx(cosine, abs=0.02)
+    filtered = Filter(paths=("src/late.py",))
+    answer = Tables.open(location).find(VectorSearch("methods", "vector", vectors[7], 70, filtered))
+    assert len(answer) == 30 and answer[0][0].name == "late7"
