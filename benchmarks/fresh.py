@@ -155,7 +155,7 @@ def settled(engine: Engine) -> bool:
 
 
 def rows_of_files(engine: Engine) -> list[Any]:
-    return Tables.open(engine.location).files()
+    return Tables(engine.location).files()
 
 
 def size(folder: Path) -> int:

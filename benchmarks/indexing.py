@@ -70,7 +70,7 @@ def child(folder: Path, data: Path, workers: int) -> dict[str, Any]:
     indexer = Indexer(settings, locate(settings, folder))
     summary = indexer.run(listen)
     seconds = time.perf_counter() - started
-    files = [file for file in Tables.open(indexer.location).files() if file.status == "indexed"]
+    files = [file for file in Tables(indexer.location).files() if file.status == "indexed"]
     times = os.times()
     return {
         "files": summary.files,

@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings(data=Path(work) / "data")
         location = locate(settings, root)
         summary = Indexer(settings, location).run(refine=False)
-        tables = Tables.open(location)
+        tables = Tables(location)
         counts = tables.counts()
         asked = texts(tables, given.names)
         result = {

@@ -51,7 +51,7 @@ def questions(folder: Path, count: int) -> list[str]:
     names = sorted(
         {
             unit.qualified_name
-            for unit in Tables.open(location).units(Filter(kinds=("function", "method", "class")))
+            for unit in Tables(location).units(Filter(kinds=("function", "method", "class")))
             if unit.role == "source"
         }
     )

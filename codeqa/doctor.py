@@ -216,7 +216,7 @@ def check_index(location: Location) -> str:
     refill = f"Run 'codeqa index {location.root}', which makes it anew from the files."
     if found := damage(location):
         raise IndexFormatError(found, refill)
-    tables = Tables.open(location)
+    tables = Tables(location)
     counts, record = tables.counts(), tables.meta().vector
     if record != (fast := record_of(fast_embedding())):
         used = f"Its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}."

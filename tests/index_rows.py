@@ -29,7 +29,7 @@ def age(root: Path, seconds: float = 3600) -> None:
 
 def opened(location: Location) -> Writer:
     """The tables as they are, every version at once visible."""
-    meta = Tables.open(location).meta()
+    meta = Tables(location).meta()
     return Writer.open(location, meta.parser, meta.vector)
 
 

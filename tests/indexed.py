@@ -18,7 +18,7 @@ def indexed(folder: Path, files: Mapping[str, str | bytes]) -> Tables:
     settings = load_settings(data=folder / "data", workers=1)
     location = locate(settings, folder / "repo")
     Indexer(settings, location).run()
-    return Tables.open(location)
+    return Tables(location)
 
 
 def copied(made: Location, settings: Settings, root: Path) -> Location:

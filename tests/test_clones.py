@@ -315,7 +315,7 @@ def test_the_list_opens_no_table_where_nothing_was_written_since(
     assert main(["index", str(tmp_path / "one")]) == 0
     (first,) = report_repositories(settings)
     with monkeypatch.context() as patch:
-        patch.setattr("codeqa.repositories.Tables.open", lambda _: pytest.fail("opened"))
+        patch.setattr("codeqa.repositories.Tables", lambda _: pytest.fail("opened"))
         assert report_repositories(settings) == [first]
     (tmp_path / "one" / "b.py").write_text("B = 1\n")
     time.sleep(0.01)

@@ -80,7 +80,7 @@ def comments(location: Location) -> dict[str, str]:
 
 
 def found_by(location: Location, word: str) -> list[str]:
-    return [unit.name for unit, _ in Tables.open(location).find(TextSearch("methods", word, 5))]
+    return [unit.name for unit, _ in Tables(location).find(TextSearch("methods", word, 5))]
 
 
 # What it costs
@@ -120,7 +120,7 @@ def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described
 def test_a_method_is_found_by_a_word_that_only_its_description_has(
     settings: Settings, location: Location
 ) -> None:
-    search = Search(lambda: Tables.open(location), settings)
+    search = Search(lambda: Tables(location), settings)
     assert search.search("where are ocelots counted").units == ()
     assert comment(settings, location) == 4
     result = search.search("where are ocelots counted")
@@ -147,7 +147,7 @@ def test_a_method_is_found_by_the_meaning_of_its_description(
     indexer.run()
     comment(settings, location)
     indexer.run()
-    tables = Tables.open(location)
+    tables = Tables(location)
     assert tables.counts().units == tables.counts().refined
     search = Search(
         lambda: tables, settings, lambda name: animals if name == animals.name else None

@@ -329,7 +329,7 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     seen: list[Progress] = []
     chosen = choosing(indexer, "bags/bag", embedding_batch=2)
     chosen.run(seen.append)
-    tables = Tables.open(indexer.location)
+    tables = Tables(indexer.location)
     counts = tables.counts()
     assert counts.refined == counts.units and counts.embedded == 0
     assert tables.vector_columns() == [
@@ -351,14 +351,14 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     sent.clear()
     chosen.run(full=True)
     assert sent == []
-    counts = Tables.open(indexer.location).counts()
+    counts = Tables(indexer.location).counts()
     assert counts.refined == counts.units
     # Another one refills without parsing again.
     register("wide", dimension=32)
     sent.clear()
     summary = choosing(indexer, "wide/bag").run()
     assert (summary.changed, summary.unchanged) == (0, 3)
-    tables = Tables.open(indexer.location)
+    tables = Tables(indexer.location)
     counts = tables.counts()
     assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
     assert counts.refined == counts.units == sum(map(len, sent))
@@ -388,12 +388,12 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
         with pytest.raises(EmbeddingError, match="refused the key") as caught:
             chosen.run()
         assert "can be searched" in caught.value.hint
-        tables = Tables.open(indexer.location)
+        tables = Tables(indexer.location)
         assert tables.find(TextSearch("methods", "config", 5))
         status = chosen.status()
         assert status.state == "ready" and "refused the key" in status.error
         chosen.run()
-    counts = Tables.open(indexer.location).counts()
+    counts = Tables(indexer.location).counts()
     assert counts.refined == counts.units
     assert chosen.status().error == ""
 
@@ -453,13 +453,13 @@ def test_vectors_are_saved_every_20_files_and_a_cancelled_run_goes_on_there(
 
     with pytest.raises(CancelledError):
         chosen.run(cancel)
-    tables = Tables.open(chosen.location)
+    tables = Tables(chosen.location)
     assert tables.counts().refined == 40
     assert tables.find(TextSearch("methods", "load", 5))
     assert (chosen.status().state, chosen.status().error) == ("ready", CANCELLED)
     sent.clear()
     chosen.run()
-    assert len(sent) == 5 and Tables.open(chosen.location).counts().refined == 45
+    assert len(sent) == 5 and Tables(chosen.location).counts().refined == 45
 
 
 def test_nothing_is_sent_unless_a_setting_names_the_provider(
@@ -473,4 +473,4 @@ def test_nothing_is_sent_unless_a_setting_names_the_provider(
         Indexer(settings, indexer.location).run()
     choosing(indexer, "bags/bag").run(refine=False)
     assert server.requests == [] == sent
-    assert Tables.open(indexer.location).counts().refined == 0
+    assert Tables(indexer.location).counts().refined == 0

@@ -73,7 +73,7 @@ def test_a_model_in_a_folder_fills_vectors_and_answers_questions(
     (root / "visit.py").write_text("def session(cookie):\n    return cookie.session.expire\n")
     location = locate(settings, root)
     Indexer(settings, location).run()
-    tables = Tables.open(location)
+    tables = Tables(location)
     counts = tables.counts()
     assert counts.refined == counts.units > 0
     search = Search(lambda: tables, settings, lambda name: query_embedding(settings, name))

@@ -291,7 +291,7 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
     assert [json.loads(line)["id"] for line in lists] == [one.id for one in questions]
     assert list(temporary.iterdir()) == []
     with pytest.raises(Exception, match="codeqa index"):
-        Tables.open(locate(settings, shop)).meta()
+        Tables(locate(settings, shop)).meta()
 
 
 @pytest.mark.parametrize(

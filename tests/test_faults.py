@@ -145,7 +145,7 @@ def test_a_run_that_is_killed_at_any_step_is_completed_by_the_next(
         until = time.monotonic() + 5  # a worker that was being forked has the lock until it execs
         while holder_of(location) and time.monotonic() < until:
             time.sleep(0.01)
-        assert Tables.open(location).find(TextSearch("methods", "step", 5))
+        assert Tables(location).find(TextSearch("methods", "step", 5))
     Indexer(settings, location).run()
     assert Indexer(settings, location).status().error == ""
     assert rows(location) == clean_rows(root, tmp_path)
@@ -181,7 +181,7 @@ def test_a_clock_that_jumps_hides_no_change(
     then = really() + 2 * days * DAY_NS
     os.utime(location.root / "a.py", ns=(then, then))
     assert Indexer(settings, location).run().files == 3
-    assert {unit.name for unit in Tables.open(location).named(["seekuser", "adduser"])} == {
+    assert {unit.name for unit in Tables(location).named(["seekuser", "adduser"])} == {
         "seek_user",
         "add_user",
     }
@@ -199,7 +199,7 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
             Indexer(settings, location).run()
         said = Indexer(settings, location).status().error
         assert said.startswith("The index cannot be written: File too large")
-        assert Tables.open(location).named(["finduser"])
+        assert Tables(location).named(["finduser"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert Indexer(settings, location).run().files == 3
@@ -321,7 +321,7 @@ def test_the_doctor_mends_an_index_and_a_run_takes_away_a_folder_in_place_of_the
     shutil.rmtree(Path(location.tables) / "edges.lance" / "_versions")
     index = checked("index of repo", settings)
     assert index.ok and "2 files are indexed" in index.repaired
-    assert Tables.open(location).named(["finduser"])
+    assert Tables(location).named(["finduser"])
     (location.folder / "lock").unlink()
     (location.folder / "lock").mkdir()
     assert Indexer(settings, location).run().files == 2

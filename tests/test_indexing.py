@@ -78,7 +78,7 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert not holder_of(indexer.location)
     assert read_run(indexer.location).state == "ready"
     assert sorted(repository.rglob("*")) == before, "nothing is written into the repository"
-    tables = Tables.open(indexer.location)
+    tables = Tables(indexer.location)
     assert (summary.files, summary.changed, summary.removed, summary.unchanged) == (6, 6, 0, 0)
     assert summary.skipped == {"binary": 1}
     assert indexer.skipped() == [Skipped("image.png", "binary")]
@@ -109,12 +109,12 @@ def test_what_has_its_size_and_time_is_not_opened_and_what_was_touched_keeps_its
     summary = built.run()
     assert versions(built.location) == before
     assert (summary.changed, summary.removed, summary.unchanged) == (0, 0, 6)
-    assert Tables.open(built.location).named(["niam"]) == []
+    assert Tables(built.location).named(["niam"]) == []
     os.utime(repository / "helpers.py", (1_600_000_000, 1_600_000_000))
     assert built.run().changed == 0
     after = versions(built.location)
     assert [after[table] for table in TABLES[:3]] == [before[table] for table in TABLES[:3]]
-    record = Tables.open(built.location).file("helpers.py")
+    record = Tables(built.location).file("helpers.py")
     assert record is not None and record.mtime_ns == 1_600_000_000 * 10**9
 
 
@@ -132,7 +132,7 @@ def test_a_file_changed_right_after_it_was_read_is_compared_by_content_and_then_
     indexer.run()
     swap_a_name(repository / "app.py")
     indexer.run()
-    assert Tables.open(indexer.location).named(["niam"])
+    assert Tables(indexer.location).named(["niam"])
     monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", 1_000_000)
     before, seen = versions(indexer.location), list[Progress]()
     indexer.run(seen.append)
@@ -151,7 +151,7 @@ def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
     summary = built.run()
     assert (summary.changed, summary.removed, summary.unchanged) == (3, 2, 3)
     assert rows(built.location) == clean_rows(repository, tmp_path)
-    tables = Tables.open(built.location)
+    tables = Tables(built.location)
     assert tables.in_file("README.md") == []
     assert tables.file("helpers.py") is None
     assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
@@ -165,7 +165,7 @@ def test_a_changed_ignore_rule_removes_and_brings_back_files(
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
     (repository / ignore_file).write_text("web/\n")
     built.run()
-    assert Tables.open(built.location).in_file("web/page.js") == []
+    assert Tables(built.location).in_file("web/page.js") == []
     (repository / ignore_file).unlink()
     built.run()
     assert rows(built.location) == before
@@ -179,7 +179,7 @@ def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
     reasons = {item.path: item.reason for item in built.skipped()}
     assert reasons["helpers.py"] == "binary"
     assert reasons["app.py"].startswith("larger than")
-    tables = Tables.open(built.location)
+    tables = Tables(built.location)
     assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
     assert tables.references_in("app.py") == []
 
@@ -187,11 +187,11 @@ def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
 def test_other_rules_of_extraction_rebuild_beside_and_switch(
     built: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = Tables.open(built.location)
+    reader = Tables(built.location)
     monkeypatch.setattr("codeqa.indexing.indexer.ROWS_VERSION", "other")
     summary = built.run()
     assert summary.changed == 6
-    assert Tables.open(built.location).meta().generation == 2
+    assert Tables(built.location).meta().generation == 2
     assert built.run().changed == 0
     assert reader.named(["load"])
 
@@ -211,7 +211,7 @@ def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: 
     indexer = Indexer(settings, locate(settings, root))
     assert indexer.run().files == 0
     assert indexer.status().state == "ready"
-    assert Tables.open(indexer.location).find(TextSearch("methods", "anything", 5)) == []
+    assert Tables(indexer.location).find(TextSearch("methods", "anything", 5)) == []
     assert indexer.run().files == 0
 
 
@@ -247,7 +247,7 @@ def test_a_background_run_can_be_stopped_and_is_completed_later(
     indexer.stop()
     indexer.run()
     assert indexer.status().state == "ready"
-    assert Tables.open(indexer.location).counts().files == 60
+    assert Tables(indexer.location).counts().files == 60
 
 
 def test_an_interrupted_run_is_said_and_completed(
@@ -272,7 +272,7 @@ def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexe
     repository.rename(repository.with_name("gone"))
     with pytest.raises(CodeQAError, match="repo"):
         built.run()
-    assert Tables.open(built.location).counts().files == 6
+    assert Tables(built.location).counts().files == 6
 
 
 def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
@@ -287,7 +287,7 @@ def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
         return meta
 
     monkeypatch.setattr(reader, "read_meta", read_meta)
-    assert Tables.open(built.location).counts().files == 6
+    assert Tables(built.location).counts().files == 6
     assert not rebuilds
 
 
@@ -327,7 +327,7 @@ def test_the_index_of_an_earlier_version_is_searched_and_then_brought_up_to_date
     location = locate(settings, tmp_path / "repository")
     location.folder.mkdir(parents=True)
     (tmp_path / "tables").rename(location.tables)
-    tables, fast = Tables.open(location), fast_embedding()
+    tables, fast = Tables(location), fast_embedding()
     assert [unit.place for unit in tables.named(["closeday"])] == ["till.py:16-19"]
     assert tables.find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
     assert fast
@@ -335,4 +335,4 @@ def test_the_index_of_an_earlier_version_is_searched_and_then_brought_up_to_date
     assert tables.find(VectorSearch("methods", "vector", vector, 1))[0][0].name == "close_day"
     summary = Indexer(settings, location).run()
     assert (summary.files, summary.methods) == (2, 3)
-    assert Tables.open(location).find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"
+    assert Tables(location).find(TextSearch("methods", "evening", 5))[0][0].name == "close_day"

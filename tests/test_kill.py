@@ -108,7 +108,7 @@ def kill_and_complete(tmp_path: Path, seed: int, kills: int, files: int, longest
         died += process.returncode == -signal.SIGKILL
         wait_until_free(location)
         if location.folder.exists() and Indexer(settings, location).status().files:
-            Tables.open(location).find(TextSearch("methods", "step", 5))
+            Tables(location).find(TextSearch("methods", "step", 5))
         if chance.random() < 0.7:
             mutate(root, chance)
     Indexer(settings, location).run()
@@ -158,7 +158,7 @@ def test_readers_of_another_process_see_no_error_while_it_indexes(tmp_path: Path
     settings = load_settings(data=data, workers=2)
     indexer = Indexer(settings, locate(settings, root))
     indexer.run()
-    tables = Tables.open(indexer.location)
+    tables = Tables(indexer.location)
 
     def read() -> None:
         time.sleep(0.02)  # leaves the processor to the process that writes

@@ -52,7 +52,7 @@ def search(tables: Tables, settings: Settings) -> Search:
 @pytest.fixture
 def own_tables(tables: Tables, settings: Settings, tmp_path: Path) -> Tables:
     """An index of a repository that a test may change."""
-    return Tables.open(copied(tables.location, settings, tmp_path / "shop"))
+    return Tables(copied(tables.location, settings, tmp_path / "shop"))
 
 
 def names(hits: tuple[Hit, ...]) -> list[str]:
@@ -183,7 +183,7 @@ def test_a_search_is_reranked_only_when_it_asks_for_it_and_says_by_what(
 
 def test_without_an_index_the_error_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
     location = locate(settings, tmp_path)
-    search = Search(lambda: Tables.open(location), settings)
+    search = Search(lambda: Tables(location), settings)
     with pytest.raises(IndexMissingError, match="codeqa index"):
         search.search("session")
 

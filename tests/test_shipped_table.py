@@ -107,7 +107,7 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Search]:
     settings = load_settings(data=folder.with_name("shop-data"))
     location = locate(settings, folder)
     summary = Indexer(settings, location).run()
-    tables = Tables.open(location)
+    tables = Tables(location)
     assert summary.vectors == {"codeqa/code-table-1": tables.counts().units}
     return (
         Search(lambda: tables, settings, lambda name: fast_embedding()),

@@ -105,7 +105,7 @@ def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
     git(tmp_path / "shop", "checkout", "-q", "v1")
     real = open_location(settings, tmp_path / "shop")
     Indexer(settings, real).run()
-    files = [{r.path: r.hash for r in Tables.open(one).files() if r.hash} for one in (there, real)]
+    files = [{r.path: r.hash for r in Tables(one).files() if r.hash} for one in (there, real)]
     assert files[0] == files[1]
     assert {".github/checks.yml", "build/notes.md"} <= files[0].keys()
     assert "secret_plans.py" not in files[0]

@@ -113,7 +113,7 @@ def test_a_unit_comes_back_as_it_was_written(location: Location, write: Index) -
         role="test",
     )
     write(batch_of(("src/app.py", [function, whole], [reference("run")])))
-    tables = Tables.open(location)
+    tables = Tables(location)
     assert set(tables.in_file("src/app.py")) == {function, whole}
     assert tables.by_ids([whole.id, "unknown", function.id]) == [whole, function]
     assert tables.named(["getuser"]) == [function]
@@ -129,7 +129,7 @@ def test_full_text_finds_parts_of_identifiers_and_whole_ones(
 ) -> None:
     units = [unit("getHTTPResponse"), unit("parse_config"), unit("getUser")]
     write(batch_of(("src/app.py", units, [])))
-    tables = Tables.open(location)
+    tables = Tables(location)
 
     def names(question: str) -> list[str]:
         query = " ".join(search_tokens(question))
@@ -145,7 +145,7 @@ def test_no_text_breaks_the_full_text_search_and_words_are_searched_as_they_are(
     location: Location, write: Index
 ) -> None:
     write(batch_of(("src/app.py", [unit("is_not"), unit("running")], [])))
-    tables = Tables.open(location)
+    tables = Tables(location)
     hostile = ('"', '"quoted"', "a'b", "x AND (y", "*", "-", "", "  ", "\\", "\0", "né 漢字")
     for text in (*hostile, "a" * 5000):
         assert isinstance(tables.find(TextSearch("methods", text, 5)), list), text
@@ -157,7 +157,7 @@ def test_filters_apply_before_the_limit(location: Location, write: Index) -> Non
     files = [(f"src/m{n}.py", [unit("load", f"src/m{n}.py")], []) for n in range(30)]
     files.append(("lib/deep/x.go", [unit("load", "lib/deep/x.go")], []))
     write(batch_of(*files))
-    tables = Tables.open(location)
+    tables = Tables(location)
 
     def found(where: Filter) -> list[str]:
         return [u.path for u, _ in tables.find(TextSearch("methods", "load", 1, where))]
@@ -177,7 +177,7 @@ def test_no_path_breaks_out_of_a_condition(location: Location, write: Index) -> 
     paths = ["it's.py", "a%b_c.py", "back\\slash.py", "x' OR '1'='1.py", "[a](b){c}+^$.py",
              "näme 漢.py", 'a"b;--.py', "dir/né|x.py", "other/z.py"]  # fmt: skip
     write(batch_of(*((path, [unit("f", path)], []) for path in paths)))
-    tables = Tables.open(location)
+    tables = Tables(location)
 
     def found(**where: tuple[str, ...]) -> list[str]:
         return [one.path for one in tables.named(["f"], where=Filter(**where))]
@@ -187,7 +187,7 @@ def test_no_path_breaks_out_of_a_condition(location: Location, write: Index) -> 
         assert found(paths=(path,)) == found(paths=(path[:-2] + "?y",)) == [path]
         assert found(excluded_paths=(path,)) == sorted({*paths} - {path})
     write(removed=tuple(paths[:-1]))
-    assert [file.path for file in Tables.open(location).files()] == ["other/z.py"]
+    assert [file.path for file in Tables(location).files()] == ["other/z.py"]
 
 
 def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
@@ -197,7 +197,7 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     first = ("src/app.py", [unit("a"), unit("b")], [reference("x"), reference("y", line=4)])
     write(batch_of(first, other))
     write(batch_of(("src/app.py", [unit("b", line=7)], [reference("y", line=9)]), digest="h2"))
-    tables = Tables.open(location)
+    tables = Tables(location)
     assert [(u.name, u.start_line) for u in tables.in_file("src/app.py")] == [("b", 7)]
     assert [r.line for r in tables.references_in("src/app.py")] == [9]
     assert [u.name for u in tables.in_file("src/b.py")] == ["kept"]
@@ -209,7 +209,7 @@ def test_counts_tell_methods_classes_and_documents_apart(location: Location, wri
     kinds = ["function", "method", "class", "enum", "document", "config", "chunk"]
     units = [unit(f"n{kind}", kind=kind) for kind in kinds]
     write(batch_of(("src/app.py", units, [reference("x")])))
-    counts = Tables.open(location).counts()
+    counts = Tables(location).counts()
     assert (counts.methods, counts.classes, counts.documents) == (2, 2, 3)
     assert (counts.files, counts.references, counts.embedded) == (1, 1, 0)
 
@@ -218,24 +218,24 @@ def test_another_format_is_said_and_a_rebuild_replaces_it(location: Location, wr
     writer = write(batch_of(("src/app.py", [unit("old")], [])))
     write_meta(writer.database, replace(writer.meta, format=0))
     with pytest.raises(IndexFormatError, match="format 0"):
-        Tables.open(location)
+        Tables(location)
     write(batch_of(("src/app.py", [unit("new")], [])))
-    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+    assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
 def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: Index) -> None:
     write(batch_of(("src/app.py", [unit("old")], [])))
-    reader = Tables.open(location)
+    reader = Tables(location)
     writer = Writer.open(location, "parser", rebuild=True)
     writer.begin(writer.manifest())
     writer.write(batch_of(("src/app.py", [unit("new")], [])))
-    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["old"]
+    assert [u.name for u in Tables(location).in_file("src/app.py")] == ["old"]
     resumed = Writer.open(location, "parser")
     assert resumed.generation == writer.generation
     resumed.begin(resumed.manifest())
     resumed.tidy()
     resumed.finish(1, "parser", None)
-    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+    assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
     Writer.open(location, "parser")
     assert [u.name for u in reader.in_file("src/app.py")] == ["new"]
 
@@ -251,9 +251,9 @@ def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
     (Path(location.tables) / left).mkdir(parents=True, exist_ok=True)
     if not left:
         with pytest.raises(IndexMissingError, match="not been indexed"):
-            Tables.open(location)
+            Tables(location)
     write(batch_of(("src/app.py", [unit("new")], [])))
-    assert [u.name for u in Tables.open(location).in_file("src/app.py")] == ["new"]
+    assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
 def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
@@ -266,7 +266,7 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
         vectors={"methods": vectors},
     )
     write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=SMALL)
-    tables = Tables.open(location)
+    tables = Tables(location)
     found = tables.find(
         VectorSearch("methods", "vector", np.array([1, 0, 0, 0], dtype="float32"), 10)
     )
@@ -293,7 +293,7 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
     monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 5)
     write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(6)]))
-    tables = Tables.open(location)
+    tables = Tables(location)
     files, descriptors = [], []
     for number in range(20):
         path = f"f{number % 6}.py"
@@ -318,12 +318,12 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     writer = write(batch_of(("b.py", [unit("apple", "b.py")], [])))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 1
-    assert len(Tables.open(location).find(TextSearch("methods", "apple", 5))) == 2
+    assert len(Tables(location).find(TextSearch("methods", "apple", 5))) == 2
     monkeypatch.setattr("codeqa.store.writer.UNINDEXED_ROWS", 0)
     writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 0
-    assert len(Tables.open(location).find(TextSearch("methods", "apple", 5))) == 3
+    assert len(Tables(location).find(TextSearch("methods", "apple", 5))) == 3
 
 
 def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
@@ -332,7 +332,7 @@ def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
     monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
     writer = write(batch_of(("a.py", [unit("a", "a.py")], [])))
     writer.update_meta(refining=True)
-    tables = Tables.open(location)
+    tables = Tables(location)
     before = tables.version()
     writer.write(batch_of(("b.py", [unit("b", "b.py")], [])))
     assert tables.version() == before and not tables.named(["b"])
@@ -348,7 +348,7 @@ def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
 
 def test_readers_never_see_an_error_while_a_writer_writes(location: Location, write: Index) -> None:
     write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(20)]))
-    tables = Tables.open(location)
+    tables = Tables(location)
 
     def read() -> None:
         assert tables.find(TextSearch("methods", "a", 50))
@@ -360,7 +360,7 @@ def test_readers_never_see_an_error_while_a_writer_writes(location: Location, wr
         for round_ in range(2):
             files = [(f"f{n}.py", [unit("a", f"f{n}.py", line=round_ + 2)], []) for n in range(20)]
             write(batch_of(*files, digest=f"h{round_}"), rebuild=round_ % 2 == 1)
-    fresh = Tables.open(location)
+    fresh = Tables(location)
     assert {u.start_line for u in fresh.named(["a"])} == {3}
 
 
@@ -477,7 +477,7 @@ def test_units_in_memory_answer_as_the_tables_do(
 ) -> None:
     vectors = vectors_of([1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0])
     write(two_files(), vector=SMALL, vectors=vectors)
-    tables = Tables.open(location)
+    tables = Tables(location)
     before = search(tables)
     assert read == [4] and [len(found) for found in before[0]] == [3, 1, 3, 0]
     assert [one.place for one in before[1]] == [
@@ -498,7 +498,7 @@ def test_what_was_written_since_is_found_and_what_was_removed_is_not(
     location: Location, write: Index
 ) -> None:
     write(two_files())
-    tables = Tables.open(location)
+    tables = Tables(location)
     warm(tables)
     fresh = batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2")
     write(fresh, removed=("src/app.py",))
@@ -514,7 +514,7 @@ def test_an_index_that_was_deleted_and_made_again_is_another_one(
     location: Location, write: Index, settings: Settings
 ) -> None:
     write(two_files())
-    tables = Tables.open(location)
+    tables = Tables(location)
     warm(tables)
     remove(settings, location)
     other = batch_of(
@@ -533,7 +533,7 @@ def test_a_large_index_is_not_copied_into_memory(
 ) -> None:
     monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10
     write(two_files())
-    tables = Tables.open(location)
+    tables = Tables(location)
     warm(tables)
     search(tables)
     assert read == [4, 4, 4]
@@ -541,7 +541,7 @@ def test_a_large_index_is_not_copied_into_memory(
 
 def test_one_search_alone_copies_nothing(location: Location, write: Index) -> None:
     write(two_files())
-    tables = Tables.open(location)
+    tables = Tables(location)
     for _ in range(3):
         search(tables)
     assert "units" not in {thread.name for thread in threading.enumerate()}
@@ -566,7 +566,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
         return next(one.num_unindexed_rows for one in indices if one.columns == ["vector"])
 
     assert unindexed() == 0
-    tables = Tables.open(location)
+    tables = Tables(location)
     exact = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     shares = []
     for question in vectors[:20] + 0.4 * random.normal(size=(20, 64)):
@@ -585,11 +585,11 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     )
     assert unindexed() == 30
     question = vectors[7] + vectors[8]
-    scores = dict(Tables.open(location).find(VectorSearch("methods", "vector", question, 70)))
+    scores = dict(Tables(location).find(VectorSearch("methods", "vector", question, 70)))
     by_name = {one.name: score for one, score in scores.items()}
     for name, row in (("f7", 7), ("late7", 7), ("f8", 8), ("late8", 8)):
         cosine = float(exact[row] @ question / np.linalg.norm(question))
         assert by_name[name] == pytest.approx(cosine, abs=0.02)
     filtered = Filter(paths=("src/late.py",))
-    answer = Tables.open(location).find(VectorSearch("methods", "vector", vectors[7], 70, filtered))
+    answer = Tables(location).find(VectorSearch("methods", "vector", vectors[7], 70, filtered))
     assert len(answer) == 30 and answer[0][0].name == "late7"

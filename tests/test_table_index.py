@@ -87,7 +87,7 @@ def stored(indexer: Indexer) -> dict[str, tuple[str, str, np.ndarray]]:
     """Id → path, text and vector of every unit."""
     import lancedb
 
-    meta = Tables.open(indexer.location).meta()
+    meta = Tables(indexer.location).meta()
     database = lancedb.connect(indexer.location.tables)
     found = {}
     for table in UNIT_TABLES:
@@ -101,7 +101,7 @@ def stored(indexer: Indexer) -> dict[str, tuple[str, str, np.ndarray]]:
 
 def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
     """Every row holds the vector that the embedding in use gives its text."""
-    tables = Tables.open(indexer.location)
+    tables = Tables(indexer.location)
     counts = tables.counts()
     assert counts.embedded == counts.units > 0
     assert tables.vector_columns() == [("vector", record)]
@@ -125,7 +125,7 @@ def test_every_row_gets_its_vector_and_a_changed_file_its_new_ones(built: Indexe
 
 
 def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
-    tables = Tables.open(built.location)
+    tables = Tables(built.location)
     (unit,) = tables.named(["loadconfig"])
     before = stored(built)[unit.id]
     meta = tables.meta()
@@ -151,14 +151,14 @@ def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
     record = newer(tmp_path)
     told = checked()
     assert not told.ok and "version 1, 16 dim" in told.detail and "codeqa index" in told.hint
-    tables = Tables.open(built.location)
+    tables = Tables(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
     assert built.run().changed == len(FILES)
     assert_filled(built, record)
     assert checked().ok
     shutil.rmtree(registry.SHIPPED)
     assert built.run().changed == len(FILES)
-    tables = Tables.open(built.location)
+    tables = Tables(built.location)
     assert tables.counts().embedded == 0 and tables.meta().vector is None
 
 

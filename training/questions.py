@@ -142,7 +142,7 @@ def index(root: Path, settings: Settings, embedding: Embedding | Folder | None) 
     """Bring the index of `root` up to date and embed its units."""
     location = locate(settings, root)
     Indexer(settings, location).run(refine=False)
-    tables = Tables.open(location)
+    tables = Tables(location)
     units = tables.units()
     if embedding is None:
         return Indexed(tables, units, None)

@@ -178,7 +178,7 @@ def measure(
         say(repository)
         location = locate(settings, trees / repository)
         Indexer(settings, location).run(refine=False)
-        tables = Tables.open(location)
+        tables = Tables(location)
         encoders = {
             column: encoder
             for column, record in tables.vector_columns()

@@ -110,7 +110,7 @@ def _ours(
             lists.add_own(name, ask_all(questions, search, rerank=options.get("rerank", False)))
     if "bm25" in systems:
         with tempfile.TemporaryDirectory() as folder:
-            peer = Bm25Functions(Tables.open(location), tree, Path(folder))
+            peer = Bm25Functions(Tables(location), tree, Path(folder))
             lists.add(Bm25Functions.name, asked(questions, peer.search))
     if "ripgrep" in systems:
         try:

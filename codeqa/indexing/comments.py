@@ -94,7 +94,7 @@ def plan_comments(
 
     Nothing is sent. Raises IndexMissingError when nothing was indexed.
     """
-    methods = Tables.open(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
+    methods = Tables(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
     worth = [unit for unit in methods if unit.end_line - unit.start_line >= WORTH_LINES]
     worth.sort(key=lambda unit: ROLES.index(unit.role))
     known, tasks = _sort_out(worth, model, State(settings.data_dir).values, settings.config_dir)
@@ -144,7 +144,7 @@ def _write(location: Location, described: Sequence[Described], *, last: bool = F
     from codeqa.store.writer import Writer, write_comments
 
     with hold(location):
-        meta = Tables.open(location).meta()
+        meta = Tables(location).meta()
         writer = Writer.open(location, meta.parser, meta.vector)
         with writer.growing():
             changed = write_comments(writer, described, fast_embedding())

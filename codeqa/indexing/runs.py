@@ -122,7 +122,7 @@ def read_status(
         seconds_left=record.seconds_left if held else 0.0,
     )
     try:
-        index = tables() if tables else Tables.open(location)
+        index = tables() if tables else Tables(location)
         meta, counts, files = index.meta(), index.counts(), index.files()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)

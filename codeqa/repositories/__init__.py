@@ -197,7 +197,7 @@ def _counted(location: Location, written: int) -> RepositoryReport:
     tables of fifty repositories takes a second."""
     report = RepositoryReport(location.name, str(location.root), "incomplete")
     try:
-        tables = Tables.open(location)
+        tables = Tables(location)
         counts, meta = tables.counts(), tables.meta()
     except IndexMissingError:
         return report

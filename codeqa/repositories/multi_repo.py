@@ -226,7 +226,7 @@ class MultiRepoTables(Tables):
             if missing and time.monotonic() - self._tried >= RETRY_SECONDS:
                 for name in missing:
                     try:
-                        self.members[name] = Member(name, Tables.open(self._places[name]))
+                        self.members[name] = Member(name, Tables(self._places[name]))
                         self.left_out.pop(name, None)
                     except CodeQAError as error:
                         self.left_out[name] = str(error)
@@ -456,7 +456,7 @@ class MultiRepoIndexer(Indexer):
             with contextlib.suppress(CodeQAError):  # none of them has an index yet
                 if member := tables.opened().members.get(name):
                     return member.tables
-            return Tables.open(one)
+            return Tables(one)
 
         self._members = {
             name: Indexer(settings, one, partial(opened, name, one))

@@ -205,7 +205,7 @@ def _begin_with_a_copy(location: Location, there: Location) -> None:
     # One that is missing or being written now is left alone; not every file system has links.
     with suppress(CodeQAError, OSError), hold(location, wait=False), hold(there, wait=False):
         # Rows that another version made are all made anew; another process may have made it.
-        if Tables.open(location).meta().parser == ROWS_VERSION and not Path(there.tables).exists():
+        if Tables(location).meta().parser == ROWS_VERSION and not Path(there.tables).exists():
             shutil.rmtree(made, ignore_errors=True)
             shutil.copytree(location.tables, made, copy_function=os.link)
             made.rename(there.tables)

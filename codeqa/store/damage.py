@@ -58,7 +58,7 @@ def damage(location: Location) -> str:
         return f"{folder} is no folder"
     noted = read_note(folder / NAME)
     try:
-        tables = Tables.open(location)
+        tables = Tables(location)
         meta = tables.meta()
         died = meta.dirty or meta.growing  # so it had no time to note what it wrote
         used = [f"{table}.lance" for table in generation_tables(meta.generation).values()]

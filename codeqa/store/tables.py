@@ -91,22 +91,17 @@ class VectorSearch:
 
 
 class Tables:
-    """One repository's index, for reading."""
+    """One repository's index, for reading.
+
+    To open it raises IndexMissingError when nothing was indexed and IndexFormatError when the
+    index is of another format or damaged.
+    """
 
     def __init__(self, location: Location) -> None:
         self.location = location
         self._reader = Reader(location)
         self._cache = UnitCache()
         self._catalogue: tuple[object, Catalogue] | None = None
-
-    @classmethod
-    def open(cls, location: Location) -> Tables:
-        """Open the index of `location`.
-
-        Raises IndexMissingError when nothing was indexed and IndexFormatError when the index
-        is of another format or damaged.
-        """
-        return cls(location)
 
     def meta(self) -> Meta:
         """The database's account of itself, at most `reader.READ_INTERVAL` old."""
@@ -322,8 +317,8 @@ def _placed(units: list[Unit]) -> list[Unit]:
 
 def open_once(location: Location) -> Callable[[], Tables]:
     """Give a function that opens the index on its first call and hands out the same tables ever
-    after. It raises what `Tables.open` raises, until the index is there."""
-    return functools.cache(lambda: Tables.open(location))
+    after. It raises what `Tables` does, until the index is there."""
+    return functools.cache(lambda: Tables(location))
 
 
 async def scored(snapshot: Snapshot, search: TextSearch | VectorSearch) -> dict[int, float]:

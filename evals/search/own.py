@@ -99,7 +99,7 @@ def prepared(
         own.__dict__.pop("data_dir", None)  # worked out once, and copied with the rest
         location = locate(own, copy.folder)
         Indexer(own, location).run(progress=progress, refine=False)
-        tables = Tables.open(location)
+        tables = Tables(location)
         asked += some("symbol", symbol_questions(tables, files("symbol")))
         asked += some("callers", caller_questions(tables, files("callers")))
         asked += thumb_questions(thumbs, copy.folder)
