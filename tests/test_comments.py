@@ -1,30 +1,55 @@
-"""Descriptions that a model is asked for: what is sent, paid once, and waited for."""
+"""Descriptions that a model is asked for: what is sent, what they cost, paid once, waited for; that
+they are found in an index, and that they stay."""
 
 from __future__ import annotations
 
+import io
+import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import llm_comments
+from codeqa.embeddings.registry import Embedding
 from codeqa.errors import ModelError, RateLimitError
 from codeqa.indexing import Indexer
-from codeqa.indexing.comments import CONCURRENT, MAX_CHARACTERS, PAUSES, describe
+from codeqa.indexing.comments import (
+    CONCURRENT,
+    MAX_CHARACTERS,
+    PAUSES,
+    add_comments,
+    describe,
+    plan_comments,
+)
 from codeqa.llm.client import Message, Model
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
+from codeqa.search import Search
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import ValueStore
-from codeqa.store import locate
+from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress, Unit
-from tests.indexed import write
-from tests.openai_server import Reply, completion, openai_server, rate_limited, silent
+from tests.index_rows import rows
+from tests.indexed import copied, indexed, write
+from tests.openai_server import (
+    Reply,
+    ScriptedServer,
+    completion,
+    openai_server,
+    rate_limited,
+    silent,
+)
+
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
 
 
 def method(name: str, lines: int = 6) -> Unit:
@@ -206,3 +231,298 @@ def test_a_host_that_asks_to_wait_is_sent_nothing_meanwhile_and_nothing_is_lost(
     assert len(described) == 40
     assert len(server.requests) == 40 + CONCURRENT
     assert min(later) - refused[0] >= 0.9
+
+
+# In an index
+
+
+def python(*names: str) -> str:
+    return "\n\n".join(
+        f"def {name}(x):\n    {name}_a = x\n    {name}_b = {name}_a\n    return {name}_b\n"
+        for name in names
+    )
+
+
+FILES = {"a.py": python("first", "second"), "b.py": python("third"), "c.py": python("fourth")}
+WORDS = {"first": "zebra", "second": "walrus", "third": "ocelot", "fourth": "badger"}
+
+
+def about(messages: Sequence[Any]) -> str:
+    """The description that a model gives: a word that the code does not have."""
+    name = str(messages[1]["content"]).split("def ")[1].split("(")[0]
+    return f"Counts the {WORDS.get(name, 'wombat')} stripes."
+
+
+def complete(messages: Sequence[Message], max_tokens: int) -> str:
+    return about(messages)
+
+
+def script(path: str, body: dict[str, Any]) -> Reply:
+    return completion(about(body["messages"]))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return write(tmp_path / "repo", FILES)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
+    return indexed(tmp_path_factory.mktemp("made"), FILES).location
+
+
+@pytest.fixture
+def location(made: Location, settings: Settings, tmp_path: Path) -> Location:
+    return copied(made, settings, tmp_path / "repo")
+
+
+def comment(settings: Settings, location: Location) -> int:
+    units = plan_comments(settings, location, "m").units
+    return add_comments(settings, location, units, complete, "m")
+
+
+def comments(location: Location) -> dict[str, str]:
+    """Name of each method → its description."""
+    return {row["name"]: row["llm_comment"] for row in rows(location)["methods"]}
+
+
+def found_by(location: Location, word: str) -> list[str]:
+    return [unit.name for unit, _ in Tables(location).find(TextSearch("methods", word, 5))]
+
+
+# What it costs
+
+
+def test_the_plan_counts_what_is_sent_and_what_is_free(
+    settings: Settings, location: Location
+) -> None:
+    plan = plan_comments(settings, location, "m")
+    assert (plan.requests, plan.known, len(plan.units)) == (4, 0, 4)
+    sent = sum(len(text) for text in FILES.values())
+    assert sent / 4 < plan.tokens_sent < sent * 5
+    assert plan_comments(settings, location, "m", limit=1).requests == 1
+    comment(settings, location)
+    after = plan_comments(settings, location, "m")
+    assert (after.requests, after.known, after.tokens_sent) == (0, 4, 0)
+    assert plan_comments(settings, location, "another").requests == 4
+
+
+def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described(
+    tmp_path: Path, settings: Settings
+) -> None:
+    files = {
+        "src/a.py": python("own") + "\n\ndef short():\n    return 1\n",
+        "src/c.py": "class C:\n    a = 1\n    b = 2\n    c = 3\n    d = 4\n",
+        "vendor/b.py": python("theirs"),
+        "tests/t.py": python("t"),
+    }
+    location = locate(settings, write(tmp_path / "mixed", files))
+    Indexer(settings, location).run()
+    assert [u.name for u in plan_comments(settings, location, "m").units] == ["own", "t"]
+
+
+# That they are found
+
+
+def test_a_method_is_found_by_a_word_that_only_its_description_has(
+    settings: Settings, location: Location
+) -> None:
+    search = Search(lambda: Tables(location), settings)
+    assert search.search("where are ocelots counted").units == ()
+    assert comment(settings, location) == 4
+    result = search.search("where are ocelots counted")
+    assert result.units[0].unit.name == "third"
+    assert "text" in result.channels
+
+
+class Animals:
+    """An embedding's function that knows what `felid` means."""
+
+    def compute_source_embeddings(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[0.1 + text.count("ocelot") + text.count("felid"), 1.0] for text in texts]
+
+    def compute_query_embeddings(self, text: str) -> list[list[float]]:
+        return self.compute_source_embeddings([text])
+
+
+def test_a_method_is_found_by_the_meaning_of_its_description(
+    settings: Settings, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    animals = Embedding("zoo/animals", "1", 2, 8_000, Animals(), "the zoo")
+    monkeypatch.setattr("codeqa.indexing.indexer.chosen_embedding", lambda _: animals)
+    indexer = Indexer(settings, location)
+    indexer.run()
+    comment(settings, location)
+    indexer.run()
+    tables = Tables(location)
+    assert tables.counts().units == tables.counts().refined
+    search = Search(
+        lambda: tables, settings, lambda name: animals if name == animals.name else None
+    )
+    first = search.search("any felid?").units[0]
+    assert first.unit.name == "third"
+    assert first.channels["vector_refined"] == 1
+    assert "text" not in first.channels
+
+
+# That they stay
+
+
+def test_a_method_keeps_its_description_until_its_own_source_changes(
+    settings: Settings, location: Location
+) -> None:
+    comment(settings, location)
+    before = {row["name"]: row for row in rows(location)["methods"]}
+    changed = FILES["a.py"].replace("second_b = second_a", "second_b = second_a + 1")
+    (location.root / "a.py").write_text(changed)
+    (location.root / "b.py").write_text(FILES["b.py"] + "\n\nAFTER = 1\n")
+    Indexer(settings, location).run()
+    after = {row["name"]: row for row in rows(location)["methods"]}
+    assert after["fourth"] == before["fourth"]
+    for name in ("first", "third"):
+        for column in ("llm_comment", "code", "search_text", "vector"):
+            assert after[name][column] == before[name][column]
+    assert after["second"]["llm_comment"] == ""
+    assert "walrus" not in after["second"]["code"] + after["second"]["search_text"]
+    assert found_by(location, "zebra") == ["first"]
+    assert found_by(location, "walrus") == []
+
+
+def test_a_rebuild_keeps_the_descriptions(settings: Settings, location: Location) -> None:
+    comment(settings, location)
+    before = {row["name"]: row for row in rows(location)["methods"]}
+    (location.root / "a.py").write_text(FILES["a.py"].replace("first_b = first_a", "first_b = 0"))
+    Indexer(settings, location).run(full=True)
+    after = {row["name"]: row for row in rows(location)["methods"]}
+    assert after["first"]["llm_comment"] == ""
+    for name in ("second", "third", "fourth"):
+        assert {**after[name], "file_hash": ""} == {**before[name], "file_hash": ""}  # vectors too
+    # What is known costs nothing: only the changed method is asked for.
+    assert plan_comments(settings, location, "m").requests == 1
+
+
+def test_indexing_goes_on_while_a_model_is_asked(settings: Settings, location: Location) -> None:
+    summaries = []
+
+    def indexing(messages: Sequence[Message], max_tokens: int) -> str:
+        if "def third" in messages[1]["content"]:
+            (location.root / "b.py").write_text(FILES["b.py"].replace("third_a = x", "third_a = 1"))
+            summaries.append(Indexer(settings, location).run(wait=False))
+        return about(messages)
+
+    units = plan_comments(settings, location, "m").units
+    written = add_comments(settings, location, units, indexing, "m")
+    assert summaries[0].changed == 1
+    assert written == 3
+    assert comments(location)["third"] == ""
+
+
+def test_a_failure_keeps_what_was_described(settings: Settings, location: Location) -> None:
+    asked: list[str] = []
+
+    def failing(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.append(messages[1]["content"])
+        if "def third" in messages[1]["content"]:
+            raise ModelError("the host is down.", "Try again.")
+        return about(messages)
+
+    units = plan_comments(settings, location, "m").units
+    with pytest.raises(ModelError, match="down"):
+        add_comments(settings, location, units, failing, "m")
+    assert {name for name, text in comments(location).items() if text} == {
+        "first", "second", "fourth"
+    }  # fmt: skip
+    assert comment(settings, location) == 1
+    assert len(asked) == 4
+
+
+def test_ctrl_c_ends_what_is_under_way_and_the_next_run_goes_on(
+    settings: Settings, location: Location
+) -> None:
+    def interrupt(step: Progress) -> None:
+        if step.done == 2:
+            raise KeyboardInterrupt
+
+    ended: list[int] = []
+    units = plan_comments(settings, location, "m").units
+    with pytest.raises(KeyboardInterrupt):
+        add_comments(settings, location, units, complete, "m", interrupt, lambda: ended.append(1))
+    assert ended
+    assert plan_comments(settings, location, "m").known == 2
+    comment(settings, location)
+    assert all(comments(location).values())
+
+
+# Through the doors
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    """A server of descriptions, at the address that the environment gives for models."""
+    with openai_server(script) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        yield server
+
+
+def test_index_with_comments_describes_over_http(
+    location: Location, codeqa: Command, scripted: ScriptedServer
+) -> None:
+    command = ("index", location.root, "--comments", "--model", "custom/m", "--yes")
+    first = codeqa(*command)
+    asked = len(scripted.requests)
+    second = codeqa(*command)
+    asked_again = len(scripted.requests) - asked
+    assert first.status == 0, first.err
+    assert "4 methods, ≈ " in first.out
+    assert "tokens to custom/m at 127.0.0.1" in first.out
+    assert "4 descriptions written." in first.out
+    assert "comments\n" in first.err
+    assert (asked, asked_again) == (4, 0)
+    assert "4 described before. No other method needs a description." in second.out
+    assert found_by(location, "walrus") == ["second"]
+
+
+def test_index_with_comments_asks_before_anything_is_done(
+    repository: Path, settings: Settings, codeqa: Command, scripted: ScriptedServer
+) -> None:
+    command = ("index", repository, "--comments")
+    unasked = codeqa(*command, "--model", "custom/m")
+    without = codeqa(*command, "--yes")
+    alone = codeqa("index", repository, "--yes")
+    assert unasked.status == without.status == alone.status == 2
+    assert "Add --yes" in unasked.error
+    assert "No language model is chosen" in without.error
+    assert "go with --comments" in alone.error
+    assert scripted.requests == []
+    assert not Path(locate(settings, repository).tables).exists()
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
+    location: Location,
+    codeqa: Command,
+    scripted: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    output = codeqa("index", location.root, "--comments", "--model", "custom/m").out
+    assert "4 methods, ≈ " in output
+    assert "Send them to 127.0.0.1? [y/N]" in output
+    assert ("Nothing was sent." in output) is (answer == "n")
+    assert len(scripted.requests) == (0 if answer == "n" else 4)
+
+
+def test_no_source_is_told_in_messages(
+    location: Location, codeqa: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = (500, {}, {"error": {"message": json.dumps("def third(x): third_a = x")}})
+    with openai_server(lambda path, body: refused) as server:
+        monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
+        monkeypatch.setenv("CODEQA_MODEL_TIMEOUT", "5")
+        result = codeqa("index", location.root, "--comments", "--model", "custom/m", "--yes")
+    assert result.status == 1
+    assert server.requests
+    assert "Traceback" not in result.err
+    assert "third_a = x\n" not in result.err
