@@ -22,9 +22,6 @@ from tests.injections import INJECTIONS, Injection
 from tests.openai_server import ScriptedServer, openai_server, stream
 
 markdown = MarkdownIt("commonmark", {"html": True})
-every_injection = pytest.mark.parametrize(
-    "injection", INJECTIONS, ids=[injection.name for injection in INJECTIONS]
-)
 
 
 @dataclass
@@ -76,19 +73,12 @@ def texts(message: dict[str, Any]) -> list[str]:
     return [content] if isinstance(content, str) else [part["text"] for part in content]
 
 
-def test_there_are_many_injections_of_many_kinds() -> None:
-    assert len(INJECTIONS) >= 30
-    assert len({Path(i.path).suffix for i in INJECTIONS}) >= 15
-    assert len({i.word for i in INJECTIONS}) == len(INJECTIONS)
-    assert all(i.word in i.path + i.text for i in INJECTIONS)
-
-
-@every_injection
+@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda one: one.name)
 def test_an_order_in_a_file_reaches_the_model_only_as_fenced_and_labelled_data(
     shop: Shop, injection: Injection
 ) -> None:
     nobody = uuid.uuid4().hex  # has no earlier answers to similar questions
-    ask(shop.hostile, f"@codebase {injection.question}", user=nobody)
+    ask(shop.hostile, f"@codebase {injection.question}", user=nobody, effort="fast")
     system, user = shop.sent()
     instruction, block = texts(user)
     # Rules and instruction are what they would be for any file.
@@ -129,7 +119,7 @@ def _fence(content: str) -> str:
     return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", content)), default=0))
 
 
-@every_injection
+@pytest.mark.parametrize("injection", INJECTIONS[::3], ids=lambda one: one.name)
 def test_an_order_in_a_file_does_not_change_what_the_extractive_answer_is(
     shop: Shop, injection: Injection
 ) -> None:

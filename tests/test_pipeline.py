@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
+from chat_kit import ASK, Listener, Open, Script, answer, ask, told
 
 from codeqa import selection
 from codeqa.chat import ask as ask_module
@@ -125,7 +122,7 @@ def test_a_mode_that_is_chosen_is_about_the_code(engine: Engine, listener: Liste
 
 
 def test_a_tag_that_nobody_typed_does_not_search_for_small_talk(engine: Engine) -> None:
-    for message in ("hello there", "thanks!", "My name is Ada."):
+    for message in ("thanks!", "My name is Ada."):
         events = ask(engine, f"@codebase {message}", tag_is_default=True, conversation=message)
         assert told(events, "classified")["searches"] is False
         assert told(events, "done")["query_tags"] == []
@@ -254,17 +251,6 @@ def test_a_follow_up_is_searched_for_with_what_it_is_about(
     assert engine.conversations.turns("talk")[1].rewritten == rewritten["question"]
 
 
-def test_what_was_found_before_stays_in_the_running_for_a_follow_up(
-    engine: Engine, listener: Listener
-) -> None:
-    ask(engine, "@codebase count_teapots")
-    before = {chunk.path for chunk in listener.last.block.chunks}
-    assert "shop/stock.py" in before
-    ask(engine, "@codebase and how does it differ from expire_session?")
-    paths = [chunk.path for chunk in listener.last.block.chunks]
-    assert "shop/session.py" in paths and "shop/stock.py" in paths
-
-
 # What the user told of themselves.
 
 
@@ -276,9 +262,6 @@ def test_a_fact_is_kept_and_known_in_every_conversation(engine: Engine, listener
     assert listener.last.profile == "name: Ada"
     ask(engine, ASK, conversation="two")
     assert listener.last.profile == "", "a name is no matter of the code"
-
-
-def test_a_lasting_wish_goes_with_every_answer(engine: Engine, listener: Listener) -> None:
     ask(engine, "From now on, please answer in German.", conversation="one")
     ask(engine, ASK, conversation="two")
     assert "German" in listener.last.profile
@@ -303,17 +286,15 @@ def test_a_question_about_what_is_stored_reaches_no_model(
     assert listener.last.history == (), "nor does the account of it later on"
 
 
-PROGRAMS = ({"keep": False}, {"conversation": "api", "history": ()})
+PROGRAMS: tuple[dict[str, Any], ...] = ({"keep": False}, {"conversation": "api", "history": ()})
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_another_program_cannot_delete_what_is_stored(
-    engine: Engine, program: dict[str, Any]
-) -> None:
-    ask(engine, ASK)
-    events = ask(engine, "delete everything for good", **program)
-    assert "Nothing was deleted" in answer(events)
-    assert len(engine.conversations.turns("talk")) == 1
+def test_another_program_cannot_delete_what_is_stored(engine: Engine) -> None:
+    ask(engine, "thank you!")
+    for program in PROGRAMS:
+        events = ask(engine, "delete everything for good", **program)
+        assert "Nothing was deleted" in answer(events)
+        assert len(engine.conversations.turns("talk")) == 1
 
 
 def test_a_deletion_holds_for_answers_that_are_being_written(
@@ -417,14 +398,6 @@ def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
     )
     ask(engine, "and why is that?")
     assert listener.last.block.chunks[0].path == "shop/stock.py", "follow-ups go on from it"
-
-
-def test_pins_without_an_answer_to_replace_go_with_a_search(
-    engine: Engine, listener: Listener
-) -> None:
-    ask(engine, ASK, pin=["shop/stock.py:1-2"])
-    assert listener.last.block.chunks[0].path == "shop/stock.py"
-    assert any(chunk.path == "shop/session.py" for chunk in listener.last.block.chunks)
 
 
 def test_a_place_that_cannot_be_pinned_is_explained_and_too_many_are_refused(
@@ -580,26 +553,6 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
     assert ask(engine, ASK)[-1].kind == "done", "while nothing of it is kept yet"
     slow.set()
     assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
-
-
-def test_a_process_that_ends_at_once_has_kept_its_answers(
-    indexed: Indexed, quoting: Engine, data_dir: Path
-) -> None:
-    program = f"""
-        import sys
-        from pathlib import Path
-        from codeqa.chat.values import AskOptions
-        from codeqa.engine import open_engine
-        from codeqa.settings import load_settings
-        settings = load_settings(data=Path({str(data_dir)!r}), tables={str(indexed.tables)!r})
-        engine = open_engine(settings, Path({str(indexed.repository)!r}))
-        for question in ("@codebase expire_session", "and why is that?"):
-            for event in engine.chat.ask(AskOptions(question, conversation="talk")):
-                pass
-        sys.exit(0)
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
-    assert len(quoting.conversations.turns("talk")) == 2
 
 
 def test_a_question_is_read_packed_and_given_a_writer_once(

@@ -150,11 +150,11 @@ def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("language", "code"),
     [
-        ("python", "def f():\n" + "    if a:\n        b(1)\n" * 1500 + "    return 2"),
-        ("c", "void f() {\n" + "{\n" * 3000),
-        ("bash", "(" * 5000 + "\n" + ")\n" * 3000),
-        ("text", "\n" * 3000),
-        ("go", "func f() {\n" + '\tx("' + "y" * 200 + '")\n' * 5000 + "}"),
+        ("python", "def f():\n" + "    if a:\n        b(1)\n" * 500 + "    return 2"),
+        ("c", "void f() {\n" + "{\n" * 1500),
+        ("python", "\n".join(" " * depth + "if a:" for depth in range(1000))),
+        ("bash", "(" * 2000 + "\n" + ")\n" * 1000),
+        ("go", "func f() {\n" + '\tx("' + "y" * 200 + '")\n' * 1000 + "}"),
     ],
 )
 def test_long_and_hostile_code_takes_a_moment(language: str, code: str) -> None:
