@@ -192,13 +192,10 @@ def test_of_a_long_file_only_some_units_are_guaranteed(search: Search) -> None:
     assert {"empty", "weigh"} <= {hit.unit.name for hit in best}
 
 
-def test_a_mentioned_folder_restricts(search: Search) -> None:
+def test_a_mentioned_folder_restricts_all_but_other_mentions(search: Search) -> None:
     result = search.search(f"{NOISE} @src/shop/", top=20)
     assert result.units
     assert all(path.startswith("src/shop/") for path in paths(result))
-
-
-def test_a_mention_outside_of_the_folder_is_returned_all_the_same(search: Search) -> None:
     result = search.search(f"{NOISE} @src/shop/ @load_plugin", top=20)
     others = {path for path in paths(result) if not path.startswith("src/shop/")}
     assert others == {"src/plugins/app.py"}
@@ -236,26 +233,20 @@ def test_a_name_of_several_files_names_them_all_and_says_so(search: Search) -> N
     assert "@app.py is 2 places" in " ".join(result.warnings)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_an_at_sign_that_points_at_nothing_breaks_no_search(search: Search) -> None:
+    for question in (
         '@app.get("/") decorates what',
-        "what does @property do in the basket",
-        "why @pytest.fixture and @click.command(name='x')",
+        "why @pytest.fixture, @property and @click.command(name='x')",
         "who is @someone, me@example.org?",
-        "@",
-        "@@ @, @. @/ @* @%",
-        '@"',
+        '@@ @, @. @/ @* @% @" @',
         "@" + "x" * 5_000,
         "@" + "../" * 50 + "etc/passwd",
         "@' OR 1=1 --",
         "@\ud800 @\0 @é",
-    ],
-)
-def test_an_at_sign_that_points_at_nothing_breaks_no_search(search: Search, question: str) -> None:
-    result = search.search(f"total of the basket {question}")
-    assert result.mentioned == ()
-    assert "total" in {hit.unit.name for hit in result.units}
+    ):
+        result = search.search(f"total of the basket {question}")
+        assert result.mentioned == ()
+        assert "total" in {hit.unit.name for hit in result.units}
 
 
 def test_a_path_that_is_not_there_is_said_with_the_nearest(search: Search) -> None:

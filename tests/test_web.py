@@ -451,8 +451,9 @@ def test_a_page_behind_a_token_asks_for_it_and_remembers_the_right_one(
 
 
 def test_guessing_the_token_is_stopped(guarded: FlaskClient) -> None:
-    for _ in range(5):
-        assert guarded.post("/login", data={"token": "wrong"}).status_code == 401
+    for number in range(5):
+        wrong = {"Authorization": f"Bearer guess {number}"}
+        error_of(guarded.get("/api/status", headers=wrong), 401)
     assert guarded.post("/login", data={"token": TOKEN}).status_code == 429
     other = {"REMOTE_ADDR": "10.0.0.9"}
     right = guarded.post("/login", data={"token": TOKEN}, environ_overrides=other)
