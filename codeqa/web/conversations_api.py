@@ -187,7 +187,18 @@ def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
 
     Of a question that was asked again the version in use; the others are its siblings.
     """
-    return _opened(engine, conversation, user)
+    kept = engine.conversations
+    # First: once it tells its id the question is kept.
+    answering = workspace().answers.turn(place_of(engine, conversation))
+    carries, context = kept.carries(conversation, user)
+    return values_of(
+        OpenedConversation,
+        kept.get(conversation, user),
+        carries=carries,
+        context=context,
+        answering=answering,
+        turns=_turns_values(engine, conversation, user, kept.turns(conversation, user)),
+    )
 
 
 @endpoints.route("GET", "/<path:conversation>/export", "text/markdown", ExportedConversation)
@@ -203,11 +214,7 @@ def export_conversation(
     used = engine.conversations.turns(conversation, user)
     others = engine.conversations.other_turns(conversation, user) if as_json else []
     shown = _turns_values(engine, conversation, user, [*used, *others])
-    records = (engine.conversations.turn(turn["id"], user) for turn in shown)
-    turns = [
-        {**turn, "context": _context_values(record)}
-        for turn, record in zip(shown, records, strict=True)
-    ]
+    turns = [{**one, "context": context(one["id"], engine, user)} for one in shown]
     values = values_of(
         ExportedConversation,
         summary,
@@ -245,7 +252,7 @@ def stop(conversation: str, engine: Engine) -> Values:
 def choose_branch(conversation: str, engine: Engine, user: str, body: BranchBody) -> Values:
     """Go on from another version of a question, and give the conversation as it is then."""
     engine.conversations.choose_branch(conversation, body.turn, user)
-    return _opened(engine, conversation, user)
+    return open_conversation(conversation, engine, user)
 
 
 @endpoints.route("POST", "/<path:conversation>", {"id": str, "title": str})
@@ -270,7 +277,22 @@ def delete(conversation: str, engine: Engine) -> Values:
 @turns.route("GET", "/api/context/<turn>", ContextValues)
 def context(turn: str, engine: Engine, user: str) -> Values:
     """What an answer was made from: the context, its chunks, and the messages as sent."""
-    return _context_values(engine.conversations.turn(turn, user))
+    record = engine.conversations.turn(turn, user)
+
+    def note(chunk: Chunk) -> Values:
+        hit = record.hit_of(chunk) or {}
+        found = {"score": hit.get("score"), "channels": hit.get("channels", {})}
+        return values_of(ChunkNote, chunk, characters=len(chunk.content), **found)
+
+    return values_of(
+        ContextValues,
+        record,
+        text=record.block.text,
+        chunks=list(map(note, record.chunks)),
+        dropped=list(map(note, record.dropped)),
+        messages=record.sent,
+        hits=record.hits_shown,
+    )
 
 
 @turns.route("POST", "/api/turns/<turn>/feedback", {"turn": str, "value": int, "reason": str})
@@ -297,38 +319,6 @@ def forget(scope: str, user: str, id: Id = "", repo: Id = "") -> DeletionResult:
     elif scope == "conversation" and id:
         space.answers.stop("", user, id)
     return space.privacy().delete(scope, user, id, repo or None)
-
-
-def _opened(engine: Engine, conversation: str, user: str) -> Values:
-    kept = engine.conversations
-    # First: once it tells its id the question is kept.
-    answering = workspace().answers.turn(place_of(engine, conversation))
-    carries, context = kept.carries(conversation, user)
-    return values_of(
-        OpenedConversation,
-        kept.get(conversation, user),
-        carries=carries,
-        context=context,
-        answering=answering,
-        turns=_turns_values(engine, conversation, user, kept.turns(conversation, user)),
-    )
-
-
-def _context_values(record: TurnRecord) -> Values:
-    def note(chunk: Chunk) -> Values:
-        hit = record.hit_of(chunk) or {}
-        found = {"score": hit.get("score"), "channels": hit.get("channels", {})}
-        return values_of(ChunkNote, chunk, characters=len(chunk.content), **found)
-
-    return values_of(
-        ContextValues,
-        record,
-        text=record.block.text,
-        chunks=list(map(note, record.chunks)),
-        dropped=list(map(note, record.dropped)),
-        messages=record.sent,
-        hits=record.hits_shown,
-    )
 
 
 def _turns_values(

@@ -89,7 +89,18 @@ class BudgetValues(Schema):
 @endpoints.route("GET", "", ModelsValues)
 def overview() -> Values:
     """The model in use and every provider; nothing is asked of any."""
-    return _overview(_models())
+    models = _models()
+    problem = models.problem()
+    try:
+        choice = models.current()
+    except CodeQAError as error:  # a setting that names no provider; another can be chosen
+        choice, problem = None, str(error)
+    return {
+        "current": _current(models, choice) if choice else None,
+        "providers": [_provider(models, one) for one in (*PROVIDERS, CUSTOM)],
+        "problem": problem,
+        "changeable": member_of_request().owner,
+    }
 
 
 @endpoints.route("GET", "/budgets", BudgetValues)
@@ -129,21 +140,19 @@ def test(body: ChoiceBody) -> Values:
 @endpoints.route("POST", "", ModelsValues, owners=OWNERS)
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
-    models = _models()
     if body.provider:
-        models.choose(*_choice(body))
+        _models().choose(*_choice(body))
     else:
-        models.choose(None)
+        _models().choose(None)
     workspace().prefer(None)
-    return _overview(models)
+    return overview()
 
 
 @endpoints.route("POST", "/forget", ModelsValues, owners=OWNERS)
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
-    models = _models()
-    models.forget_key(_choice(body)[0])
-    return _overview(models)
+    _models().forget_key(_choice(body)[0])
+    return overview()
 
 
 def _models() -> Models:
@@ -155,20 +164,6 @@ def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
     """The model that a request is about, and the key that it brings. Raises UsageError."""
     choice = ModelChoice(body.provider or "", body.model or "", body.address or "")
     return settled(choice), checked_key(body.key or "")
-
-
-def _overview(models: Models) -> Values:
-    problem = models.problem()
-    try:
-        choice = models.current()
-    except CodeQAError as error:  # a setting that names no provider; another can be chosen
-        choice, problem = None, str(error)
-    return {
-        "current": _current(models, choice) if choice else None,
-        "providers": [_provider(models, one) for one in (*PROVIDERS, CUSTOM)],
-        "problem": problem,
-        "changeable": member_of_request().owner,
-    }
 
 
 def _current(models: Models, choice: ModelChoice) -> Values:

@@ -275,7 +275,19 @@ class Challenge(Schema):
 @index.route("GET", "/api/status", Status)
 def status(engine: Engine) -> Values:
     """What the index holds and what is being done to it."""
-    return status_values(engine)
+    about, reranker = engine.index.status(), reranker_status(engine.settings)
+    return asdict(about) | {
+        "id": engine.location.id,
+        "effort": engine.settings.effort,
+        "hyde": engine.settings.hyde,
+        "retrieval": engine.settings.retrieval,
+        "reranker": ". ".join(filter(None, (reranker.text, reranker.hint))),
+        "reranker_command": reranker.command,
+        # A reason that stands first is the most frequent one; objects in JSON have no order.
+        "skipped": list(about.skipped.items()),
+        "skipped_total": sum(about.skipped.values()),
+        "steerable": member_of_request().owner,
+    }
 
 
 @index.route("POST", "/api/index", Status, status=202, owners="steer indexing")
@@ -286,7 +298,7 @@ def steer(body: SteerBody) -> Values:
     """
     engine = workspace().engine(body.repo)
     getattr(engine.index, body.action)()
-    return status_values(engine)
+    return status(engine)
 
 
 @index.route("GET", "/api/skipped", {"total": int, "groups": list[SkippedGroup]})
@@ -322,10 +334,10 @@ def health() -> Values:
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated."""
     space = workspace()
-    status = space.engine().index.status() if space.has_current() else None
-    if status is None or not status.files:
+    about = space.engine().index.status() if space.has_current() else None
+    if about is None or not about.files:
         raise RequestRefusedError(503, "Choose a repository on the page, or wait for its index.")
-    return {"status": status.state}
+    return {"status": about.state}
 
 
 @server.route("POST", "/api/terminal/hello", {"proof": str})
@@ -354,24 +366,7 @@ def open_revision(engine: Engine, body: RevisionBody) -> Values:
     base = space.engine(engine.location.snapshot_of or engine.location.id)
     snapshot = take_snapshot(space.settings, base.location, body.revision.strip())
     Indexer(space.settings, snapshot).run(refine=False)
-    return status_values(space.engine(snapshot.id))
-
-
-def status_values(engine: Engine) -> Values:
-    """The status as the page shows it."""
-    status, reranker = engine.index.status(), reranker_status(engine.settings)
-    return asdict(status) | {
-        "id": engine.location.id,
-        "effort": engine.settings.effort,
-        "hyde": engine.settings.hyde,
-        "retrieval": engine.settings.retrieval,
-        "reranker": ". ".join(filter(None, (reranker.text, reranker.hint))),
-        "reranker_command": reranker.command,
-        # A reason that stands first is the most frequent one; objects in JSON have no order.
-        "skipped": list(status.skipped.items()),
-        "skipped_total": sum(status.skipped.values()),
-        "steerable": member_of_request().owner,
-    }
+    return status(space.engine(snapshot.id))
 
 
 def _own_questions(engine: Engine) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -273,15 +274,10 @@ def reader_gone() -> Callable[[], bool]:
 def _folder(path: Path, settings: Settings) -> Path:
     """`path` with the home folder filled in. Raises RepositoryError when it is no folder, all
     folders there are, or the one that holds the keys and conversations of CodeQA itself."""
-    folder = with_home(path)
-    if not folder.is_absolute():
-        raise RepositoryError(f"{path} is not a full path.", "Begin it with / or ~.")
-    try:
+    folder, real = with_home(path), None
+    with suppress(OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         real = folder.resolve(strict=True)
-        found = real.is_dir()
-    except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
-        found = False
-    if not found:
+    if not (real and real.is_dir() and folder.is_absolute()):
         raise RepositoryError(
             f"{path} is not a folder on this machine.",
             "Give the full path of a folder that holds source code.",
