@@ -12,7 +12,7 @@ import chat_kit
 import pytest
 from indexed import indexed, write
 
-from codeqa.code.overview import overview_of
+from codeqa.code.descriptions import overview_of
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
 from codeqa.search import parse_query

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -226,9 +226,8 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
         shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa git-show <id>`."
         return joined([said, bullet_list(shown, _commits(result))])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
-    rest = f"--skip {ITEMS}" if tool == "find_references" else "--json"
-    command = code_span(" ".join([f"codeqa {tool.replace('_', '-')}", *_options(values), rest]))
-    places = bullet_list("", map(place_item, result.places[:ITEMS]), left, f": {command}")
+    more = f": {code_span(_command(tool, values))}"
+    places = bullet_list("", map(place_item, result.places[:ITEMS]), left, more)
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)
     names = {name for edge in result.edges for name in (edge.start, edge.end)}
     part = f"The first {MOST_NODES} of {len(names):,}, drawn:" if len(names) > MOST_NODES else ""
@@ -245,14 +244,15 @@ def _commits(result: ToolResult) -> list[str]:
     ]
 
 
-def _options(values: Mapping[str, str]) -> Iterator[str]:
+def _command(tool: str, values: Mapping[str, str]) -> str:
+    """What to type for what is not listed."""
+    words = ["codeqa", tool.replace("_", "-")]
     for key, value in values.items():
-        if key == "ignore_case":
-            yield "--ignore-case"
-        elif key == "path" or (key == "kind" and "name" in values):
-            yield f"--{key} {shlex.quote(value)}"
-        else:
-            yield shlex.quote(value)
+        if key == "path" or (key == "kind" and "name" in values):
+            words.append(f"--{key}")
+        words.append("--ignore-case" if key == "ignore_case" else value)
+    rest = ["--skip", str(ITEMS)] if tool == "find_references" else ["--json"]
+    return shlex.join([*words, *rest])
 
 
 def place_item(place: Place) -> str:

@@ -1,20 +1,59 @@
-"""A definition in Markdown: what it is called, where it stands, what it says of itself."""
+"""A definition in Markdown: what it is called, where it stands, what it says of itself. And the
+repository in a page: its README, its folders and what they depend on, the definitions that the most
+files use, and where it starts."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import PurePosixPath
 
+from codeqa.code.imports import IMPORTED, import_evidence
+from codeqa.code.usages import language_name
 from codeqa.context.statements import COMMENT_LINE
-from codeqa.text.doc_comment import inline
-from codeqa.text.markdown import cite, code_span, joined
+from codeqa.store import INDEXED, FileRecord, Filter, Tables
+from codeqa.text import counted
+from codeqa.text.doc_comment import inline, prose
+from codeqa.text.markdown import block_quote, cite, code_span, escape, joined
+from codeqa.text.tokens import name_key
 from codeqa.types import TEXT_KINDS, Unit
 
 SENTENCE_CHARACTERS = 140
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z`(]|\s*$)", re.DOTALL)
 _RULE = re.compile(r"\s*([=\-~^*+#_.:])\1{2,}\s*")
 _COMMENT_MARKS = re.compile(r"^\s*(?:///?!?|/\*\*?|\*/|\*(?!\w)|#+|--+|;+|\"\"\"|'''|%+)?\s?")
+
+README_NAMES = ("README", "readme", "Readme")
+README_UNITS = 2
+"""Sections of the README that are quoted: the first says what it is, the next often how."""
+FOLDERS = 12
+DOMINANT = 0.6
+"""A folder with more than this part of the source is opened rather than named: `src/x/`."""
+
+_HEADS = ("__init__.py", "mod.rs", "lib.rs", "doc.go", "index.ts", "index.js", "package-info.java")
+_ENTRY_NAMES = """
+__main__.py main.py app.py cli.py manage.py wsgi.py main.go main.rs lib.rs main.c main.cpp
+index.js index.ts main.ts main.js server.js server.ts Main.java Program.cs
+"""
+_ENTRIES = frozenset(_ENTRY_NAMES.split())
+
+OFTEN = 200
+"""Names that the most files import, among which are those of libraries."""
+CENTRAL = 8
+"""Definitions named that many files import."""
+NEEDS = 5
+"""Folders named that a folder depends on."""
+MOST_IMPORTS = 200_000
+FILES_ALIKE = 100
+"""Files of one name (`index.ts`) among which the one that an import means is looked for."""
+RESOLVE_SECONDS = 10.0
+"""How long is looked for what imports mean, before the overview does without."""
+Import = tuple[str, str, str]
+"""The file that imports, the name, and the file that it is imported from."""
 
 
 def first_sentence(text: str) -> str:
@@ -84,3 +123,162 @@ def bullet_list(title: str, items: Iterable[str], more: int = 0, note: str = "")
     lines = "\n".join(items)
     left = f"\n- and {more:,} more{note}" if more else ""
     return joined([title, f"{lines}{left}"]) if lines else ""
+
+
+def overview_of(tables: Tables) -> str:
+    """As Markdown, what README, list of files and module heads say; '' where there is neither."""
+    files = [record for record in tables.files() if record.status == INDEXED]
+    source = [record for record in files if record.role == "source"] or files
+    prefix = _opened(source)
+    folders = _folders(files, prefix)
+    imports = _imports(tables, source)
+    organised = ""
+    languages = Counter(r.language for r in source if r.language).most_common(6)
+    if languages:
+        told = ", ".join(f"{escape(name)} ({number:,})" for name, number in languages)
+        organised = f"### How it is organised\n\nSource files by language: {told}."
+    central = (unit_item(unit, f" Used in {n:,} files.") for unit, n in _central(tables, imports))
+    sections = [
+        *_readme(tables),
+        organised,
+        "\n".join(_folder_items(tables, folders, imports)),
+        bullet_list("### What most of it uses", central),
+        bullet_list("### Where it starts", map(unit_item, _entries(tables, source, prefix))),
+    ]
+    return joined(sections)
+
+
+def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
+    """What the files of `source` surely import from each other."""
+    inside = {record.path for record in source}
+    files_named: dict[str, list[str]] = {}
+    folders: set[str] = set()
+    for path in sorted(inside, key=lambda path: (path.rpartition("/")[2] not in _HEADS, path)):
+        folder, _, name = path.rpartition("/")
+        # One file stands for its folder: among all of a large one the search would take minutes.
+        words = {name.rpartition(".")[0], *({folder} - folders and {folder.rpartition("/")[2]})}
+        folders.add(folder)
+        for word in words:
+            files_named.setdefault(word, []).append(path)
+    imports: list[Import] = []
+    until = time.monotonic() + RESOLVE_SECONDS
+    for path, name, module in sorted(tables.imported(MOST_IMPORTS)):
+        if time.monotonic() > until:
+            return []  # numbers of a part of the files would be wrong
+        if path in inside and (file := _file_of(path, name, module, files_named)):
+            imports.append((path, name, file))
+    return imports
+
+
+def _file_of(path: str, name: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
+    """The file that `module`, of which `path` imports `name`, surely leads to; '' for none of
+    these. Of a package of Java it is the one that is called like the class."""
+    words = [*[word for word in re.split(r"\W+", module) if word][-2:], name]
+    near = (one for word in reversed(words) for one in files_named.get(word, ())[:FILES_ALIKE])
+    language = language_name(path)
+    return next((o for o in near if import_evidence(language, path, module, o) >= IMPORTED), "")
+
+
+def _folder_items(
+    tables: Tables, folders: Mapping[str, Sequence[FileRecord]], imports: Iterable[Import]
+) -> Iterator[str]:
+    """A line for each folder, with its own words and the folders that its files import from."""
+
+    @cache
+    def folder_of(path: str) -> str:
+        return max((one for one in folders if path.startswith(one)), key=len, default="")
+
+    pairs = {(path, folder_of(file)) for path, _, file in imports}
+    needs = Counter((folder_of(path), other) for path, other in pairs if other)
+    ordered = sorted(needs.items(), key=lambda one: (-one[1], one[0]))
+    patterns = [f"{path}{src}{name}" for path in folders for src in ("", "src/") for name in _HEADS]
+    heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if folders else []
+    for path, records in folders.items():
+        own = [r for r in records if r.role == "source" and r.language] or records
+        language = Counter(r.language for r in own).most_common(1)[0][0] or "other"
+        heads_of = {f"{path}{src}{name}" for src in ("", "src/") for name in _HEADS}
+        about = (unit for unit in heads if leading_doc(unit) and unit.path in heads_of)
+        text = f"- {code_span(path)}: {counted(len(records), 'file')}, mostly {escape(language)}"
+        if head := next(about, None):
+            text += f". {inline(first_sentence(head.doc_comment))} {cite_unit(head)}"
+        others = [(other, n) for (one, other), n in ordered if one == path != other][:NEEDS]
+        if others:
+            needed = ", ".join(f"{code_span(other)} ({number:,})" for other, number in others)
+            text += f"\n  - imports from {needed}"
+        yield text
+
+
+def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]]:
+    """The definitions that the most files import, from their file or a package around it; of
+    several of one name the one that is imported from its file most."""
+    users: dict[str, dict[str, set[str]]] = {}
+    for path, name, file in imports:
+        users.setdefault(name, {}).setdefault(file, set()).add(path)
+    often = sorted(users, key=lambda name: -sum(map(len, users[name].values())))[:OFTEN]
+    keys, source = [name_key(name) for name in often], Filter(roles=("source",))
+    best: dict[str, tuple[tuple[int, int, bool], Unit]] = {}
+    modules = {PurePosixPath(path).stem for path, _, _ in imports}
+    for unit in tables.named(keys, 10 * OFTEN, source):
+        own_file = unit.signature and PurePosixPath(unit.path).stem == unit.name  # as in Java
+        named = unit.name in users and (own_file or unit.name not in modules)
+        if named and not unit.class_name:
+            own, every = users[unit.name].get(unit.path, set()), set[str]()
+            for file, paths in users[unit.name].items():
+                folder, _, name = file.rpartition("/")
+                hands_on = name in _HEADS or name.endswith(".go")
+                if file == unit.path or (hands_on and unit.path.startswith(f"{folder}/")):
+                    every |= paths
+            # Of a class and the head of the file that is called like it the class is meant.
+            worth, known = (len(own), len(every), bool(unit.signature)), best.get(unit.name)
+            best[unit.name] = max(known or (worth, unit), (worth, unit), key=lambda one: one[0])
+    found = [(unit, files) for (_, files, _), unit in best.values() if files > 1]
+    return sorted(found, key=lambda one: (-one[1], one[0].path))[:CENTRAL]
+
+
+def _readme(tables: Tables) -> Iterator[str]:
+    """The first sections of the highest README that hold a sentence."""
+    names = tuple(f"{place}{name}*" for place in ("", "**/") for name in README_NAMES)
+    units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=names))
+    first = min({unit.path for unit in units}, key=lambda p: (p.count("/"), len(p), p), default="")
+    told = [u for u in units if u.path == first and len(u.source_code.split()) > 8]
+    for unit in told[:README_UNITS]:
+        if text := prose(unit.source_code):
+            yield f"From {cite_unit(unit)}:\n\n{block_quote(text)}"
+
+
+def _opened(source: Sequence[FileRecord]) -> str:
+    """The folder that holds most of the source, opened as long as one dominates."""
+    prefix = ""
+    while True:
+        inside = [r.path[len(prefix) :] for r in source if r.path.startswith(prefix)]
+        children = Counter(path.split("/", 1)[0] for path in inside if "/" in path)
+        name, count = max(children.items(), key=lambda child: child[1], default=("", 0))
+        if count <= DOMINANT * len(source):
+            return prefix
+        prefix += name + "/"
+
+
+def _folders(files: Iterable[FileRecord], prefix: str) -> dict[str, list[FileRecord]]:
+    """Folders inside `prefix`, then those beside it, those with the most files first, and what
+    lies in them."""
+    groups: dict[str, list[FileRecord]] = {}
+    for record in files:
+        base = prefix if record.path.startswith(prefix) else ""
+        inside, slash, _ = record.path[len(base) :].partition("/")
+        folder = base + inside + slash if slash else base
+        groups.setdefault(folder or "./", []).append(record)
+    ordered = sorted(groups, key=lambda path: (not path.startswith(prefix), -len(groups[path])))
+    return {path: groups[path] for path in ordered[:FOLDERS]}
+
+
+def _entries(tables: Tables, source: Iterable[FileRecord], prefix: str) -> list[Unit]:
+    """The first unit of each file whose name says that a program starts there, those inside
+    `prefix` first.
+
+    Not those much deeper than the first: a `main.py` far down is a part of something.
+    """
+    paths = [r.path for r in source if r.path.rpartition("/")[2] in _ENTRIES]
+    paths.sort(key=lambda path: (not path.startswith(prefix), path.count("/"), path))
+    paths = [path for path in paths if path.count("/") <= paths[0].count("/") + 1]
+    first = [tables.in_file(path)[:1] for path in paths[:4]]
+    return [unit for units in first for unit in units]

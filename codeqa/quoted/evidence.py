@@ -12,8 +12,7 @@ from pathlib import PurePosixPath
 
 from codeqa.code.calls import Call, Walk, callees, tests_of
 from codeqa.code.counted import place_item
-from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence
-from codeqa.code.overview import overview_of
+from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence, overview_of
 from codeqa.code.tools.edges import use_places
 from codeqa.code.usages import members, usages
 from codeqa.repository.classify import role_of

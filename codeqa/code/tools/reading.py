@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from codeqa.code.overview import overview_of
+from codeqa.code.descriptions import overview_of
 from codeqa.code.tools.tool import (
     Place,
     Toolbox,
