@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from codeqa.embeddings.registry import fast_embedding, shipped_table
+from codeqa.embeddings.registry import SHIPPED, fast_embedding
 from codeqa.embeddings.table import load_weights
 from codeqa.indexing import Indexer
 from codeqa.search import Search, parse_query
@@ -75,20 +75,16 @@ QUESTIONS = {
 
 
 def test_a_table_is_shipped_whole_and_small_enough() -> None:
-    folder = shipped_table()
-    assert folder is not None
-    weights = load_weights(folder)  # checks every file against its digest
+    weights = load_weights(SHIPPED)  # checks every file against its digest
     assert weights.table.shape == (32_000, 512)
-    assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST_WHEEL
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < LARGEST_WHEEL
     embedding = fast_embedding()
     assert embedding is not None
     assert (embedding.name, embedding.version) == (weights.name, weights.version)
 
 
 def test_its_card_says_what_it_was_trained_on_how_when_and_where_it_ends() -> None:
-    folder = shipped_table()
-    assert folder is not None
-    card = (folder / "card.md").read_text("utf-8")
+    card = (SHIPPED / "card.md").read_text("utf-8")
     for heading in ("Trained on", "How", "Figures", "Limits"):
         assert f"## {heading}\n" in card
     pairs = re.search(r"([\d,]+) pairs of (\d+) public repositories", card)

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import questions_of
 from codeqa.embeddings.pieces import FIELDS
-from codeqa.embeddings.registry import shipped_table, table_encoder
+from codeqa.embeddings.registry import SHIPPED, table_encoder
 from codeqa.embeddings.table import TableEncoder
 from codeqa.indexing import Indexer
 from codeqa.search import Query, parse_query, query_encoders
@@ -205,7 +205,7 @@ def measure(
         for name, change in PARTS.items():
             with changed(change):
                 add(name, cases, reranked)
-        fields = Fields(tables.units(), table_encoder(str(shipped_table())))
+        fields = Fields(tables.units(), table_encoder(str(SHIPPED)))
         for name, factors in FIELD_FACTORS.items():
             near = [fields.nearest(case.query, factors) for case in cases]
             add(name, [with_vectors(c, n) for c, n in zip(cases, near, strict=True)])

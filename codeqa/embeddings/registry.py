@@ -221,14 +221,13 @@ class HostedModel:
             max_retries=RETRIES,
             http_client=openai.DefaultHttpxClient(
                 follow_redirects=False,  # another host would get texts meant for this one
-                event_hooks={"request": [self._bare]},
+                event_hooks={
+                    "request": [lambda asked: keep_needed_headers(asked.headers, self.key)]
+                },
             ),
         ) as client:
             answer = client.embeddings.create(model=self.name, input=list(texts), **options)
         return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
-
-    def _bare(self, request: Any) -> None:
-        keep_needed_headers(request.headers, self.key)
 
 
 def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -246,11 +245,6 @@ def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:
         yield part
 
 
-def shipped_table() -> Path | None:
-    """The folder of the table that was installed with CodeQA; None where there is none."""
-    return SHIPPED if (SHIPPED / "manifest.json").is_file() else None
-
-
 @lru_cache(maxsize=2)
 def table_encoder(folder: str) -> TableEncoder:
     """The encoder of the table in `folder`, loaded and verified once per process.
@@ -262,9 +256,9 @@ def table_encoder(folder: str) -> TableEncoder:
     return TableEncoder(load_weights(folder))
 
 
-def _shipped_encoder() -> TableEncoder | None:
-    folder = shipped_table()
-    return table_encoder(str(folder)) if folder else None
+def shipped_encoder() -> TableEncoder | None:
+    """That of the table that was installed with CodeQA; None where there is none."""
+    return table_encoder(str(SHIPPED)) if (SHIPPED / "manifest.json").is_file() else None
 
 
 def question_matcher(question: str) -> QuestionMatcher | None:
@@ -272,7 +266,7 @@ def question_matcher(question: str) -> QuestionMatcher | None:
     one. Raises EmbeddingError for a damaged table."""
     from codeqa.embeddings.table import QuestionMatcher
 
-    encoder = _shipped_encoder()
+    encoder = shipped_encoder()
     return QuestionMatcher(encoder, question) if encoder else None
 
 
@@ -280,7 +274,7 @@ def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:
     """The same for `texts`, for sentences to be held against."""
     from codeqa.embeddings.table import SentenceMatcher
 
-    encoder = _shipped_encoder()
+    encoder = shipped_encoder()
     return SentenceMatcher(encoder, texts) if encoder else None
 
 
@@ -290,7 +284,7 @@ def fast_embedding() -> Embedding | None:
 
     Raises EmbeddingError when that table is damaged.
     """
-    encoder = _shipped_encoder()
+    encoder = shipped_encoder()
     if encoder is None:
         return None
     name, version = encoder.weights.name, encoder.weights.version
@@ -324,8 +318,12 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
         function = LocalModel(model)
         dimension = dimension or len(function.compute_query_embeddings("dimension")[0])
     else:
+        from lancedb.embeddings import get_registry
+
         try:
-            function = _of_registry(provider, name)
+            kind: Any = get_registry().get(provider)
+            named = {"name": name} if "name" in kind.model_fields else {}
+            function = kind.create(**named)
             dimension = dimension or int(function.ndims())
             version = str(getattr(function, "version", version))
         except (NotImplementedError, TypeError) as error:
@@ -360,13 +358,6 @@ def _of_provider(settings: Settings, alias: str, name: str) -> HostedModel:
     if not dimension:
         raise _unknown_dimension(settings.embedding)
     return HostedModel(provider, name, dimension, url or provider.url, key or "none")
-
-
-def _of_registry(provider: str, name: str) -> Any:
-    from lancedb.embeddings import get_registry
-
-    kind: Any = get_registry().get(provider)
-    return kind.create(name=name) if "name" in kind.model_fields else kind.create()
 
 
 def _unknown_dimension(name: str) -> SettingsError:

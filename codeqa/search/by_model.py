@@ -36,7 +36,7 @@ from codeqa.search.channels import Candidates, QueryEncoder, filter_of, search_w
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.search.ranking import FileHit, best_of_each, fuse, rank, rank_files, ranks
 from codeqa.settings import Settings
-from codeqa.store import Filter, Tables
+from codeqa.store import Tables
 from codeqa.text.tokens import search_tokens, words
 from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime, Unit
 
@@ -146,7 +146,18 @@ def search_by_hypotheses(
         )
 
     def search(hypothesis: StageTime) -> Candidates:
-        return search_hypothesis(tables, hypothesis, filter_of(query), encoders)
+        """What its text finds by words and by meaning, in channels of its own (`hyde-1 text`)."""
+        text, where = " ".join(hypothesis_tokens(hypothesis.text)), filter_of(query)
+
+        def find(by: Mapping[str, QueryEncoder]) -> Candidates:
+            most, prefix = HYPOTHESIS_CANDIDATES, f"{hypothesis.name} "
+            hits = search_words(tables, text, hypothesis.text, where, by, limit=most, prefix=prefix)
+            return Candidates.of(hits)
+
+        try:
+            return find(encoders)
+        except (EmbeddingError, IndexFormatError):  # it refused, or the index was made anew
+            return find({})
 
     folder = settings.config_dir
     ask = partial(first_messages, query.text, folder)
@@ -228,31 +239,6 @@ def hypothesis_tokens(text: str) -> list[str]:
         if len(tokens) >= HYPOTHESIS_WORDS:
             break
     return list(tokens)[:HYPOTHESIS_WORDS]
-
-
-def search_hypothesis(
-    tables: Tables,
-    hypothesis: StageTime,
-    where: Filter | None,
-    encoders: Mapping[str, QueryEncoder],
-) -> Candidates:
-    """What its text finds by words and by meaning, within the question's filter, in channels of
-    its own (`hyde-1 text`).
-
-    By words alone when an embedding fails for it, or when the index was rebuilt for another one
-    while it was written: the question has its answer without. Raises what the tables raise.
-    """
-    words = " ".join(hypothesis_tokens(hypothesis.text))
-
-    def find(by: Mapping[str, QueryEncoder]) -> Candidates:
-        most, prefix = HYPOTHESIS_CANDIDATES, f"{hypothesis.name} "
-        hits = search_words(tables, words, hypothesis.text, where, by, limit=most, prefix=prefix)
-        return Candidates.of(hits)
-
-    try:
-        return find(encoders)
-    except (EmbeddingError, IndexFormatError):
-        return find({})
 
 
 def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:

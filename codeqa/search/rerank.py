@@ -114,21 +114,19 @@ Reranker = Callable[[Sequence[Hit], Query], Reranked]
 RerankerError when it cannot work."""
 
 
-def in_front(rescored: Sequence[Hit], rest: Sequence[Hit]) -> list[Hit]:
-    """`rescored` by score and `rest` behind it in its order, no score above one before it."""
+def _ordered(
+    name: str, rescored: Sequence[Hit], rest: Sequence[Hit], candidates: int, seconds: float
+) -> Reranked:
+    """`rescored` by score and `rest` behind it in its order, no score above one before it; and
+    what to say where not all `candidates` were read in that time."""
     head = sorted(rescored, key=lambda hit: -hit.score)
     floor = head[-1].score if head else float("inf")
-    return head + [replace(hit, score=min(hit.score, floor)) for hit in rest]
-
-
-def unread_warnings(name: str, read: int, candidates: int, seconds: float) -> tuple[str, ...]:
-    """What to say when the time was over before all candidates were read; () when they were."""
-    if read == candidates:
-        return ()
-    return (
-        f"{name} read {read} of {candidates} hits in {seconds:.1f} seconds; "
-        "the others stand behind them.",
+    hits = head + [replace(hit, score=min(hit.score, floor)) for hit in rest]
+    unread = (
+        f"{name} read {len(head)} of {candidates} hits in {seconds:.1f} seconds; "
+        "the others stand behind them."
     )
+    return Reranked(hits, name, () if len(head) == candidates else (unread,))
 
 
 # Built in
@@ -168,8 +166,7 @@ def rerank_built_in(
         why += ", and better hits use it" if use else ""
         # A factor, not a sum: penalties and the order of the channels keep their meaning.
         done.append(replace(hit, score=hit.score * (1 + close), why=(*hit.why, why)))
-    warnings = unread_warnings(BUILT_IN, len(done), len(head), seconds)
-    return Reranked(in_front(done, hits[len(done) :]), BUILT_IN, warnings)
+    return _ordered(BUILT_IN, done, hits[len(done) :], len(head), seconds)
 
 
 def used_by_better(hits: Sequence[Hit]) -> list[float]:
@@ -211,7 +208,6 @@ RERANK_PROVIDERS = {
 HOSTED_SECONDS = 5.0
 """For the whole request; both usually answer fifty texts within one."""
 
-_MODEL = re.compile(r"[\w.:-]+(?:/[\w.:-]+)*", re.ASCII)
 
 ScoreHits = Callable[[Sequence[Hit], Query], Sequence[float | None]]
 """Relevance of each hit, in their order; None for one that was not read."""
@@ -255,12 +251,13 @@ class ModelReranker:
                 f"{self.place} read nothing within {seconds:.1f} seconds.",
                 "Ask again when the machine is less busy.",
             )
-        warnings = unread_warnings(self.name, len(read), len(head), seconds)
-        if self.host:
-            count = f"{len(head)} piece{'s' if len(head) > 1 else ''} of code"
-            warnings += (f"The question and {count} were sent to {self.host} to be ordered.",)
         rest = [*(hit for hit, score in scored if score is None), *hits[len(head) :]]
-        return Reranked(in_front(self._combined(read, query), rest), self.name, warnings)
+        done = _ordered(self.name, self._combined(read, query), rest, len(head), seconds)
+        if not self.host:
+            return done
+        count = f"{len(head)} piece{'s' if len(head) > 1 else ''} of code"
+        sent = f"The question and {count} were sent to {self.host} to be ordered."
+        return replace(done, warnings=(*done.warnings, sent))
 
     def _scores(self, head: Sequence[Hit], query: Query) -> Sequence[float | None]:
         try:
@@ -451,11 +448,9 @@ def _load_pytorch(model: str) -> Score:
     ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
 
     def score(question: str, texts: Sequence[str]) -> Iterable[float]:
-        for start in range(0, len(texts), BATCH):
-            batch = list(texts[start : start + BATCH])
-            ranked = ranker.rank(question, batch, doc_ids=list(range(len(batch))))
-            by_place = {result.document.doc_id: result.score for result in ranked.results}
-            yield from (float(by_place[place]) for place in range(len(batch)))
+        ranked = ranker.rank(question, list(texts), doc_ids=list(range(len(texts))))
+        by_place = {result.document.doc_id: float(result.score) for result in ranked.results}
+        return [by_place[place] for place in range(len(texts))]
 
     return score
 
@@ -473,7 +468,7 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
     key_variable, url_variable = f"{provider.upper()}_API_KEY", f"{provider.upper()}_BASE_URL"
     given: str = getattr(settings, f"{provider}_base_url")
     key: str = getattr(settings, f"{provider}_api_key").get_secret_value().strip()
-    if not _MODEL.fullmatch(model):
+    if not model:
         raise RerankerError(
             f"CODEQA_RERANKER={f'{provider}/{model}'!r} names no model.",
             f"Write it as in `{provider}/{known.example}`.",
@@ -482,10 +477,6 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
         raise RerankerError(
             f"{provider.capitalize()} was chosen as reranker, but {key_variable} is not set.",
             f"Set {key_variable}, or CODEQA_RERANKER=built-in.",
-        )
-    if not key.isascii() or not key.isprintable():
-        raise RerankerError(
-            f"{key_variable} holds characters that no key has.", "Copy the key again."
         )
     try:
         url = normal_address(given or known.url).removesuffix("/rerank") + "/rerank"
