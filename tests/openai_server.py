@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,8 +29,8 @@ class Streamed:
 
     `events` are sent as they are, `delay` seconds before each; `first` is the delay of the first
     one when it differs. `end` is how the connection ends: "done" (`[DONE]`), "finished" (no
-    `[DONE]`), "closed" or "reset" (in the middle of the body). `silence` seconds pass before even
-    the status line is sent.
+    `[DONE]`) or "closed" (in the middle of the body). `silence` seconds pass before even the
+    status line is sent.
     """
 
     events: Iterable[bytes] = ()
@@ -166,9 +165,9 @@ def silent(seconds: float, *, headers: bool = True) -> Streamed:
     return reply if headers else replace(reply, silence=seconds)
 
 
-def dropped(after: Sequence[str] = (), *, reset: bool = False) -> Streamed:
+def dropped(after: Sequence[str] = ()) -> Streamed:
     """The connection ends in the middle, after these pieces; without any, before the headers."""
-    return Streamed(tuple(map(delta, after)), end="reset" if reset else "closed")
+    return Streamed(tuple(map(delta, after)), end="closed")
 
 
 class _ClientGoneError(Exception):
@@ -232,8 +231,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _send_stream(self, exchange: Exchange, reply: Streamed) -> None:
-        if reply.end in ("closed", "reset") and not reply.events:
-            self._hang_up(reply.end == "reset")
+        self.close_connection = reply.end == "closed"
+        if self.close_connection and not reply.events:
             return
         self._rest(reply.silence)
         self.send_response(200)
@@ -244,8 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
             wait = reply.delay if number or reply.first is None else reply.first
             self._rest(wait)
             self._chunk(data)
-        if reply.end in ("closed", "reset"):
-            self._hang_up(reply.end == "reset")
+        if self.close_connection:
             return
         asked = (exchange.body.get("stream_options") or {}).get("include_usage")
         if reply.usage and asked:
@@ -270,13 +268,6 @@ class _Handler(BaseHTTPRequestHandler):
                 raise _ClientGoneError
             if seconds == 0:
                 return
-
-    def _hang_up(self, reset: bool) -> None:
-        self.close_connection = True
-        if reset:  # no lingering: what is closed now is reset
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self.connection.close()
 
     def log_message(self, format: str, *args: Any) -> None:
         return
