@@ -99,16 +99,7 @@ KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
 _SAME = {"lang": "language", "file": "path"}
 _OTHER_KINDS = {"func": "function", "fn": "function", "def": "function", "doc": "document"}
-_OTHER_LANGUAGES = {
-    "c++": "cpp",
-    "c#": "csharp",
-    "golang": "go",
-    "node": "javascript",
-    "shell": "bash",
-    "docker": "dockerfile",
-    "make": "makefile",
-    "terraform": "hcl",
-}
+_OTHER_LANGUAGES = {"c++": "cpp", "c#": "csharp", "golang": "go", "shell": "bash"}
 """Names in use that are neither ours nor a file ending (`lang:py` and `lang:rs` are)."""
 
 
