@@ -195,7 +195,6 @@ def _joined(
         hooks=hooks,
         settings=settings,
         tables=index.tables,
-        classify_by_model=generator is None,
     )
     toolbox = Toolbox(search, files, index.tables)
     gatherer = Gatherer(

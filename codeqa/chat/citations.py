@@ -163,23 +163,23 @@ def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[Citation]
     in one of `spans`, which were shown."""
     path, start, end = citation.path, citation.start, citation.end
     lines = code.lines(path)
-    exists = lines is not None and 1 <= start <= end <= len(lines)
-    if not exists:
-        if not 1 <= start <= end:
-            problem = "these are no lines"
-        elif lines is None:
-            problem = "no indexed file has this path"
-        else:
-            problem = f"the file now has {len(lines)} lines"
-        return replace(citation, problem=problem)
     named = [symbol for symbol in symbols if not code.path_of(symbol)]
-    if named and not code.speaks_of(path, start, end, named):
-        return replace(citation, problem=f"`{named[-1]}` does not stand in these lines")
-    if not any(s.path == path and s.start <= start and end <= s.end for s in spans):
-        return replace(citation, exists=True, problem=UNSENT)
-    if code.has_changed(path, start, end):
-        return replace(citation, exists=True, problem="the file has changed since it was read")
-    return replace(citation, verified=True, exists=True)
+    problem, exists = "", False
+    if not 1 <= start <= end:
+        problem = "these are no lines"
+    elif lines is None:
+        problem = "no indexed file has this path"
+    elif end > len(lines):
+        problem = f"the file now has {len(lines)} lines"
+    elif named and not code.speaks_of(path, start, end, named):
+        problem = f"`{named[-1]}` does not stand in these lines"
+    else:
+        exists = True
+        if not any(s.path == path and s.start <= start and end <= s.end for s in spans):
+            problem = UNSENT
+        elif code.has_changed(path, start, end):
+            problem = "the file has changed since it was read"
+    return replace(citation, verified=not problem, exists=exists, problem=problem)
 
 
 class CitationChecker:

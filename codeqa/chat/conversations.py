@@ -22,7 +22,6 @@ from codeqa.chat.stream import Stream
 from codeqa.chat.values import (
     EXTRACTIVE,
     NO_CONTEXT,
-    AskOptions,
     ConversationSoFar,
     Gathered,
     Question,
@@ -200,8 +199,17 @@ class Conversations:
         self.flush()  # a follow-up may come before the answer to it is kept
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(self.profile, options.user)
-            replaced = self._replaced(options)
-            before = self._before(options, replaced)
+            found = self.state.turns.get(options.replaces, options.user)
+            place = found and (found.repository, found.conversation)
+            here = place == (self.repository, options.conversation)
+            replaced = read_turn_record(found) if found and here else None
+            leaf, before = replaced.parent if replaced else options.after, list[TurnRecord]()
+            if leaf or not replaced:  # the latest turns of the branch that is continued
+                before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
+            if leaf and not before:
+                raise NotFoundError(
+                    "The answer that this was to follow is not there.", "It may have been deleted."
+                )
             return ConversationSoFar(
                 history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
                 profile=reading.result(),
@@ -305,25 +313,6 @@ class Conversations:
         except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)
         return NO_CONTEXT
-
-    def _replaced(self, options: AskOptions) -> TurnRecord | None:
-        """The turn of this conversation that is asked anew, None for none."""
-        found = self.state.turns.get(options.replaces, options.user)
-        place = found and (found.repository, found.conversation)
-        here = place == (self.repository, options.conversation)
-        return read_turn_record(found) if found and here else None
-
-    def _before(self, options: AskOptions, replaced: TurnRecord | None) -> list[TurnRecord]:
-        """The latest turns of the branch that is continued, oldest first."""
-        leaf = replaced.parent if replaced else options.after
-        if replaced and not leaf:
-            return []
-        found = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
-        if leaf and not found:
-            raise NotFoundError(
-                "The answer that this was to follow is not there.", "It may have been deleted."
-            )
-        return found
 
     def _read(
         self, conversation: str, user: str, last: int | None = None, leaf: str = ""

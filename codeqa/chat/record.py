@@ -15,7 +15,6 @@ from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, ContextBlock, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
-HIT_FIELDS = ("path", "start_line", "end_line", "kind")
 NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "left_out": 0, "sentences": ()}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
@@ -240,7 +239,7 @@ def read_chunks(stored: Iterable[Values]) -> tuple[Chunk, ...]:
 
 def place_of_hit(hit: Hit) -> dict[str, Any]:
     """Where a hit lies, and what it is called."""
-    place = {name: getattr(hit.unit, name) for name in HIT_FIELDS}
+    place = {name: getattr(hit.unit, name) for name in ("path", "start_line", "end_line", "kind")}
     return {**place, "name": hit.unit.qualified_name or hit.unit.name}
 
 

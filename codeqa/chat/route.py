@@ -34,7 +34,6 @@ class Router:
     hooks: Hooks
     settings: Settings
     tables: Callable[[], Tables]
-    classify_by_model: bool = True
 
     def route(
         self, question: Question, vector: Vector | None, so_far: ConversationSoFar, steps: Steps
@@ -60,7 +59,11 @@ class Router:
             )
         standalone, by = "", ""
         if _needs_completing(question, so_far, features, decision):
-            standalone, by = _completed(question, so_far, said)
+            standalone, by = (said.question, "model") if said else ("", "")
+            if not standalone:
+                by = "carried"
+                standalone = complete_by_words(question.text, so_far.history, so_far.names)
+            by = by if standalone != question.text else ""
         keeps_facts = decision.save_profile and question.options.keep
         facts = question.personal.facts if keeps_facts else {}
         return Routed(
@@ -90,7 +93,7 @@ class Router:
             return question, Intent("privacy", 1.0, "heuristics", why), None
         if known := self.small_call.recall(options.user, question.text, so_far.begun):
             return question, known, None
-        if plain.confidence >= MODEL_BELOW or not self.classify_by_model:
+        if plain.confidence >= MODEL_BELOW:
             return question, plain, None
         said = self._ask(question, so_far)
         return question, said.intent or plain, said
@@ -109,8 +112,8 @@ class Router:
         `staying` and `planned` are what it is, and what is done about it, if it stays."""
         chosen = staying.tagged or intent.source == "user"
         at_hand = so_far.messages and so_far.context.chunks
-        leaving = STAYS
-        if at_hand and not chosen and intent.name in NEED_CODE:
+        gated, leaving = at_hand and not chosen and intent.name in NEED_CODE, STAYS
+        if gated:
             with suppress(CodeQAError):  # without an index it goes on from what is cached
                 tables = self.tables()
                 leaving = leaving_by_words(
@@ -119,7 +122,7 @@ class Router:
         due = _needs_completing(question, so_far, staying, planned)
         if said is None and (due or leaving.doubtful):
             said = self._ask(question, so_far)
-        if said and said.leaving and at_hand and not chosen and intent.name in NEED_CODE:
+        if gated and said and said.leaving:
             leaving = said.leaving
         return leaving, said
 
@@ -150,17 +153,6 @@ def _needs_completing(
     """Whether it is searched for and says too little alone."""
     searched = decision.inject_rag and bool(so_far.history)
     return searched and is_incomplete(question.query, question.words, features)
-
-
-def _completed(
-    question: Question, so_far: ConversationSoFar, said: Understood | None
-) -> tuple[str, str]:
-    """The question made complete, and by what; as the words do it where no model did."""
-    standalone, by = (said.question, "model") if said else ("", "")
-    if not standalone:
-        standalone = complete_by_words(question.text, so_far.history, so_far.names)
-        by = "carried"
-    return standalone, by if standalone != question.text else ""
 
 
 def _features(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from codeqa.account.privacy import (
@@ -106,10 +107,7 @@ class Writers:
             return Writer(self.review(model), reply)
         # What is stored is told by the app, whatever else there is.
         if reply == "privacy" or (reply and not (given or model)):
-            app = AppGenerator(
-                reply, routed, self.conversations, self.privacy, self.repository_name
-            )
-            return Writer(app, reply)
+            return Writer(AppGenerator(partial(self._reply, reply, routed)), reply)
         if evidence and evidence.whole and not given:  # what was counted needs no model
             return Writer(QuotingGenerator())
         if not (given or model):
@@ -127,6 +125,34 @@ class Writers:
         # The block has its half of the window; results get as much again of a small one.
         room = min(RESULTS_CHARACTERS, budget.characters // 2)
         return Writer(AgentGenerator(model, self.toolbox, self.config_dir, room))
+
+    def _reply(self, reply: str, routed: Routed) -> str:
+        """What the app says, and does: `reply` is `privacy`, `profile` or `greeting`."""
+        question, options = routed.question, routed.question.options
+        personal, text = question.personal, question.text[:READ_CHARACTERS]
+        known, place = routed.so_far.profile, (options.conversation, self.conversations.repository)
+        if reply == "privacy":
+            self.conversations.flush()
+        if routed.deletes:  # the message that asks for it goes as well
+            if routed.deletes == "conversation" and not options.conversation:
+                return NOT_KEPT_HERE
+            try:
+                return deletion_report(self.privacy.delete(routed.deletes, options.user, *place))
+            except NotFoundError:
+                return NOT_KEPT_HERE
+        if reply == "privacy" and personal.confirmed:
+            return ELSEWHERE
+        if reply != "greeting" and personal.forget and not options.from_program:
+            number = self.privacy.forget_fact(options.user, personal.forget)
+            return forgotten_reply(personal.forget, number)
+        if reply == "privacy":
+            return privacy_reply(personal, self.privacy.stored(options.user, *place))
+        if reply == "profile":
+            if personal.facts and not options.keep:
+                return NOT_REMEMBERED
+            return profile_reply(text, personal, known=known, learnt=routed.facts)
+        name = {**known, **routed.facts}.get("name", "")
+        return general_reply(text, self.repository_name, name=name)
 
 
 def write(
@@ -155,63 +181,21 @@ class QuotingGenerator:
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the answer line by line; each section is made when it is reached."""
-        looked_up = asked.searched or asked.block.chunks
-        evidence = asked.evidence if looked_up else None
-        yield from quoted_answer(evidence, about_code=asked.intent != "general")
+        yield from quoted_answer(asked.evidence, about_code=asked.intent != "general")
 
 
 @dataclass(frozen=True, slots=True)
 class AppGenerator:
-    """Writes one of the app's own replies."""
+    """Tells what the app itself has to say."""
 
-    reply: str
-    routed: Routed
-    conversations: Conversations
-    privacy: Privacy
-    repository_name: str
+    say: Callable[[], str]
 
     name = "app"
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the reply piece by piece. Raises StorageError when what is stored can be neither
         read nor deleted."""
-        yield from pieces(self._write())
-
-    def _write(self) -> str:
-        routed, question = self.routed, self.routed.question
-        personal, options = question.personal, question.options
-        text, known = question.text[:READ_CHARACTERS], routed.so_far.profile
-        if routed.deletes:
-            return self._delete(routed.deletes)
-        if self.reply == "privacy" and personal.confirmed:
-            return ELSEWHERE
-        if self.reply != "greeting" and personal.forget and not options.from_program:
-            number = self.privacy.forget_fact(options.user, personal.forget)
-            return forgotten_reply(personal.forget, number)
-        if self.reply == "privacy":
-            self.conversations.flush()
-            place = (options.conversation, self.conversations.repository)
-            stored = self.privacy.stored(options.user, *place)
-            return privacy_reply(personal, stored)
-        if self.reply == "profile":
-            if personal.facts and not options.keep:
-                return NOT_REMEMBERED
-            return profile_reply(text, personal, known=known, learnt=routed.facts)
-        name = {**known, **routed.facts}.get("name", "")
-        return general_reply(text, self.repository_name, name=name)
-
-    def _delete(self, scope: str) -> str:
-        """Delete, and say what came of it; the message that asks for it goes as well."""
-        options = self.routed.question.options
-        self.conversations.flush()
-        if scope == "conversation" and not options.conversation:
-            return NOT_KEPT_HERE
-        repository = self.conversations.repository
-        try:
-            done = self.privacy.delete(scope, options.user, options.conversation, repository)
-        except NotFoundError:
-            return NOT_KEPT_HERE
-        return deletion_report(done)
+        yield from pieces(self.say())
 
 
 def general_reply(text: str, repository: str, *, name: str = "") -> str:
