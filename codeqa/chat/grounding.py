@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -58,31 +57,16 @@ class Grounding:
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._chunks = chunks
-
-    @cached_property
-    def _texts(self) -> list[str]:
-        return [f"{chunk.path}\n{chunk.content}" for chunk in self._chunks]
-
-    @cached_property
-    def _matcher(self) -> Any:
-        return sentence_matcher(self._texts)
-
-    @cached_property
-    def _names(self) -> set[str]:
-        return {name.lower() for text in self._texts for name in _NAME.findall(text)}
-
-    @cached_property
-    def _numbers(self) -> set[str]:
-        return {one for text in self._texts for one in re.findall(r"\d+", _GROUPED.sub("", text))}
-
-    @cached_property
-    def _lines(self) -> dict[str, int]:
+        self._texts = [f"{chunk.path}\n{chunk.content}" for chunk in chunks]
+        self._matcher = sentence_matcher(self._texts) if chunks else None
+        self._names = {name.lower() for text in self._texts for name in _NAME.findall(text)}
+        plain = (_GROUPED.sub("", text) for text in self._texts)
+        self._numbers = {number for text in plain for number in re.findall(r"\d+", text)}
+        self._lines: dict[str, int] = {}
         """Each line that says something, and the chunk in which it stands first."""
-        found: dict[str, int] = {}
-        for at, chunk in enumerate(self._chunks):
+        for at, chunk in enumerate(chunks):
             for line in chunk.content.split("\n"):
-                found.setdefault(line.strip(_COMMENT), at)
-        return found
+                self._lines.setdefault(line.strip(_COMMENT), at)
 
     def judge(self, written: str) -> Sentence | None:
         """What the evidence of a sentence is; None for what says nothing of the code: a heading, a

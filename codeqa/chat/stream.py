@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,13 +12,7 @@ from typing import Any
 from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
 from codeqa.chat.grounding import as_data
 from codeqa.chat.messages import count_tokens
-from codeqa.chat.record import (
-    BROKE_OFF,
-    NO_TOKENS,
-    NOTHING_RETRIEVED,
-    TurnRecord,
-    search_as_data,
-)
+from codeqa.chat.record import BROKE_OFF, NO_TOKENS, TurnRecord, search_as_data
 from codeqa.chat.values import (
     NO_CONTEXT,
     Checked,
@@ -103,7 +97,7 @@ class Stream:
     """Which of the app's own replies the answer is; '' when it is none."""
 
     request: ModelRequest | None = None
-    usage: TokenUsage | None = None
+    usage: TokenUsage = field(default_factory=TokenUsage)
     looked_up: list[ToolStep] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     """Of the reasoning that goes on."""
@@ -187,9 +181,8 @@ class Stream:
             self.request = piece
             self.checker = None  # something else may be cited
         elif isinstance(piece, TokenUsage):  # of an agent that of each step
-            before = self.usage or TokenUsage()
-            prompt = before.prompt_tokens + piece.prompt_tokens
-            completion = before.completion_tokens + piece.completion_tokens
+            prompt = self.usage.prompt_tokens + piece.prompt_tokens
+            completion = self.usage.completion_tokens + piece.completion_tokens
             self.usage = TokenUsage(prompt, completion, piece.cut)
         elif isinstance(piece, Sentence):
             self.judged.append(piece)
@@ -232,18 +225,17 @@ class Stream:
 
     def record(self) -> TurnRecord:
         """The turn as it is now, to be kept and told."""
-        gathered, checked = self.gathered, self.checked
-        request = self.request or ModelRequest()
-        cut = bool(self.usage and self.usage.cut)
+        gathered, request = self.gathered or Gathered("", ""), self.request or ModelRequest()
+        checked = self.checked or Checked(judged=self.judged)
         warnings = [*self.warnings, request.warning, self._cut_question(request)]
-        warnings += [CUT_ANSWER] if cut else []
-        problems = [
-            *(self.routed.problems if self.routed else ()),
-            *(gathered.problems if gathered else ()),
-            *(checked.problems if checked else ()),
-        ]
-        search = gathered.search if gathered else None
+        warnings += [CUT_ANSWER] if self.usage.cut else []
+        hooks = (*(self.routed.problems if self.routed else ()), *gathered.problems)
         left_out = [one for one in self.judged if one.verdict != "supported"]
+        block = format_block(self.block.chunks)
+        messages = [  # with None for the block, whose chunks are kept anyway
+            {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
+            for m in request.messages
+        ]
         return TurnRecord(
             id=self.id,
             typed=self.question.typed,
@@ -251,45 +243,42 @@ class Stream:
             created=time.time(),
             parent=self.parent,
             mode=self.question.mode,
-            effort=gathered.effort if gathered else "",
+            effort=gathered.effort,
             **self.classification(),
-            **(search_as_data(search) if search else {}),
-            retrieval_info=gathered.retrieved if gathered else NOTHING_RETRIEVED,
+            **(search_as_data(gathered.search) if gathered.search else {}),
+            retrieval_info=gathered.retrieved,
             generator=self.generator,
             reply=self.reply,
             model=request.model,
             host=request.host,
             notice=" ".join(filter(None, warnings)),
-            cut=cut,
+            cut=self.usage.cut,
             tokens=self._tokens(request),
             looked_up=[step.as_data() for step in self.looked_up],
-            citations=[asdict(citation) for citation in checked.citations] if checked else (),
-            grounding=as_data(checked.judged if checked else self.judged, left_out),
-            rewritten=gathered.rewritten if gathered else "",
-            suggestions=list(checked.suggestions) if checked else (),
-            hook_problems=problems,
+            citations=[asdict(citation) for citation in checked.citations],
+            grounding=as_data(checked.judged, left_out),
+            rewritten=gathered.rewritten,
+            suggestions=list(checked.suggestions),
+            hook_problems=[*hooks, *checked.problems],
             steps=list(self.steps),
             finished=self.finished,
             error=self.error if self.concluded else BROKE_OFF,
-            messages=_without_block(request.messages, format_block(self.block.chunks)),
+            messages=messages,
             chunks=self.block.chunks,
             dropped=self.block.dropped,
         )
 
     def _cut_question(self, request: ModelRequest) -> str:
         """What to say when the server read less than it was sent."""
-        if self.usage is None:
-            return ""
         sent = sum(len(part) for message in request.messages for part in message["parts"])
         read = self.usage.prompt_tokens
         return CUT_QUESTION.format(read) if cut_off(read, sent) else ""
 
     def _tokens(self, request: ModelRequest) -> Mapping[str, Any]:
         """What the provider counted; an estimate when it did not say or was not heard out."""
-        usage = self.usage
-        if usage and (usage.prompt_tokens or usage.completion_tokens):
-            counted = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
-            return {**counted, "estimated": False}
+        prompt, completion = self.usage.prompt_tokens, self.usage.completion_tokens
+        if prompt or completion:
+            return {"prompt": prompt, "completion": completion, "estimated": False}
         if not request.messages:
             return NO_TOKENS
         return {
@@ -297,11 +286,3 @@ class Stream:
             "completion": estimate_tokens("".join(self.pieces)),
             "estimated": True,
         }
-
-
-def _without_block(messages: Iterable[Mapping[str, Any]], block: str) -> list[dict[str, Any]]:
-    """`messages` with None for the block, whose chunks are kept anyway."""
-    return [
-        {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
-        for m in messages
-    ]
