@@ -206,8 +206,11 @@ def test_commands_load_only_what_they_use(run_python: Run) -> None:
         assert loads in names and not names & not_loaded, command
 
 
-def test_as_a_program_it_tells_its_version_and_a_bad_setting_in_one_line(run_python: Run) -> None:
+def test_a_program_tells_its_version_and_a_command_a_bad_setting_in_one_line(
+    run_python: Run, codeqa: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run_python("-m", "codeqa", "--version").stdout == f"codeqa {__version__}\n"
-    done = run_python("-m", "codeqa", "models", env={"CODEQA_PORT": "eighty"})
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("codeqa: CODEQA_PORT has a value that cannot be used: ")
+    monkeypatch.setenv("CODEQA_PORT", "eighty")
+    done = codeqa("models")
+    assert (done.status, done.out) == (2, "")
+    assert done.error.startswith("CODEQA_PORT has a value that cannot be used: ")

@@ -129,16 +129,16 @@ def test_what_asks_a_server_loads_next_to_nothing(
     served: Served, shop: Path, run_python: Run
 ) -> None:
     code = (
-        "import json, sys; from codeqa.cli import main; status = main(sys.argv[1:]);"
+        "import json, sys; from codeqa.cli import main\n"
+        "status = [main([*json.loads(one), '--repo', sys.argv[1]]) for one in sys.argv[2:]]\n"
         "print(json.dumps([status, sorted(sys.modules)]))"
     )
-    for command in (["ask", "--no-model", QUESTION], ["callers", "total_price"]):
-        done = run_python("-c", code, *command, "--repo", shop)
-        status, loaded = json.loads(done.stdout.splitlines()[-1])
-        assert status == 0 and "/api/repos" in served.asked
-        ours = {name for name in loaded if name.startswith("codeqa.")}
-        assert not {"pydantic", "flask", "numpy", "sqlite3", "asyncio"} & set(loaded)
-        assert ours <= LIGHT, command
+    commands = (["ask", "--no-model", QUESTION], ["callers", "total_price"])
+    done = run_python("-c", code, shop, *map(json.dumps, commands))
+    status, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert status == [0, 0] and served.asked.count("/api/repos") == 2
+    assert not {"pydantic", "flask", "numpy", "sqlite3", "asyncio"} & set(loaded)
+    assert {name for name in loaded if name.startswith("codeqa.")} <= LIGHT
 
 
 def _changed(**values: Any) -> Callable[[Path], None]:
