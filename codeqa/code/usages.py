@@ -128,31 +128,18 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
     tables = tables.around(unit.path)
     places = tables.references_named(name, CANDIDATES)
     around = Surroundings(tables, unit, name, places)
-    found = _judged(unit, places, around)
+    found = around.judged()
     together: list[tuple[Unit, Unit | None]] = []
     if places and not alone:
         together += overridden(tables, unit)[:MOST_RELATED]
         together += [(one, None) for one in around.overriding[:MOST_RELATED]]
     for one, owner in together:
         most = THROUGH_BASE if owner else THROUGH_HEIR if is_abstract(unit) else HEIR_OF_CONCRETE
-        near = Surroundings(tables, one, name, places, heirs=False)
-        for place, site in _judged(one, places, near).items():
+        for place, site in Surroundings(tables, one, name, places, heirs=False).judged().items():
             sure, known = min(site.confidence, most), found.get(place)
             if _may_mean_other(place, owner) and not (known and known.confidence >= sure):
                 found[place] = UsageSite(place, sure, one.qualified_name)
     return sorted(found.values(), key=_order)
-
-
-def _judged(
-    unit: Unit, places: Sequence[Reference], around: Surroundings
-) -> dict[Reference, UsageSite]:
-    """Those of `places` that are taken for a use of `unit`."""
-    found = {}
-    for place in places:
-        confidence = _evidence(unit, place, around) if _speaks(unit, place) else NONE
-        if confidence >= LEAST:
-            found[place] = UsageSite(place, round(confidence, 2))
-    return found
 
 
 def _may_mean_other(place: Reference, owner: Unit | None) -> bool:
@@ -178,114 +165,6 @@ def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
     )
 
 
-def _evidence(unit: Unit, place: Reference, around: Surroundings) -> float:
-    if place.target:
-        if place.target == unit.id:
-            return place.confidence
-        return min(place.confidence, OVERLOADED) if place.target in around.siblings else NONE
-    module, mark, known_class = place.module.rpartition(CLASS_MARK)
-    if mark and known_class.isidentifier():
-        return _of_class(unit, place, module, known_class, around)
-    if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
-        if sure := _imported(unit, place, unit.path, around) or _passed_on(unit, place, around):
-            return sure
-        of_heir = _is_member(unit) and around.is_heir(split_address(place.module)[1])
-        return SUBCLASS if of_heir else NONE  # the file says that another module's name is meant
-    if place.kind == "import" and not place.module:
-        return NONE
-    return _received(unit, place, around) if place.receiver else _unqualified(unit, place, around)
-
-
-def _imported(unit: Unit, place: Reference, path: str, around: Surroundings) -> float:
-    """Evidence that the place's import leads to `path`, and there to the unit."""
-    owner = last_word(unit.class_name)
-    head, tail = split_address(place.module)
-    if owner and tail == owner and (sure := around.leads(place, head, path)):
-        return sure if place.receiver in ("", owner) else min(sure, TYPED)
-    sure = around.leads(place, place.module, path)
-    if not sure or around.enclosed:
-        return NONE
-    if not _is_member(unit) or tail == owner or last_word(place.receiver) == owner:
-        return sure
-    # Without a receiver it is a function of that module, not a member of its class.
-    whole = place.receiver and language_name(place.path) in WHOLE_SPECIFIERS
-    return min(sure, ITS_MODULE) if whole else NONE
-
-
-def _passed_on(unit: Unit, place: Reference, around: Surroundings) -> float:
-    """Evidence through one file that imports the definition and is itself imported."""
-    others = (one for one in around.exporters if one != place.path)
-    found = (_imported(unit, place, exporter, around) for exporter in others)
-    return min(next(filter(None, found), NONE), TYPED)
-
-
-def _of_class(
-    unit: Unit, place: Reference, module: str, known_class: str, around: Surroundings
-) -> float:
-    """Evidence from a receiver whose class is known by name."""
-    owner = last_word(unit.class_name)
-    if not _is_member(unit):
-        return NONE
-    spread = known_class == owner and unit.language in SPREAD_LANGUAGES
-    if place.receiver in SELF_NAMES and not spread:
-        return _received(unit, place, around)
-    if known_class != owner:
-        if around.is_heir(known_class):
-            return SUBCLASS
-        return NONE if known_class in around.rival_owners else OTHER_CLASS
-    if not module:
-        near = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
-        return TYPED if near or owner not in around.rival_owners else ONE_OF_MANY
-    leads = any(around.leads(place, module, path) for path in (unit.path, *around.exporters))
-    return TYPED if leads else NONE
-
-
-def _received(unit: Unit, place: Reference, around: Surroundings) -> float:
-    if place.receiver in SELF_NAMES or place.receiver.startswith("super("):
-        inherited = around.is_in_heir(place, of_base=place.receiver not in OWN_NAMES)
-        return SUBCLASS if inherited else NONE  # another class's own member
-    if not unit.class_name:
-        return _by_name(unit, around, 0.5)
-    rivals = (_likeness(place.receiver, one) for one in around.rival_owners)
-    if _likeness(place.receiver, last_word(unit.class_name)) > max(rivals, default=0):
-        return RECEIVER_NAME
-    return _by_name(unit, around, 1.0)
-
-
-def _unqualified(unit: Unit, place: Reference, around: Surroundings) -> float:
-    if _is_member(unit):
-        return SUBCLASS if around.is_in_heir(place) else OTHER_CLASS / around.rivals
-    same_folder = PurePosixPath(place.path).parent == PurePosixPath(unit.path).parent
-    if same_folder and unit.language in PACKAGE_LANGUAGES:
-        return TYPED
-    for edge in around.imports(place.path):
-        if edge.name == edge.module and around.leads(place, edge.module, unit.path):
-            return TYPED
-    needs_import = language_name(place.path) in RESOLVED_LANGUAGES
-    return _by_name(unit, around, 0.5 if needs_import else 1.0)
-
-
-def _by_name(unit: Unit, around: Surroundings, factor: float) -> float:
-    if around.rivals > 1:
-        return factor * ONE_OF_MANY / around.rivals
-    short = len(unit.name) < SHORT_NAME or (unit.name.islower() and len(unit.name) <= 6)
-    return factor * (ONLY_ONE_SHORT if short else ONLY_ONE)
-
-
-def _speaks(unit: Unit, place: Reference) -> bool:
-    """The place's language could mean the unit, and its kind fits what the unit is."""
-    if unit.kind in METHOD_KINDS and place.kind == "inherits":
-        return False
-    if unit.kind == "constructor" and place.kind != "call":
-        return False
-    return related(language_name(place.path), unit.language)
-
-
-def _is_member(unit: Unit) -> bool:
-    """Whether it is reached through its class or an object of it."""
-    return unit.kind in METHOD_KINDS and bool(unit.class_name) and unit.kind != "constructor"
-
-
 @lru_cache(maxsize=65_536)  # of one receiver and all classes with such a member, at many places
 def _likeness(receiver: str, owner: str) -> int:
     """2 for a receiver with the name of a class, 1 for one like it (`test_client`), else 0."""
@@ -298,17 +177,16 @@ def _likeness(receiver: str, owner: str) -> int:
 
 
 class Surroundings:
-    """All that decides whether a place of the name `name` means `unit`."""
+    """How surely places of the name `name` mean `unit`, and all that decides that."""
 
     def __init__(
-        self,
-        tables: Tables,
-        unit: Unit,
-        name: str,
-        places: Sequence[Reference],
-        heirs: bool = True,
+        self, tables: Tables, unit: Unit, name: str, places: Sequence[Reference], heirs: bool = True
     ) -> None:
-        self._tables, self._unit = tables, unit
+        self._tables, self._unit, self._places = tables, unit, places
+        self._owner = last_word(unit.class_name)
+        of_class = unit.kind in METHOD_KINDS and bool(unit.class_name)
+        self._is_member = of_class and unit.kind != "constructor"
+        """Whether it is reached through its class or an object of it."""
         # Of one file after another, for wildcards and re-exports.
         self.imports = cache(self._imports)
         self._files_read = 0
@@ -348,14 +226,13 @@ class Surroundings:
             text = "\n".join(part.source_code for part in tables.in_file("go.mod"))
             found = _GO_MODULE.search(text)
         self.go_module = found.group(1) if found else ""
-        is_member = bool(unit.class_name) and unit.kind in METHOD_KINDS
         overriding = {(one.path, one.class_name) for one in namesakes}
         self._subclasses: set[tuple[str, str]] = set()
         """(path, qualified name) of classes that inherit the member, directly or not."""
         self._overriding: set[tuple[str, str]] = set()
         """The same of classes that inherit it, and have one of their own."""
-        if is_member and heirs:
-            self._find_heirs(last_word(unit.class_name), overriding)
+        if heirs and of_class:
+            self._find_heirs(self._owner, overriding)
         self.overriding = [
             one for one in namesakes if (one.path, one.class_name) in self._overriding
         ]
@@ -367,6 +244,108 @@ class Surroundings:
         outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
         carriers = places if outer == name else tables.references_named(outer, CANDIDATES)
         self.exporters = self._exporters(carriers)
+
+    def judged(self) -> dict[Reference, UsageSite]:
+        """The places that are taken for a use of the unit."""
+        found = {}
+        for place in self._places:
+            confidence = self._evidence(place) if self._speaks(place) else NONE
+            if confidence >= LEAST:
+                found[place] = UsageSite(place, round(confidence, 2))
+        return found
+
+    def _evidence(self, place: Reference) -> float:
+        if place.target:
+            if place.target == self._unit.id:
+                return place.confidence
+            return min(place.confidence, OVERLOADED) if place.target in self.siblings else NONE
+        module, mark, known_class = place.module.rpartition(CLASS_MARK)
+        if mark and known_class.isidentifier():
+            return self._of_class(place, module, known_class)
+        if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
+            if sure := self._imported(place, self._unit.path) or self._passed_on(place):
+                return sure
+            of_heir = self._is_member and self.is_heir(split_address(place.module)[1])
+            # Else the file says that another module's name is meant.
+            return SUBCLASS if of_heir else NONE
+        if place.kind == "import" and not place.module:
+            return NONE
+        return self._received(place) if place.receiver else self._unqualified(place)
+
+    def _imported(self, place: Reference, path: str) -> float:
+        """Evidence that the place's import leads to `path`, and there to the unit."""
+        head, tail = split_address(place.module)
+        if self._owner and tail == self._owner and (sure := self.leads(place, head, path)):
+            return sure if place.receiver in ("", self._owner) else min(sure, TYPED)
+        sure = self.leads(place, place.module, path)
+        if not sure or self.enclosed:
+            return NONE
+        if not self._is_member or tail == self._owner or last_word(place.receiver) == self._owner:
+            return sure
+        # Without a receiver it is a function of that module, not a member of its class.
+        whole = place.receiver and language_name(place.path) in WHOLE_SPECIFIERS
+        return min(sure, ITS_MODULE) if whole else NONE
+
+    def _passed_on(self, place: Reference) -> float:
+        """Evidence through one file that imports the definition and is itself imported."""
+        others = (one for one in self.exporters if one != place.path)
+        found = (self._imported(place, exporter) for exporter in others)
+        return min(next(filter(None, found), NONE), TYPED)
+
+    def _of_class(self, place: Reference, module: str, known_class: str) -> float:
+        """Evidence from a receiver whose class is known by name."""
+        if not self._is_member:
+            return NONE
+        spread = known_class == self._owner and self._unit.language in SPREAD_LANGUAGES
+        if place.receiver in SELF_NAMES and not spread:
+            return self._received(place)
+        if known_class != self._owner:
+            if self.is_heir(known_class):
+                return SUBCLASS
+            return NONE if known_class in self.rival_owners else OTHER_CLASS
+        if not module:
+            near = PurePosixPath(place.path).parent == PurePosixPath(self._unit.path).parent
+            return TYPED if near or self._owner not in self.rival_owners else ONE_OF_MANY
+        leads = any(self.leads(place, module, path) for path in (self._unit.path, *self.exporters))
+        return TYPED if leads else NONE
+
+    def _received(self, place: Reference) -> float:
+        if place.receiver in SELF_NAMES or place.receiver.startswith("super("):
+            inherited = self.is_in_heir(place, of_base=place.receiver not in OWN_NAMES)
+            return SUBCLASS if inherited else NONE  # another class's own member
+        if not self._unit.class_name:
+            return self._by_name(0.5)
+        rivals = (_likeness(place.receiver, one) for one in self.rival_owners)
+        if _likeness(place.receiver, self._owner) > max(rivals, default=0):
+            return RECEIVER_NAME
+        return self._by_name(1.0)
+
+    def _unqualified(self, place: Reference) -> float:
+        if self._is_member:
+            return SUBCLASS if self.is_in_heir(place) else OTHER_CLASS / self.rivals
+        same_folder = PurePosixPath(place.path).parent == PurePosixPath(self._unit.path).parent
+        if same_folder and self._unit.language in PACKAGE_LANGUAGES:
+            return TYPED
+        for edge in self.imports(place.path):
+            if edge.name == edge.module and self.leads(place, edge.module, self._unit.path):
+                return TYPED
+        needs_import = language_name(place.path) in RESOLVED_LANGUAGES
+        return self._by_name(0.5 if needs_import else 1.0)
+
+    def _by_name(self, factor: float) -> float:
+        if self.rivals > 1:
+            return factor * ONE_OF_MANY / self.rivals
+        name = self._unit.name
+        short = len(name) < SHORT_NAME or (name.islower() and len(name) <= 6)
+        return factor * (ONLY_ONE_SHORT if short else ONLY_ONE)
+
+    def _speaks(self, place: Reference) -> bool:
+        """The place's language could mean the unit, and its kind fits what the unit is."""
+        if self._unit.kind in METHOD_KINDS and place.kind == "inherits":
+            return False
+        if self._unit.kind == "constructor" and place.kind != "call":
+            return False
+        return related(language_name(place.path), self._unit.language)
 
     def leads(self, place: Reference, module: str, path: str) -> float:
         """How surely `module`, imported where `place` is, is the file `path`."""
