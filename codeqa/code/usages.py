@@ -429,7 +429,8 @@ def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
             if base.id not in seen and len(seen) < MAX_CLASSES_FOLLOWED:
                 seen.add(base.id)
                 waiting.append(base)
-                found += [(o, base) for o in members(tables, base) if o.name == unit.name]
+                alike = (o for o in members(tables, base) if o.name == unit.name)
+                found += [(method, base) for method in alike if _may_be_overridden(method)]
     return found
 
 
