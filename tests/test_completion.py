@@ -323,30 +323,6 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
         pytest.fail("the new name never came")
 
 
-def test_many_at_once_read_the_names_once(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codeqa.mentions import completion
-
-    read = []
-    places = completion.MentionIndex
-
-    def counted(catalogue: Any) -> Any:
-        read.append(catalogue)
-        return places(catalogue)
-
-    monkeypatch.setattr(completion, "MentionIndex", counted)
-    completer = MentionCompleter(lambda: tables)
-    found: list[list[str]] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(texts(completer, "router"))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [["router"]] * 8
-    assert len(read) == 1
-
-
 def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
     tables = indexed(tmp_path, {"notes.bin": "\0\0"})
     completer = MentionCompleter(lambda: tables)

@@ -288,14 +288,6 @@ def test_lines_are_those_that_there_are_and_others_are_explained(client: FlaskCl
         assert error_of(client.get(f"/api/lines?{query}"), status)["hint"]
 
 
-def test_the_context_of_an_answer_is_exactly_what_was_packed(client: FlaskClient) -> None:
-    context = client.get("/api/context/turn-1").json
-    assert context["text"].startswith("[CONTEXT]\n")
-    assert context["chunks"][0]["path"] == "src/store/sessions.py"
-    assert context["dropped"][0]["characters"] == 40_000
-    assert context["messages"] == [] and context["model"] == context["host"] == ""
-
-
 def test_examples_are_made_from_the_repository(client: FlaskClient) -> None:
     questions = client.get("/api/examples").json["questions"]
     assert questions[0] == "What does `SessionInterface` do, and where is it used?"

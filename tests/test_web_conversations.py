@@ -11,17 +11,6 @@ from serving import ask, listed
 pytest_plugins = ("web_kit",)
 
 
-def test_conversations_are_listed_the_last_one_first(client: FlaskClient) -> None:
-    assert listed(client) == []
-    ask(client, "@codebase first", "one")
-    ask(client, "second", "two")
-    ask(client, "third", "one")
-    assert [(c["id"], c["title"], c["turns"]) for c in listed(client)] == [
-        ("one", "first", 2),
-        ("two", "second", 1),
-    ]
-
-
 def test_an_opened_conversation_holds_everything_that_the_page_shows(client: FlaskClient) -> None:
     ask(client, "@codebase how?", "one", body={"rerank": True, "mode": "review"})
     ask(client, "and then?", "one")
@@ -45,17 +34,6 @@ def test_a_stored_answer_is_rendered_as_it_was_when_it_was_streamed(client: Flas
         if "block" in value
     )
     assert client.get("/api/conversations/one").json["turns"][0]["html"] == streamed
-
-
-def test_conversations_are_found_by_what_was_said(client: FlaskClient) -> None:
-    ask(client, "say:the Wombat eats", "one")
-    ask(client, "say:nothing", "two")
-    (found,) = client.get("/api/conversations?q=wombat").json["conversations"]
-    assert found["id"] == "one" and "Wombat" in found["snippet"]
-    (turn,) = client.get("/api/conversations/one").json["turns"]
-    assert found["turn"] == turn["id"]
-    assert client.get("/api/conversations?q=quokka").json == {"conversations": []}
-    assert len(client.get("/api/conversations?q=%20").json["conversations"]) == 2
 
 
 def test_another_version_of_a_question_is_a_sibling_and_can_be_gone_back_to(

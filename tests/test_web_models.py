@@ -41,27 +41,6 @@ def test_the_overview_asks_nobody(client: FlaskClient, fake_engine: FakeEngine) 
     assert fake_engine.models.probed == 0 and fake_engine.models.tested == []
 
 
-def test_local_servers_are_looked_for_only_when_asked(
-    client: FlaskClient, fake_engine: FakeEngine
-) -> None:
-    (server,) = client.get("/api/models/local").json["servers"]
-    assert set(server) == {"provider", "title", "address", "models"}
-    assert server["provider"] == "ollama" and "qwen3:8b" in server["models"]
-    assert fake_engine.models.probed == 1
-
-
-def test_the_models_of_a_provider_are_listed_and_one_is_tested_before_it_is_chosen(
-    client: FlaskClient, fake_engine: FakeEngine
-) -> None:
-    listed = post(client, "/api/models/list", provider="openai", key=KEY)
-    assert listed["models"][:2] == ["gpt-4o", "gpt-4o-mini"]
-    tested = post(client, "/api/models/test", provider="openai", model="gpt-4o", key=KEY)
-    assert tested == {"milliseconds": 640, "model": "gpt-4o", "host": "api.openai.com"}
-    refused = client.post("/api/models/test", json={"provider": "openai", "key": f"wrong-{KEY}"})
-    assert refused.status_code == 502 and refused.json["error"]["code"] == "model"
-    assert KEY not in refused.text and fake_engine.models.current() is None
-
-
 def test_a_chosen_model_is_used_until_none_is_chosen(
     client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
