@@ -53,11 +53,8 @@ END = b""
 
 
 class BlockRenderer:
-    """Turns text that arrives in pieces into annotations of finished, rendered blocks.
-
-    `length` of an annotation is the part of the text that the block stands for, in the
-    UTF-16 units in which a browser counts.
-    """
+    """Turns text that arrives in pieces into annotations of finished, rendered blocks, each with
+    the `length` of its text in the UTF-16 units in which a browser counts."""
 
     def __init__(self, cite: Cite) -> None:
         self._cite = cite
@@ -99,8 +96,7 @@ def encode_stream(events: Iterable[Event], *, cite: Cite | None = None) -> Itera
             # A lone surrogate of a file's name or text must not end the stream.
             yield f"{code}:{text}\n".encode("utf-8", "replace")
     finally:
-        close = getattr(events, "close", None)
-        if close is not None:
+        if close := getattr(events, "close", None):
             close()
 
 

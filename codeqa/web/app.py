@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -74,9 +75,8 @@ def create_app(
 ) -> Flask:
     """Make the application; nothing is opened until the first request.
 
-    Without arguments, as gunicorn calls it, settings come from the environment and the
-    repository is the last one used. Raises SettingsError when the settings would let
-    other machines in without a token.
+    Without arguments, as gunicorn calls it, settings come from the environment and the repository
+    is the last one used. Raises SettingsError where others would be let in without a token.
     """
     settings = settings or load_settings(repository)
     check_settings(settings)
@@ -175,12 +175,11 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
         space.closing.set()
         raise KeyboardInterrupt
 
-    for name in ("SIGINT", "SIGTERM"):
-        signal.signal(getattr(signal, name), end)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     try:
-        server.run()
-    except KeyboardInterrupt:
-        pass
+        with suppress(KeyboardInterrupt):
+            server.run()
     finally:
         space.closing.set()
         server.close()

@@ -64,24 +64,18 @@ def explained(error: Exception) -> CodeQAError:
     return RequestRefusedError(500)
 
 
-def api_status(error: CodeQAError) -> int:
-    """Its status there: at 400 clients of that API shorten what is too long."""
-    return 400 if isinstance(error, ContextLengthError) else error.http_status
-
-
-def api_failure(error: CodeQAError) -> dict[str, Any]:
-    """A failure in the shape of OpenAI's API."""
-    status = api_status(error)
+def api_failure(error: CodeQAError) -> tuple[dict[str, Any], int]:
+    """A failure in the shape of OpenAI's API, and its status there."""
+    too_long = isinstance(error, ContextLengthError)
+    status = 400 if too_long else error.http_status  # at 400 its clients shorten what they send
     usual = "invalid_request_error" if status < 500 else "server_error"
-    of_messages = "messages" if isinstance(error, ContextLengthError) else None
-    return {
-        "error": {
-            "message": str(error),
-            "type": API_TYPES.get(status, usual),
-            "param": getattr(error, "param", of_messages),
-            "code": API_CODES.get(error.code, error.code),
-        }
+    told = {
+        "message": str(error),
+        "type": API_TYPES.get(status, usual),
+        "param": getattr(error, "param", "messages" if too_long else None),
+        "code": API_CODES.get(error.code, error.code),
     }
+    return {"error": told}, status
 
 
 def handle_errors(app: Flask) -> None:
@@ -91,11 +85,13 @@ def handle_errors(app: Flask) -> None:
     @app.errorhandler(Exception)
     def failed(error: Exception) -> Response:
         told = explained(error)
-        response = jsonify({"error": told.as_data()})
-        response.status_code = told.http_status
-        if request.path.startswith(API):
-            response = jsonify(api_failure(told))
-            response.status_code = api_status(told)
+        failure: dict[str, Any] = {"error": told.as_data()}
+        status, of_api = told.http_status, request.path.startswith(API)
+        if of_api:
+            failure, status = api_failure(told)
+        response = jsonify(failure)
+        response.status_code = status
+        if of_api:
             # Clients of that API try three times by themselves, and each would be a whole answer.
             response.headers["x-should-retry"] = "true" if told.http_status in LATER else "false"
         if isinstance(error, MethodNotAllowed):

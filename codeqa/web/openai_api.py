@@ -120,14 +120,14 @@ class ModelValues(Schema):
 @endpoints.route("GET", "/models", {"object": Literal["list"], "data": list[ModelValues]})
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
-    return {"object": "list", "data": [_model(name) for name in _repositories()]}
+    return {"object": "list", "data": [one_model(name) for name in _repositories()]}
 
 
 @endpoints.route("GET", "/models/<path:model>", ModelValues)
 def one_model(model: str) -> Values:
     """One of these names."""
     _repository(model)
-    return _model(model)
+    return {"id": model, "object": "model", "created": 0, "owned_by": MODEL}
 
 
 @endpoints.route("POST", "/chat/completions", Completion, "text/event-stream")
@@ -212,7 +212,7 @@ def _stream(
                 return
         raise RequestRefusedError(503)  # the server ends
     except Exception as error:
-        yield _sent(api_failure(explained(error)))
+        yield _sent(api_failure(explained(error))[0])
     finally:
         events.close()
 
@@ -220,10 +220,6 @@ def _stream(
 def _sent(values: Mapping[str, Any]) -> bytes:
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return f"data: {text}\n\n".encode("utf-8", "replace")
-
-
-def _model(name: str) -> Values:
-    return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
 
 
 def _repositories() -> dict[str, str]:
@@ -249,11 +245,8 @@ def _repository(model: str) -> str:
 
 
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
-    """The last entry by the user is the question; what stands behind it is left out.
-
-    It may be searched for without a tag. Raises FieldError where there is no question, and
-    ContextLengthError.
-    """
+    """The last entry by the user is the question, which may be searched for without a tag; what
+    stands behind it is left out. Raises FieldError where there is none, and ContextLengthError."""
     said = [(message.role, message.text) for message in messages if message.text.strip()]
     asked = [number for number, (role, _) in enumerate(said) if role == "user"]
     if not asked:
@@ -266,18 +259,12 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
     wishes = "\n\n".join(text for role, text in said if role in RULES)
-    history = _history(said[: asked[-1]])
-    return AskOptions(question, retrieval="auto", history=history, instructions=wishes)
-
-
-def _history(messages: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
-    """Questions with their answers; an answer before the first question is nobody's."""
-    pairs: list[Exchange] = []
-    for role, text in messages:
+    pairs: list[Exchange] = []  # an answer before the first question is nobody's
+    for role, text in said[: asked[-1]]:
         if role == "user":
             pairs.append(Exchange(text, UNANSWERED))
         elif role == "assistant" and pairs:
             last = pairs[-1]
             whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
             pairs[-1] = Exchange(last.question, whole)
-    return tuple(pairs)
+    return AskOptions(question, retrieval="auto", history=tuple(pairs), instructions=wishes)

@@ -199,10 +199,8 @@ def _last_message(messages: Sequence[Any]) -> str | None:
 def ask_engine(
     engine: Engine, options: AskOptions, cancelled: Callable[[], bool] | None = None
 ) -> Iterator[Event]:
-    """The events of an answer for the user of this request.
-
-    They stop when it is `cancelled`, without that when the reader left, and when the server ends.
-    """
+    """The events of an answer for the user of this request, until it is `cancelled` (without that:
+    its reader left), or the server ends."""
     closing, user = workspace().closing, member_of_request().user
     cancelled = cancelled or reader_gone()
     return engine.chat.ask(
@@ -216,10 +214,7 @@ def answer_values(done: Mapping[str, Any]) -> Values:
 
 
 def citer(engine: Engine) -> Cite:
-    """Addresses of the page with cited lines open that an indexed file really has.
-
-    The number of lines of each file is read once.
-    """
+    """Addresses of the page with cited lines open that an indexed file really has."""
     counts: dict[str, int | None] = {}
 
     def cite(path: str, start: int, end: int) -> str | None:

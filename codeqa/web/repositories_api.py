@@ -204,15 +204,11 @@ def folders(path: Text = "") -> Values:
 
 
 def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
-    with os.scandir(top) as entries:
-        for entry in entries:
-            path = Path(entry.path)
-            with suppress(OSError):
-                if (
-                    entry.is_dir() and os.access(path, os.R_OK | os.X_OK) and path.resolve() != own
-                    and entry.name == well_formed(entry.name)
-                ):  # fmt: skip
-                    yield Folder(name=entry.name, path=str(path), git=(path / ".git").exists())
+    for path in top.iterdir():
+        with suppress(OSError):
+            usable = path.is_dir() and os.access(path, os.R_OK | os.X_OK) and path.resolve() != own
+            if usable and path.name == well_formed(path.name):
+                yield Folder(name=path.name, path=str(path), git=(path / ".git").exists())
 
 
 def _row(repo: str, report: RepositoryReport) -> Repository:
@@ -307,10 +303,9 @@ def skipped(engine: Engine) -> Values:
     paths: dict[str, list[str]] = defaultdict(list)
     for file in engine.index.skipped():
         paths[file.reason].append(file.path)
-    ordered = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
     groups = [
         {"reason": reason, "count": len(found), "paths": sorted(found)[:SKIPPED_PATHS]}
-        for reason, found in ordered
+        for reason, found in sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
     return {"total": sum(map(len, paths.values())), "groups": groups}
 
