@@ -43,10 +43,10 @@ OF_GROUP = "user = ? AND repository = ? AND conversation = ?"
 """Turns of one conversation."""
 OF_CONVERSATION = "user = ? AND repository = ? AND id = ?"
 
-_CONVERSATION = (
-    "id, user, repository, title, created, updated, (SELECT count(*) FROM turn WHERE "
-    "turn.user = c.user AND turn.repository = c.repository AND turn.conversation = c.id)"
-)
+_CONVERSATIONS = """
+    SELECT id, user, repository, title, created, updated, (SELECT count(*) FROM turn WHERE
+        turn.user = c.user AND turn.repository = c.repository AND turn.conversation = c.id)
+    FROM conversation AS c WHERE user = ? AND {} ORDER BY updated DESC, rowid DESC LIMIT ?"""
 
 TURNS_KEPT = 10_000
 """Turns kept in all: with full contexts about 300 MB, some years of daily use."""
@@ -162,10 +162,8 @@ class TurnStore(StateTable):
             self.choose_branch(turn.conversation, replaced, turn.user, turn.repository)
 
     def get(self, turn_id: str, user: str = LOCAL_USER) -> Turn | None:
-        row = self._database.row(
-            f"SELECT {_TURN} FROM turn WHERE id = ? AND user = ?", (turn_id, user)
-        )
-        return None if row is None else _turn_of(row)
+        with self._database.reading() as connection:
+            return next(iter(_turns(connection, "id = ? AND user = ?", turn_id, user)), None)
 
     def active(
         self,
@@ -186,10 +184,7 @@ class TurnStore(StateTable):
             known = _branches(connection, (user, repository, conversation))
             path = known.path(until or known.leaf)
             ids = json.dumps(path if last is None else path[-last:])
-            rows = connection.execute(
-                f"SELECT {_TURN} FROM turn WHERE {_OF_IDS} ORDER BY created, rowid", (ids,)
-            )
-            return [_turn_of(row) for row in rows]
+            return _turns(connection, _OF_IDS, ids)
 
     def inactive(self, conversation: str, user: str, repository: str) -> list[Turn]:
         """Turns of a conversation that are not on its active branch, oldest first."""
@@ -197,12 +192,7 @@ class TurnStore(StateTable):
         with self._database.reading() as connection:
             known = _branches(connection, group)
             ids = json.dumps(known.path(known.leaf))
-            rows = connection.execute(
-                f"SELECT {_TURN} FROM turn WHERE {OF_GROUP} AND NOT {_OF_IDS} "
-                "ORDER BY created, rowid",
-                (*group, ids),
-            )
-            return [_turn_of(row) for row in rows]
+            return _turns(connection, f"{OF_GROUP} AND NOT {_OF_IDS}", *group, ids)
 
     def branches(self, conversation: str, user: str, repository: str) -> dict[str, tuple[str, ...]]:
         """Id of each turn on the active branch, from the first on → ids of all turns that
@@ -234,11 +224,7 @@ class TurnStore(StateTable):
         their id."""
         active: set[str] = set()
         with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_TURN} FROM turn WHERE user = ? AND {_OF_IDS}",
-                (user, json.dumps([*turn_ids])),
-            )
-            turns = [_turn_of(row) for row in rows]
+            turns = _turns(connection, f"user = ? AND {_OF_IDS}", user, json.dumps([*turn_ids]))
             for group in {(user, one.repository, one.conversation) for one in turns}:
                 known = _branches(connection, group)
                 active.update(known.path(known.leaf))
@@ -254,9 +240,14 @@ class TurnStore(StateTable):
         return [PastQuestion(*row) for row in rows]
 
 
-def _turn_of(row: tuple[Any, ...]) -> Turn:
-    turn_id, conversation, question, answer, context, details, *rest = row
-    return Turn(turn_id, conversation, question, answer, context, parse_details(details), *rest)
+def _turns(connection: sqlite3.Connection, where: str, *parameters: Any) -> list[Turn]:
+    """Turns that fit a condition, oldest first."""
+    query = f"SELECT {_TURN} FROM turn WHERE {where} ORDER BY created, rowid"
+    rows = connection.execute(query, parameters)
+    return [
+        Turn(turn, conversation, question, answer, context, parse_details(details), *rest)
+        for turn, conversation, question, answer, context, details, *rest in rows
+    ]
 
 
 def _put_extras(
@@ -296,11 +287,8 @@ def _limit_turns(connection: sqlite3.Connection, saved: str) -> None:
 class ConversationStore(StateTable):
     def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
         """Conversations of `user` about `repository`, the latest first."""
-        rows = self._database.rows(
-            f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
-            "AND repository = ? ORDER BY updated DESC, rowid DESC LIMIT ?",
-            (user, repository, CONVERSATIONS_LISTED),
-        )
+        query = _CONVERSATIONS.format("repository = ?")
+        rows = self._database.rows(query, (user, repository, CONVERSATIONS_LISTED))
         return [Conversation(*row) for row in rows]
 
     def get(
@@ -308,11 +296,8 @@ class ConversationStore(StateTable):
     ) -> Conversation | None:
         """The conversation of `user`, or None; without a repository the one last continued of
         that id."""
-        row = self._database.row(
-            f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? AND id = ? "
-            "AND (repository = ? OR ? IS NULL) ORDER BY updated DESC, rowid DESC LIMIT 1",
-            (user, conversation, repository, repository),
-        )
+        query = _CONVERSATIONS.format("id = ? AND repository = ifnull(?, repository)")
+        row = self._database.row(query, (user, conversation, repository, 1))
         return None if row is None else Conversation(*row)
 
     def find(self, text: str, repository: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
@@ -325,11 +310,8 @@ class ConversationStore(StateTable):
         if not words:
             return []
         with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_CONVERSATION} FROM conversation AS c WHERE user = ? "
-                "AND repository = ? ORDER BY updated DESC, rowid DESC",
-                (user, repository),
-            )
+            query = _CONVERSATIONS.format("repository = ?")
+            rows = connection.execute(query, (user, repository, -1))
             found = (_match(connection, Conversation(*row), words) for row in rows)
             return list(islice(filter(None, found), MATCHES_LISTED))
 

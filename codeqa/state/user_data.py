@@ -22,12 +22,12 @@ LONGEST_TURN = 24 * 3600.0
 """Seconds for which a deletion is remembered: no answer takes longer."""
 
 _COUNTS = """
-    SELECT (SELECT count(DISTINCT repository) FROM conversation WHERE user = :user),
-        (SELECT count(*) FROM conversation WHERE user = :user),
-        (SELECT count(*) FROM turn WHERE user = :user),
-        (SELECT count(*) FROM feedback JOIN turn ON turn.id = feedback.turn WHERE user = :user),
-        (SELECT count(*) FROM question WHERE user = :user),
-        (SELECT count(*) FROM fact WHERE user = :user)
+    SELECT (SELECT count(DISTINCT repository) FROM conversation WHERE user = ?1),
+        (SELECT count(*) FROM conversation WHERE user = ?1),
+        (SELECT count(*) FROM turn WHERE user = ?1),
+        (SELECT count(*) FROM feedback JOIN turn ON turn.id = feedback.turn WHERE user = ?1),
+        (SELECT count(*) FROM question WHERE user = ?1),
+        (SELECT count(*) FROM fact WHERE user = ?1)
 """
 
 
@@ -35,8 +35,7 @@ class UserData(StateTable):
     """What belongs to a user, in all repositories."""
 
     def counts(self, user: str = LOCAL_USER) -> DataCounts:
-        with self._database.reading() as connection:
-            return DataCounts(*connection.execute(_COUNTS, {"user": user}).fetchone())
+        return DataCounts(*self._database.row(_COUNTS, (user,)) or ())
 
     def delete(self, user: str = LOCAL_USER) -> None:
         """Delete all conversations, turns and facts of `user`.
