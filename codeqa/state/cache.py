@@ -95,12 +95,8 @@ class RedisCache:
         return None if found is None else str(found)
 
     def set(self, key: str, value: str, seconds: float) -> None:
-        """Keep `value` for `seconds`; a lifetime under a millisecond is over at once."""
-        milliseconds = round(seconds * 1000)
-        if milliseconds <= 0:
-            self.delete(key)
-        else:
-            self._ask(lambda client: client.set(key, value, px=milliseconds))
+        """Keep `value` for `seconds`, a thousandth at least."""
+        self._ask(lambda client: client.set(key, value, px=round(seconds * 1000)))
 
     def delete(self, key: str) -> None:
         self._ask(lambda client: client.delete(key))
