@@ -131,8 +131,13 @@ def _sections(lines: list[str], language: str) -> list[Section]:
         except ValueError:
             pass
     # A file of configuration that fits one chunk is best read whole.
-    elif language in SECTIONS and not (language in _CONFIGURATION and len(lines) <= CHUNK_SIZE):
-        return SECTIONS[language](lines)
+    elif language in HEADINGS and not (language in _CONFIGURATION and len(lines) <= CHUNK_SIZE):
+        sections = sections_below(HEADINGS[language](lines), lines)
+        if language in _CONFIGURATION:
+            sections = _join_short(sections)
+        if language == "json" and len(sections) > 1 and not sections[0].titles:  # its brace
+            sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
+        return sections
     return [Section(1, len(lines))]
 
 
@@ -185,8 +190,8 @@ def clean_title(text: str) -> str:
     return " ".join(text.split())[:MAX_TITLE].rstrip()
 
 
-def _markdown_sections(lines: list[str]) -> list[Section]:
-    """Sections by ATX and setext headings as CommonMark has them.
+def _markdown_headings(lines: list[str]) -> list[Heading]:
+    """ATX and setext headings as CommonMark has them.
 
     What looks like a heading inside a fence, an HTML block, a list or the front matter
     is none. The front matter is the beginning of the first section.
@@ -195,14 +200,12 @@ def _markdown_sections(lines: list[str]) -> list[Section]:
     # A lone carriage return ends a line for CommonMark, but not here.
     text = "\n".join(["" if n < body else line.replace("\r", " ") for n, line in enumerate(lines)])
     if "#" not in text and "==" not in text and "--" not in text:
-        return sections_below([], lines)
-    headings = []
-    tokens = _markdown().parse(text)
-    for token, inline in pairwise(tokens):
-        if token.type == "heading_open" and token.level == 0 and token.map:
-            title = _plain_markdown(inline.content)
-            headings.append(Heading(token.map[0] + 1, int(token.tag[1]), title))
-    return sections_below(headings, lines)
+        return []
+    return [
+        Heading(token.map[0] + 1, int(token.tag[1]), _plain_markdown(inline.content))
+        for token, inline in pairwise(_markdown().parse(text))
+        if token.type == "heading_open" and token.level == 0 and token.map
+    ]
 
 
 @cache
@@ -230,8 +233,8 @@ def _plain_markdown(text: str) -> str:
     return clean_title(_MARKUP.sub("", text).translate(_UNESCAPE))
 
 
-def _rst_sections(lines: list[str]) -> list[Section]:
-    """Sections by adorned titles; the styles rank in the order of their first use."""
+def _rst_headings(lines: list[str]) -> list[Heading]:
+    """Adorned titles; the styles rank in the order of their first use."""
     headings = []
     styles: list[tuple[str, bool]] = []
     """Character of the adornment, and whether it stands above as well."""
@@ -254,15 +257,14 @@ def _rst_sections(lines: list[str]) -> list[Section]:
                 styles.append(style)
             headings.append(Heading(at + 1, styles.index(style) + 1, _plain_rst(title.strip())))
         at += taken
-    return sections_below(headings, lines)
+    return headings
 
 
-def _text_sections(lines: list[str]) -> list[Section]:
-    """Sections of a `.txt` file that is reStructuredText, as whole manuals are; else one."""
-    directives = sum(1 for line in lines if line.startswith(".. ") and _DIRECTIVE.match(line))
-    sections = _rst_sections(lines)
-    titled = sum(1 for section in sections if section.titles)
-    return sections if titled > 2 or (titled and directives) else sections_below([], lines)
+def _text_headings(lines: list[str]) -> list[Heading]:
+    """Those of a `.txt` file that is reStructuredText, as whole manuals are; else none."""
+    headings = _rst_headings(lines)
+    titled = sum(1 for section in sections_below(headings, lines) if section.titles)
+    return headings if titled > 2 or (titled and any(map(_DIRECTIVE.match, lines))) else []
 
 
 def _adornment(lines: list[str], at: int) -> tuple[str, int] | None:
@@ -276,14 +278,13 @@ def _plain_rst(text: str) -> str:
     return clean_title(_RST_ESCAPE.sub(r"\1", text))
 
 
-def _by_line(lines: list[str], pattern: re.Pattern[str], marks: str) -> list[Section]:
-    """Sections that begin on the lines that match `pattern`, or on their comments."""
-    headings = [
+def _by_line(lines: list[str], pattern: re.Pattern[str], marks: str) -> list[Heading]:
+    """The lines that match `pattern`, beginning with their comments."""
+    return [
         Heading(_with_comments(lines, number, marks), 1, clean_title(match[match.lastindex or 0]))
         for number, line in enumerate(lines, 1)
         if (match := pattern.match(line.rstrip("\r")))
     ]
-    return _join_short(sections_below(headings, lines))
 
 
 def _with_comments(lines: list[str], line: int, marks: str) -> int:
@@ -314,13 +315,11 @@ def _one_section(group: list[Section]) -> Section:
     return Section(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
 
 
-def _by_keys(lines: list[str], keys: list[Heading]) -> list[Section]:
-    """By the outermost keys, and by the keys below where one of them is long.
+def _by_keys(lines: list[str], keys: list[Heading]) -> list[Heading]:
+    """The outermost keys, and the keys below where one of them is long.
 
     The level of a key is its indentation.
     """
-    if not keys:
-        return sections_below([], lines)
     outermost = [key for key in keys if key.level == keys[0].level]
     places = [key.line for key in keys]
     headings: list[Heading] = []
@@ -334,10 +333,10 @@ def _by_keys(lines: list[str], keys: list[Heading]) -> list[Section]:
                 for inner in below
                 if inner.level == below[0].level
             ]
-    return _join_short(sections_below(headings, lines))
+    return headings
 
 
-def _yaml_sections(lines: list[str]) -> list[Section]:
+def _yaml_headings(lines: list[str]) -> list[Heading]:
     keys = []
     scalar = -1
     """Indentation of the key whose value is a block scalar, while inside of it."""
@@ -354,37 +353,34 @@ def _yaml_sections(lines: list[str]) -> list[Section]:
     return _by_keys(lines, keys)
 
 
-def _json_sections(lines: list[str]) -> list[Section]:
+def _json_headings(lines: list[str]) -> list[Heading]:
     """For a file that begins with an object and is indented evenly."""
     if not lines or lines[0].strip("\ufeff \r") != "{":
-        return sections_below([], lines)
+        return []
     keys = [
         Heading(number, len(match[1]), clean_title(match[2]))
         for number, line in enumerate(lines, 1)
         if (match := _JSON_KEY.match(line))
     ]
-    sections = _by_keys(lines, keys)
-    if len(sections) > 1 and not sections[0].titles:  # the opening brace
-        sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
-    return sections
+    return _by_keys(lines, keys)
 
 
-SECTIONS: dict[str, Callable[[list[str]], list[Section]]] = {
-    "markdown": _markdown_sections,
-    "rst": _rst_sections,
-    "text": _text_sections,
-    "yaml": _yaml_sections,
-    "json": _json_sections,
+HEADINGS: dict[str, Callable[[list[str]], list[Heading]]] = {
+    "markdown": _markdown_headings,
+    "rst": _rst_headings,
+    "text": _text_headings,
+    "yaml": _yaml_headings,
+    "json": _json_headings,
     **{
         language: partial(_by_line, pattern=pattern, marks=marks)
         for language, (pattern, marks) in _BY_LINE.items()
     },
 }
-"""Language → sections of its lines."""
+"""Language → headings in its lines."""
 
 _DOCUMENTS = frozenset({"markdown", "rst", "text", "notebook", "asciidoc", "org", "tex"})
 _CONFIGURATION = frozenset(
-    {*SECTIONS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"} - _DOCUMENTS
+    {*HEADINGS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"} - _DOCUMENTS
 )
 
 

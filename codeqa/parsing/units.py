@@ -277,11 +277,8 @@ def build_units(
 
 
 def _unit(source: Source, definition: Definition, members: dict[str, list[Definition]]) -> Unit:
-    doc = ""
-    if definition.doc:
-        doc = docstring_text(definition.doc)
-    elif definition.comments:
-        doc = _comments(source, definition.comments)
+    above = definition.comments
+    doc = docstring_text(definition.doc) if definition.doc else _comments(source, above)
     head_end, constructor = 0, ""
     methods: dict[str, None] = {}  # distinct: one `attr_accessor` makes several alike
     if definition.kind not in METHOD_KINDS:
@@ -331,7 +328,7 @@ def _signature(source: Source, definition: Definition) -> str:
 
 def _comments(source: Source, spans: Sequence[tuple[int, int]]) -> str:
     parts = [source.slice(start, end) for start, end in spans]
-    if source.line_of(spans[0][0]) <= 3 and is_licence(parts[0]):
+    if parts and source.line_of(spans[0][0]) <= 3 and is_licence(parts[0]):
         parts = [part for part in parts if not is_licence(part)]
     return comment_text(parts)
 
@@ -358,11 +355,10 @@ def _top_level(
             else:
                 part += 1
                 kind, label = "chunk", f"{name} (part {part})"
-            qualified = stem if kind == "module" else label
             yield Unit(
-                source.path, source.language.name, kind, label, qualified,
+                source.path, source.language.name, kind, label, label,
                 source.span(begin, end), begin, end,
-                doc_comment=doc, role=source.role, id=new_id(qualified),
+                doc_comment=doc, role=source.role, id=new_id(label),
             )  # fmt: skip
 
 
