@@ -185,12 +185,6 @@ def test_steps_are_kept_with_the_turn(engine: Engine, script: Script) -> None:
     assert len(kept["text"]) <= KEPT_RESULT + 2
 
 
-def test_other_efforts_and_small_talk_get_no_tools(engine: Engine, script: Script) -> None:
-    ask(engine, ASK, effort="normal")
-    deep(engine, "thank you!")
-    assert all("tools" not in body for body in script.bodies)
-
-
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -208,14 +202,6 @@ def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
     assert [step["failed"] for step in steps(events)] == [True, True]
     assert told in results(script)[0]
     assert "tools" not in script.bodies[-1] and script.sent[-1]["content"] == ANSWER_NOW
-    assert answer(events) == "".join(ENDS)
-
-
-def test_a_model_that_repeats_itself_has_to_answer(engine: Engine, script: Script) -> None:
-    script.replies = [openai_calls([GREP])] * 3 + [stream(ENDS)]
-    events = deep(engine)
-    assert [step["failed"] for step in steps(events)] == [False, True, True]
-    assert all("same arguments" in result for result in results(script)[1:])
     assert answer(events) == "".join(ENDS)
 
 

@@ -195,7 +195,6 @@ def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> Non
     ("body", "why"),
     [
         ("raise ValueError(text)", "ValueError at broken.py:6"),
-        ("return 1 / 0", "ZeroDivisionError at broken.py:6"),
         ("raise SystemExit(text)", "SystemExit at broken.py:6"),
         ("return [text]", "it gave back list instead of str or None"),
         ("return change(text)", "RecursionError at broken.py:6"),
@@ -216,15 +215,12 @@ def test_a_hook_that_fails_is_named_and_left_out(
 @pytest.mark.parametrize(
     ("name", "argument", "made", "why"),
     [
-        ("before_generation", "asked", "replace(asked, history=None)", ".history"),
         ("before_generation", "asked", "replace(asked, history=['q'])", ".history"),
-        ("before_generation", "asked", "replace(asked, question=None)", ".question"),
         ("before_generation", "asked", "replace(asked, cancelled=1)", ".cancelled"),
         ("after_retrieval", "retrieved", "replace(retrieved, chunks=())", ""),
         ("after_retrieval", "retrieved", "replace(retrieved, chunks=(1,))", "chunks"),
         ("after_retrieval", "retrieved", "retrieved.chunks", "tuple instead of Retrieved"),
         ("policy_override", "decision", "replace(decision, inject_rag='x')", "inject_rag"),
-        ("policy_override", "decision", "replace(decision, rules=[1])", "rules"),
     ],
 )
 def test_a_value_of_a_wrong_kind_is_not_used(
@@ -291,10 +287,8 @@ def test_only_python_files_directly_in_the_folder_are_executed(
     [
         ("def broken(:\n", "SyntaxError at bad.py:1"),
         ("x = 1\nraise RuntimeError('secret words')\n", "RuntimeError at bad.py:2"),
-        ("import no_such_package\n", "ModuleNotFoundError at bad.py:1"),
         ("raise SystemExit\n", "SystemExit at bad.py:1"),
         ("x = 1\n", "it defines no hook"),
-        ("\x00", "Error at"),
         (hook("after_generation", "return text", "text, model"), "{'model'} are declared"),
         (
             "import pluggy\n@pluggy.HookimplMarker('codeqa')\ndef generate(): ...\n",
@@ -312,7 +306,7 @@ def test_a_plugin_that_cannot_be_used_is_named_and_the_others_are_loaded(
     assert why in hooks.skipped[0] and why in caplog.text and "secret words" not in caplog.text
 
 
-@pytest.mark.parametrize("inside", [".", "plugins", "deep/er"])
+@pytest.mark.parametrize("inside", [".", "deep/er"])
 def test_a_folder_in_an_indexed_repository_is_refused(
     settings: Settings, data_dir: Path, tmp_path: Path, inside: str
 ) -> None:
@@ -355,18 +349,6 @@ def test_a_link_into_an_indexed_repository_is_not_executed(
 def test_a_setting_that_names_no_folder_is_refused(data_dir: Path) -> None:
     with pytest.raises(SettingsError, match="is not a folder"):
         load_hooks(load_settings(data=data_dir, plugins="/no/such/folder"))
-
-
-def test_two_engines_execute_a_file_each_for_itself(plugins: Plugins) -> None:
-    counts = (
-        "calls = []\n"
-        + hook("after_generation", "calls.append(1)", "text")
-        + "    return str(len(calls))\n"
-    )
-    settings = plugins(counting=counts)
-    one, other = load_hooks(settings), load_hooks(settings)
-    assert [one.run("after_generation", "", asked=ASKED)[0] for _ in range(2)] == ["1", "2"]
-    assert other.run("after_generation", "", asked=ASKED)[0] == "1"
 
 
 # the document

@@ -177,12 +177,6 @@ def test_shrinking_halves_the_block_drops_the_history_and_keeps_the_best() -> No
     assert parse_block(less.block.text)
 
 
-def test_what_holds_nothing_that_can_be_left_out_cannot_shrink() -> None:
-    one_line = Chunk("ctx_0000000c", "a.py", 1, 1, "python", "x" * 5_000)
-    for whole in (asked(block=NO_CONTEXT), asked(block=pack([one_line], 12_000))):
-        assert shrink(whole) == whole
-
-
 def test_a_block_that_cannot_be_halved_goes_without_the_history() -> None:
     one_line = pack([Chunk("ctx_0000000c", "a.py", 1, 1, "python", "x" * 5_000)], 12_000)
     for block in (NO_CONTEXT, one_line):

@@ -106,14 +106,6 @@ def test_a_search_that_nobody_asked_for_brings_four_units(
     assert len(definitions) > RETRIEVAL_K
 
 
-def test_what_is_mentioned_is_looked_up_without_the_tag(engine: Engine, listener: Listener) -> None:
-    events = ask(engine, "what is in @shop/stock.py?")
-    assert told(events, "classified")["source"] == "user"
-    assert listener.last.searched
-    assert listener.last.block.chunks[0].path == "shop/stock.py"
-    assert not told(events, "done")["searched_automatically"]
-
-
 def test_a_mode_that_is_chosen_is_about_the_code(engine: Engine, listener: Listener) -> None:
     ask(engine, ASK)
     events = ask(engine, "/review that, please")
@@ -337,12 +329,6 @@ def test_another_repositorys_answer_is_not_packed_anew(
     other.close()
 
 
-def test_an_answer_to_follow_that_is_not_there_is_explained(engine: Engine) -> None:
-    ask(engine, ASK)
-    events = ask(engine, "and why is that?", after="nothing")
-    assert events[-1].kind == "error" and events[-1].data["code"] == "not_found"
-
-
 def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(engine: Engine) -> None:
     first = told(ask(engine, ASK), "done")["turn"]
     second = told(ask(engine, ASK, replaces=first), "done")["turn"]
@@ -435,14 +421,6 @@ def test_a_branch_goes_on_with_its_own_history_and_context(
     ask(engine, "and why is that so?")
     assert listener.last.block.chunks[0].path == "shop/session.py"
     assert len(listener.last.history) == 2
-
-
-def test_a_question_may_follow_an_earlier_turn(engine: Engine, listener: Listener) -> None:
-    first = told(ask(engine, ASK), "done")["turn"]
-    ask(engine, "and why is that?")
-    ask(engine, "and what does it return?", after=first)
-    assert len(listener.last.history) == 1
-    assert [turn.parent for turn in engine.conversations.turns("talk")] == ["", first]
 
 
 def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(

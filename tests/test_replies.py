@@ -171,14 +171,10 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
     ("text", "scope"),
     [
         ("wipe my profile", "profile"),
-        ("delete everything you know about me", "everything"),
         ("forget everything i told you", "everything"),
-        ("delete this conversation", "conversation"),
         ("remove the last message, it had a password in it", "conversation"),
-        ("delete my profile", "profile"),
         ("can you delete my profile please", "profile"),
         ("how do I delete my profile?", ""),
-        ("what would happen if I delete everything?", ""),
         ("how long do you keep my chats?", ""),
     ],
 )

@@ -45,26 +45,16 @@ def test_questions_are_about_what_the_answer_cites_first() -> None:
 @pytest.mark.parametrize(
     ("question", "missing"),
     [
-        ("Where is `reserve_copies` used?", "Where is `reserve_copies` used?"),
         ("who calls reserve_copies", "Where is `reserve_copies` used?"),
         ("Which tests cover reserve_copies?", "Are there tests for `reserve_copies`?"),
-        ("are there tests for reserve_copies", "Are there tests for `reserve_copies`?"),
-        ("What does Order do?", "What does `Order` do?"),
         ("what does `order` do", "What does `Order` do?"),
     ],
 )
 def test_what_was_asked_is_not_asked_again(question: str, missing: str) -> None:
     answer = "See [shop/stock.py:1-2]."
-    usual = {
-        text
-        for other in ("x", "Who uses it?", "Where is reserve_copies used, tests too?")
-        for text in suggest(other, [ORDER, RESERVE], answer)
-    }
-    usual |= set(suggest("x", [RESERVE], answer))
+    assert missing in suggest("x", [ORDER, RESERVE], answer)
     found = suggest(question, [ORDER, RESERVE], answer)
-    assert missing in usual
-    assert missing not in found
-    assert found
+    assert found and missing not in found
 
 
 def test_tests_documents_call_sites_and_private_names_give_rise_to_nothing() -> None:

@@ -15,7 +15,6 @@ from openai_server import (
     Reply,
     context_length,
     delta,
-    dropped,
     event,
     failure,
     rate_limited,
@@ -424,20 +423,6 @@ def test_a_refusal_is_a_sentence_with_a_next_step_and_the_turn_is_kept(
     assert len(parts(script.sent[-1])) == 2, "what was found is still the context"
 
 
-def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
-    engine: Engine, script: Script
-) -> None:
-    script.replies = [dropped(SAYS)]
-    events = ask(engine, ASK)
-    assert events[-1].kind == "error"
-    assert answer(events) == "".join(SAYS)
-    (kept,) = engine.conversations.turns("talk")
-    assert kept.answer == "".join(SAYS)
-    assert kept.error and not kept.finished
-    assert [c["verified"] for c in kept.citations] == [True]
-    assert kept.tokens["estimated"] is True
-
-
 def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     engine: Engine, script: Script
 ) -> None:
@@ -459,17 +444,6 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert engine.conversations.turns("talk")[-1].notice == done["notice"]
     ask(engine, "and?")
     assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
-
-
-def test_a_context_that_is_still_too_long_is_an_error_after_the_second_try(
-    engine: Engine, script: Script
-) -> None:
-    script.replies = [context_length()]
-    events = ask(engine, ASK)
-    assert events[-1].kind == "error"
-    assert len(script.bodies) == 2
-    sent = engine.conversations.turn(events[-1].data["turn"])
-    assert sent.sent[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
 
 
 def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
