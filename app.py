@@ -23,7 +23,7 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
     """
     from codeqa.engine import open_engine
     from codeqa.repositories import last_used
-    from codeqa.search import parse_rerank
+    from codeqa.search.rerank import parse_rerank
 
     settings = load_settings()
     repository = last_used(settings)

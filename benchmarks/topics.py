@@ -27,7 +27,7 @@ from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import decide, extract_features
 from codeqa.routing.small_call import messages_for, read_answer
 from codeqa.routing.words import read
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables
 from codeqa.types import ContextBlock, Exchange

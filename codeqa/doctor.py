@@ -24,7 +24,7 @@ from codeqa.languages import languages
 from codeqa.llm.models import SOURCES, Models
 from codeqa.parsing.grammar import grammar
 from codeqa.repository.git import find_git, read_git
-from codeqa.search import reranker_status
+from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
 from codeqa.state.cache import RedisCache
 from codeqa.state.rescue import damage_of, set_aside

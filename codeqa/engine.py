@@ -31,7 +31,7 @@ from codeqa.repositories.multi_repo import (
 )
 from codeqa.review.reviewer import Reviewer
 from codeqa.routing.small_call import SmallCall
-from codeqa.search import Search, open_search
+from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.state.cache import open_cache

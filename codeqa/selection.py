@@ -33,8 +33,9 @@ from codeqa.context.blocks import (
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repositories.files import Files
 from codeqa.repository.classify import role_of
-from codeqa.search import Query, SearchResult
 from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, resolve_query
+from codeqa.search.hybrid import SearchResult
+from codeqa.search.query import Query
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Filter, Tables
 from codeqa.text.tokens import form_pattern

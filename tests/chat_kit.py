@@ -17,7 +17,7 @@ from codeqa.routing.intents import Intent, by_words
 from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import Features, extract_features
 from codeqa.routing.words import read
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.types import Event
 

@@ -14,7 +14,7 @@ from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
 from codeqa.quoted.answer import EXCERPT_LINES, excerpt, quoted_answer, whole_unit
 from codeqa.quoted.evidence import Finding, QuotedEvidence
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
 from codeqa.types import Hit, Unit

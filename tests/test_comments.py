@@ -29,7 +29,7 @@ from codeqa.indexing.comments import (
 from codeqa.llm.client import Message, Model
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
-from codeqa.search import Search
+from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import ValueStore

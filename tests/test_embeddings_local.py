@@ -17,7 +17,7 @@ from codeqa.embeddings.local import TOKENS
 from codeqa.embeddings.registry import chosen_embedding, local_model, query_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
-from codeqa.search import Search
+from codeqa.search.hybrid import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
 from tests.onnx_models import make_model

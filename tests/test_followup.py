@@ -10,7 +10,7 @@ from chat_kit import features_of
 from codeqa.routing.followup import complete_by_words, is_incomplete
 from codeqa.routing.small_call import LONGEST, usable_question
 from codeqa.routing.words import read
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.types import Exchange
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

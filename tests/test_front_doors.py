@@ -192,7 +192,7 @@ def test_commands_load_only_what_they_use(run_python: Run) -> None:
         ("--version", "click", {"codeqa.settings", "pydantic", "numpy", "codeqa.engine"}),
         ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
         ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
-        ("search nothing", "codeqa.search", {"flask", "openai", CLUSTER}),
+        ("search nothing", "codeqa.search.hybrid", {"flask", "openai", CLUSTER}),
     ]  # one after the other in one process, the light ones first
     script = (
         "import sys; from codeqa.cli import main\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.search import open_search
+from codeqa.search.hybrid import open_search
 from codeqa.selection import UNITS_RANKED, Budget, build_context
 from codeqa.settings import load_settings
 from codeqa.types import ContextBlock

@@ -18,8 +18,8 @@ from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
 from codeqa.llm.bounded import TEXT_CHARACTERS
-from codeqa.search import Search, SearchResult
 from codeqa.search.by_model import only_by_hypothesis
+from codeqa.search.hybrid import Search, SearchResult
 from codeqa.settings import load_settings
 from codeqa.types import Hit
 from evals.search.questions import Question

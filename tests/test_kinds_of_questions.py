@@ -15,8 +15,8 @@ from indexed import indexed, write
 from codeqa.code.descriptions import overview_of
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
-from codeqa.search import parse_query
 from codeqa.search.mentions import Frame, frames_here, take_traceback
+from codeqa.search.query import parse_query
 from codeqa.store import INDEXED, FileRecord, Tables
 
 FILES = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from codeqa.llm.client import Model
-from codeqa.search import Search, open_search
 from codeqa.search.by_model import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
+from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import load_settings
 from codeqa.store import Tables
 from codeqa.types import StageTime

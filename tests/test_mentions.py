@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from indexed import indexed
 
-from codeqa.search import Search, SearchResult
+from codeqa.search.hybrid import Search, SearchResult
 from codeqa.search.mentions import (
     GUARANTEED,
     Mention,

@@ -14,7 +14,7 @@ from codeqa.chat.record import TurnRecord, place_of_name
 from codeqa.chat.values import ConversationSoFar
 from codeqa.code.calls import asked_relations
 from codeqa.engine import Engine
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 
 FILES = {
     "server.py": '''"""A small server."""

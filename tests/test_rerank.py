@@ -23,22 +23,20 @@ from reranking import hit, numbers
 from codeqa.embeddings import local
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import EmbeddingError, RerankerError
-from codeqa.search import (
-    Reranked,
-    Search,
-    choose_reranker,
-    parse_query,
-    parse_rerank,
-    rerank,
-    reranker_status,
-)
+from codeqa.search import rerank
+from codeqa.search.hybrid import Search
+from codeqa.search.query import parse_query
 from codeqa.search.rerank import (
     BATCH,
     ModelReranker,
+    Reranked,
     Score,
+    choose_reranker,
     files_of,
     local_reranker,
+    parse_rerank,
     rerank_built_in,
+    reranker_status,
     shared,
     used_by_better,
 )

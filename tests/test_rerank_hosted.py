@@ -14,14 +14,17 @@ from openai_server import Plain, ScriptedServer, openai_server, silent
 from reranking import HITS, hit, numbers
 
 from codeqa.errors import RerankerError
-from codeqa.search import choose_reranker, parse_query, rerank, reranker_status
+from codeqa.search import rerank
+from codeqa.search.query import parse_query
 from codeqa.search.rerank import (
     CANDIDATES,
     CHARACTERS,
     CROSS_ENCODER,
     RerankerChoice,
+    choose_reranker,
     hosted_reranker,
     parse_reranker,
+    reranker_status,
 )
 from codeqa.settings import Settings, load_settings
 

@@ -15,13 +15,16 @@ import numpy as np
 import pytest
 from models import hub_cache, hub_of, put_in_cache
 
-from codeqa.search import choose_reranker, parse_query, rerank, reranker_status
+from codeqa.search import rerank
+from codeqa.search.query import parse_query
 from codeqa.search.rerank import (
     COLBERT,
     CROSS_ENCODER,
     DEFAULT_MODEL,
+    choose_reranker,
     document,
     load_score,
+    reranker_status,
 )
 from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings

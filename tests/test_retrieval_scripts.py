@@ -8,7 +8,8 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from indexed import indexed
 
-from codeqa.search import Search, parse_query
+from codeqa.search.hybrid import Search
+from codeqa.search.query import parse_query
 from codeqa.settings import Settings
 from codeqa.store import Tables
 

@@ -11,7 +11,9 @@ from indexed import copied, indexed
 
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
 from codeqa.repositories.files import Files
-from codeqa.search import Query, Reranked, Search, query_encoders
+from codeqa.search.hybrid import Search, query_encoders
+from codeqa.search.query import Query
+from codeqa.search.rerank import Reranked
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
 from codeqa.types import Hit

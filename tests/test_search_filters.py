@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from indexed import indexed
 
-from codeqa.search import Search
+from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.store import Filter, Tables
 from codeqa.store.filters import MOST_WILDCARDS

@@ -8,7 +8,7 @@ import pytest
 
 from codeqa.context.blocks import chunk_cost
 from codeqa.errors import UsageError
-from codeqa.search import open_search
+from codeqa.search.hybrid import open_search
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort, uses_of
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables

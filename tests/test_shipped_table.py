@@ -9,7 +9,8 @@ import pytest
 from codeqa.embeddings.registry import SHIPPED, fast_embedding
 from codeqa.embeddings.table import load_weights
 from codeqa.indexing import Indexer
-from codeqa.search import Search, parse_query
+from codeqa.search.hybrid import Search
+from codeqa.search.query import parse_query
 from codeqa.search.ranking import word_coverage
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate

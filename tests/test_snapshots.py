@@ -18,7 +18,7 @@ from codeqa.indexing import Indexer
 from codeqa.repositories import open_location, remove_repository, report_repositories, snapshots
 from codeqa.repositories.multi_repo import locations_of, repositories_meant
 from codeqa.repositories.snapshots import commit_of, revision_names, take_snapshot
-from codeqa.search import open_search
+from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, open_once, remove, snapshots_of
 from codeqa.types import IndexSummary

@@ -18,7 +18,7 @@ from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
 from codeqa.routing.followup import leaving_by_words
 from codeqa.routing.words import read
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)

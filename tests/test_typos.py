@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from indexed import indexed
 from rapidfuzz.distance import OSA
 
-from codeqa.search import Search
+from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.store import Tables, TextSearch
 from codeqa.store.tables import Names

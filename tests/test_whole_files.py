@@ -13,7 +13,8 @@ from openai_server import stream
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
 from codeqa.routing.mode import read_whole
-from codeqa.search import SearchResult, open_search, parse_query
+from codeqa.search.hybrid import SearchResult, open_search
+from codeqa.search.query import parse_query
 from codeqa.selection import (
     POOL,
     UNITS_RANKED,

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
-from codeqa.search import Search, parse_query
 from codeqa.search.channels import length_factor
+from codeqa.search.hybrid import Search
+from codeqa.search.query import parse_query
 from codeqa.search.ranking import role_penalties
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, TextSearch, VectorSearch, locate

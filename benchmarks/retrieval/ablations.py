@@ -29,11 +29,12 @@ from codeqa.embeddings.pieces import FIELDS
 from codeqa.embeddings.registry import SHIPPED, table_encoder
 from codeqa.embeddings.table import TableEncoder
 from codeqa.indexing import Indexer
-from codeqa.search import Query, parse_query, query_encoders
 from codeqa.search import channels as channel_module
 from codeqa.search import ranking as ranking_module
 from codeqa.search import rerank as rerank_module
 from codeqa.search.channels import Candidates, find_candidates
+from codeqa.search.hybrid import query_encoders
+from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import rank, rank_files
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.retrieval.sets import questions_of
 from codeqa.indexing import Indexer
-from codeqa.search import Search, open_search
+from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import load_settings
 from codeqa.store import locate, open_once
 from codeqa.types import Unit

@@ -29,7 +29,7 @@ from benchmarks.retrieval.peers import (
 from benchmarks.retrieval.report import document, save
 from benchmarks.retrieval.sets import SPLITS, questions_of
 from codeqa.indexing import Indexer
-from codeqa.search import open_search
+from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate, open_once
 from evals.search.questions import Question

@@ -17,8 +17,7 @@ from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
 from codeqa.routing.personal import CONFIRMATIONS, kind_of, to_forget
 from codeqa.routing.small_call import cache_prefix
-from codeqa.search import parse_reranker
-from codeqa.search.rerank import RERANK_PROVIDERS
+from codeqa.search.rerank import RERANK_PROVIDERS, parse_reranker
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key

@@ -25,7 +25,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import matching, profile_text
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.selection import (
     POOL,
     UNITS_RANKED,

@@ -13,7 +13,7 @@ from typing import Any
 from codeqa.chat.citations import CODE_SPAN, VALUES, next_fence
 from codeqa.chat.values import ModelRequest, Piece, Sentence
 from codeqa.embeddings.registry import sentence_matcher
-from codeqa.search import SearchResult
+from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import FILE_ENDINGS
 from codeqa.search.query import QUESTION_WORDS
 from codeqa.text.markdown import CITATION

@@ -12,8 +12,9 @@ from codeqa.chat.values import ConversationSoFar
 from codeqa.code.calls import Walk, asked_relations, callees, follow_relations, is_test
 from codeqa.context.blocks import unit_chunk
 from codeqa.routing.followup import code_names, telling_words
-from codeqa.search import Query, SearchResult, parse_query
+from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import definitions_called
+from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import best_of_each
 from codeqa.store import Tables
 from codeqa.text.tokens import form_pattern, last_word

@@ -12,7 +12,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.mode import read_mode, read_whole
 from codeqa.routing.personal import read_personal
 from codeqa.routing.words import read
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.selection import parse_effort
 from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed

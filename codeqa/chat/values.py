@@ -21,7 +21,8 @@ from codeqa.routing.intents import Intent
 from codeqa.routing.personal import PersonalReading
 from codeqa.routing.policy import Features, PolicyDecision
 from codeqa.routing.words import Reading
-from codeqa.search import Query, SearchResult
+from codeqa.search.hybrid import SearchResult
+from codeqa.search.query import Query
 from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
 from codeqa.text import has_tag

@@ -13,7 +13,7 @@ from codeqa.chat.values import EXTRACTIVE, Vector
 from codeqa.embeddings.registry import Embedding, fast_embedding
 from codeqa.errors import EmbeddingError
 from codeqa.routing.mode import read_mode
-from codeqa.search import Query, says_something
+from codeqa.search.query import Query, says_something
 from codeqa.state import State
 from codeqa.state.records import PastQuestion, Turn
 from codeqa.text import strip_tag

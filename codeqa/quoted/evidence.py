@@ -16,10 +16,10 @@ from codeqa.code.descriptions import bullet_list, cite_unit, first_sentence, ove
 from codeqa.code.tools.edges import use_places
 from codeqa.code.usages import members, usages
 from codeqa.repository.classify import role_of
-from codeqa.search import Query, SearchResult, says_something
 from codeqa.search.channels import gather
+from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import frames_here
-from codeqa.search.query import with_words
+from codeqa.search.query import Query, says_something, with_words
 from codeqa.search.ranking import rank
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import counted

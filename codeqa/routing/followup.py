@@ -19,9 +19,8 @@ from codeqa.code.calls import without_relations
 from codeqa.routing.intents import by_words
 from codeqa.routing.policy import Features
 from codeqa.routing.words import Reading, goes_on, points_back, read, stands_alone
-from codeqa.search import Query, parse_query
 from codeqa.search.channels import full_text_query
-from codeqa.search.query import QUESTION_WORDS
+from codeqa.search.query import QUESTION_WORDS, Query, parse_query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.tokens import form_pattern
 from codeqa.types import ContextBlock, Exchange

@@ -16,8 +16,7 @@ from codeqa.code.counted import exact_question
 from codeqa.routing.intents import NEED_CODE, Intent
 from codeqa.routing.personal import PersonalReading, matching
 from codeqa.routing.words import Reading, goes_on, points_back, wants_something
-from codeqa.search import Query
-from codeqa.search.query import QUESTION_WORDS
+from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.text.tokens import word_set
 
 

@@ -27,7 +27,7 @@ from codeqa.routing.followup import STAYS, Leaving, code_names
 from codeqa.routing.intents import INTENTS, Intent
 from codeqa.routing.mode import read_mode
 from codeqa.routing.words import shortened
-from codeqa.search import parse_query
+from codeqa.search.query import parse_query
 from codeqa.state.cache import Cache
 from codeqa.text import has_tag
 from codeqa.text.tokens import search_tokens, well_formed

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaMode
 
 from codeqa import __version__
 from codeqa.errors import UsageError
-from codeqa.search import parse_rerank
+from codeqa.search.rerank import parse_rerank
 from codeqa.text.tokens import well_formed
 from codeqa.web.errors import API, FieldError, RequestRefusedError
 from codeqa.web.security import member_of_request, require_owner

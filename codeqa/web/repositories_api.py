@@ -30,7 +30,7 @@ from codeqa.repositories import (
 )
 from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.clones import Report, looks_remote, read_remote
-from codeqa.search import reranker_status
+from codeqa.search.rerank import reranker_status
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus

@@ -20,7 +20,7 @@ from codeqa.cli.console import ProgressDisplay, format_table, print_either
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.llm.models import Models
-from codeqa.search import open_search
+from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.store import locate

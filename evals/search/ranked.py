@@ -27,7 +27,8 @@ from pydantic import TypeAdapter
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
-from codeqa.search import Search, SearchResult, open_search, parse_hyde
+from codeqa.search.by_model import parse_hyde
+from codeqa.search.hybrid import Search, SearchResult, open_search
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate, open_once

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from codeqa.errors import UsageError
 from codeqa.repositories.files import Files
-from codeqa.search import Search
+from codeqa.search.hybrid import Search
 from codeqa.store import Tables
 from codeqa.types import Unit
 
