@@ -12,7 +12,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from codeqa.code.descriptions import bullet_list
@@ -44,7 +44,7 @@ class ExactQuestion:
     """A tool and its arguments, as a message asks for them."""
 
     tool: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str]
     asks_more: bool = False
     """The message has a second question behind it."""
 

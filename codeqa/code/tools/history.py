@@ -90,7 +90,7 @@ def git_log(
     newest = f"the newest {len(commits)} of " if total > len(commits) else ""
     newest = newest or "the newest " * (total == limit)
     summary = f"history of {about}: {newest}{counted(total, 'commit')}"
-    parts = [one.told for one in commits]
+    parts = [one.line for one in commits]
     return list_result(summary, parts, "Ask for fewer.", total=total, told=commits)
 
 
@@ -149,7 +149,7 @@ def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
         runs.append(commit_of[id_].model_copy(update={"lines": f"{start}-{end}"}))
         start = end + 1
     summary = f"blame of {found}:{first}-{last}: {counted(len(distinct), 'commit')}"
-    parts = [f"{one.lines:>11}  {one.told}" for one in runs]
+    parts = [f"{one.lines:>11}  {one.line}" for one in runs]
     return list_result(summary, parts, "Ask for fewer lines.", told=runs)
 
 
@@ -256,7 +256,7 @@ def changes(
     unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." * bool(left)
     diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
-    parts += [*(one.told for one in commits), *filter(None, [diff])]
+    parts += [*(one.line for one in commits), *filter(None, [diff])]
     return list_result(summary, parts, "Say what about.", total=len(found), completeness=unread,
                        places=tuple(places), commits=tuple(commits), diff=diff)  # fmt: skip
 

@@ -57,7 +57,7 @@ class Commit(BaseModel, frozen=True):
     lines: str = ""
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """On one line."""
         return f"{self.id}  {self.date}  {self.author}  {self.subject}"
 
