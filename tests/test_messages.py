@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from block_grammar import parse_block
@@ -12,18 +14,23 @@ from hypothesis import strategies as st
 from codeqa.chat.messages import (
     HISTORY_CHARACTERS,
     HISTORY_TURNS,
+    ModelGenerator,
     as_sent,
     build_messages,
+    count_tokens,
     shrink,
     trim_history,
 )
-from codeqa.chat.values import NO_CONTEXT, Gathered
+from codeqa.chat.values import NO_CONTEXT, Gathered, ModelRequest
 from codeqa.context.blocks import pack, unit_chunk
 from codeqa.errors import UsageError
+from codeqa.llm.client import Model
+from codeqa.llm.providers import ModelAddress
 from codeqa.parsing import parse_file
 from codeqa.prompts import override_path, render_prompt
 from codeqa.routing.mode import read_mode
 from codeqa.types import MODES, Chunk, Exchange
+from tests.openai_server import openai_server
 
 CODE = "class Api\n{\n    void Run() { }\n}"
 BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)
@@ -267,3 +274,32 @@ def _fences(text: str) -> list[str]:
             fence, inside = "`" * (len(line) - len(line.lstrip("`"))), []
     assert not fence, "a fence is cut"
     return contents
+
+
+@pytest.mark.parametrize(
+    ("window", "question", "block", "told", "cut"),
+    [
+        (4_096, "why?", 6_000, 1, False),  # the last turn, shortened
+        (6_500, "why?", 12_000, 1, False),
+        (32_000, "why?", 12_000, 3, False),
+        (4_096, "why? " * 900, 6_000, 0, True),  # a long question takes room from the code
+        (0, "why? " * 900, 12_000, 3, False),
+    ],
+)
+def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
+    window: int, question: str, block: int, told: int, cut: bool
+) -> None:
+    code = "\n".join(f"line_{number} = {number}" for number in range(60))
+    chunks = [Chunk(f"ctx_{n:08x}", f"{n}.py", 1, 60, "python", code) for n in range(20)]
+    history = tuple(Exchange(f"question {n}?", f"{n} " * 1_300) for n in range(3))
+    packed = pack(chunks, block)
+    turn = asked(question, block=packed, history=history, window=window)
+    nothing_cited: Any = SimpleNamespace(files=None, tables=lambda: None)
+    with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
+        pieces = list(ModelGenerator(model, nothing_cited).generate(turn))
+    (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))
+    _, *earlier, last = (message["parts"] for message in request.messages)
+    assert not window or count_tokens(request.messages) <= window * 7 / 8
+    assert question in last[0] and last[1].startswith(packed.text[:1_000])
+    assert (len(last[1]) < len(packed.text)) == bool(request.warning) == cut
+    assert [parts[0] for parts in earlier[::2]] == [f"question {n}?" for n in range(3)][3 - told :]
