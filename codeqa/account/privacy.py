@@ -286,10 +286,8 @@ def deletion_question(scope: str, stored: StoredData) -> str:
     """What a deletion would take away, and how it is confirmed."""
     if not (preview := deletion_preview(scope, stored)):
         return "Nothing of that is stored, so there is nothing to delete."
-    return (
-        f"{preview}\n\nNothing has been deleted yet. To do it, send exactly:\n\n"
-        f"`{CONFIRMATIONS[scope]}`"
-    )
+    how = f"Nothing has been deleted yet. To do it, send exactly:\n\n`{CONFIRMATIONS[scope]}`"
+    return f"{preview}\n\n{how}"
 
 
 def deletion_report(erased: DeletionResult) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -117,7 +118,7 @@ def stream(body: QuestionBody) -> Response:
     page shows; with `render` and `conversation` it goes on when its reader leaves, until it is
     stopped, and is read along at /api/conversations/{conversation}/answer.
     """
-    engine, options = asked_engine(body)
+    engine, options = _asked_engine(body)
     if body.render and options.conversation and member_of_request() != TERMINAL:
         lines = workspace().answers.start(
             place_of(engine, options.conversation),
@@ -134,7 +135,7 @@ def stream(body: QuestionBody) -> Response:
 @endpoints.route("POST", "/chat", BatchAnswer)
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
-    answer = whole_answer(ask_engine(*asked_engine(body)))
+    answer = whole_answer(ask_engine(*_asked_engine(body)))
     return {"response": answer.text, **answer_values(answer.details)}
 
 
@@ -144,14 +145,13 @@ def ask(body: QuestionBody) -> Values:
 
     Without `conversation` the questions of one session are one conversation.
     """
-    engine, options = asked_engine(body)
-    session.setdefault("conversation", uuid.uuid4().hex)
-    if not options.conversation:
-        options = replace(options, conversation=str(session["conversation"]))
+    engine, options = _asked_engine(body)
+    usual = session.setdefault("conversation", uuid.uuid4().hex)
+    options = replace(options, conversation=options.conversation or str(usual))
     return {"response": whole_answer(ask_engine(engine, options)).text}
 
 
-def asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
+def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     """What `body` asks, and of which repositories: those it has the ids of, and those that the
     question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
     indexed."""
@@ -215,13 +215,10 @@ def answer_values(done: Mapping[str, Any]) -> Values:
 
 def citer(engine: Engine) -> Cite:
     """Addresses of the page with cited lines open that an indexed file really has."""
-    counts: dict[str, int | None] = {}
+    line_count = cache(engine.files.line_count)
 
     def cite(path: str, start: int, end: int) -> str | None:
-        if path not in counts:
-            counts[path] = engine.files.line_count(path)
-        lines = counts[path]
-        if lines is None or not 1 <= start <= end <= lines:
+        if not 1 <= start <= end <= (line_count(path) or 0):
             return None
         query = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
         return f"/?{urlencode(query, safe='/')}"
