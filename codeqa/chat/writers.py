@@ -229,7 +229,7 @@ def profile_reply(
     """
     if learnt:
         return _remembered(known, learnt)
-    kind = personal.asked
+    kind = personal.asks_for
     if found := (matching(known, kind) if kind else {}) or _near(known, text):
         clauses = [_clause(key, value) for key, value in found.items()]
         return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"

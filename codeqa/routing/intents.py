@@ -122,6 +122,6 @@ def _shipped() -> Weights:
     return as_arrays(json.loads(files(__package__).joinpath("intents.json").read_text("utf-8")))
 
 
-def as_arrays(whole: Mapping[str, list[int]]) -> Weights:
+def as_arrays(kept: Mapping[str, list[int]]) -> Weights:
     """Weights as they are kept, as numbers to sum up."""
-    return {name: np.array(row) / SCALE for name, row in whole.items()}
+    return {name: np.array(row) / SCALE for name, row in kept.items()}

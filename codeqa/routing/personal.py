@@ -90,7 +90,7 @@ class PersonalReading:
 
     facts: Mapping[str, str]
     """Facts that its writer states of themselves, by their key."""
-    asked: str
+    asks_for: str
     """The kind of fact that it asks for; `*` for all, '' for none."""
     forget: str
     """The kind of fact that is to be forgotten, or what was told, in its words; '' for none."""
@@ -111,7 +111,7 @@ def read_personal(text: str) -> PersonalReading:
     """Read `text`, which comes without tag and mode."""
     return PersonalReading(
         facts=detect_facts(text),
-        asked=asked_fact(text),
+        asks_for=asked_fact(text),
         forget=fact_to_forget(text),
         keep_nothing=not_kept(text),
         wished=wished_scope(text),
@@ -134,17 +134,16 @@ def detect_facts(text: str) -> dict[str, str]:
         if len(sentence) > SENTENCE_CHARACTERS or sentence.rstrip(" )\"'").endswith("?"):
             continue
         introduced = _REMEMBER.match(sentence)
-        told = sentence[introduced.end() :] if introduced else sentence
-        said = read(told)
+        statement = sentence[introduced.end() :] if introduced else sentence
+        said = read(statement)
         if introduced and not said.begins("I", "ME", "MY", "OUR"):
             continue  # "remember the parser?" asks for no keeping
-        kind = _wish_in(said, lasting=bool(introduced))
-        learnt = [("name", _name_in(told)), (kind, told if kind else "")]
-        if introduced and not any(value for _, value in learnt):
-            learnt = [("fact", told)]
-        for kind, value in learnt:
+        kind, name = _wish_in(said, lasting=bool(introduced)), _name_in(statement)
+        if introduced and not (kind or name):
+            kind = "fact"
+        for fact, value in (("name", name), (kind, statement if kind else "")):
             if clean := clean_value(value):
-                found[_fact_key(kind, clean)] = clean
+                found[_fact_key(fact, clean)] = clean
     return found
 
 
@@ -239,8 +238,8 @@ def wished_scope(text: str) -> str:
         return ""
     mine = ("DATA", "chats", "conversations", "messages", "questions", "history", "account")
     if said.has("all", "everything") or said.near("MY", mine, 2):
-        whole = said.has("everything") or not said.has("profile")
-        return "everything" if whole else "profile"
+        only_profile = said.has("profile") and not said.has("everything")
+        return "profile" if only_profile else "everything"
     if said.has("profile", "ABOUT_ME", "ME"):
         return "profile"
     return "conversation" if said.has("TALK", "SUCH", "PRONOUN") else ""
@@ -260,8 +259,8 @@ def matching(profile: Mapping[str, str], kind: str) -> dict[str, str]:
 def to_forget(profile: Mapping[str, str], what: str) -> list[str]:
     """Keys of the facts that `fact_to_forget` means: those of a kind, or told in these words."""
     words = f" {what} ".casefold()
-    told = [key for key, value in profile.items() if f" {value} ".casefold() in words]
-    return [*matching(profile, what)] or told
+    named = [key for key, value in profile.items() if f" {value} ".casefold() in words]
+    return [*matching(profile, what)] or named
 
 
 def profile_text(profile: Mapping[str, str]) -> str:

@@ -268,7 +268,7 @@ def extract_features(
         and not leaves_for
         and ("continuation" in says or points_back(words) or goes_on(words)),
         is_profile_statement=bool(personal.facts),
-        is_profile_question=bool(personal.asked),
+        is_profile_question=bool(personal.asks_for),
         has_profile_data=bool(profile),
         profile_name=profile.get("name", ""),
         conversation_length=messages,

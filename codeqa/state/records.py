@@ -117,9 +117,7 @@ class Feedback:
     reason: str
     cited: tuple[CitedLines, ...]
     """Verified citations of the answer; what was sent for it where it has none."""
-    created: float
-    """When it was last changed, in seconds since the epoch."""
-    searched: bool = True
+    searched: bool
     """The question had `@codebase`: another one may make no sense outside its conversation."""
 
 

@@ -349,10 +349,10 @@ def _match(
         (conversation.user, conversation.repository, conversation.id),
     )
     for turn_id, question, answer in chain(turns, [("", conversation.title, "")]):
-        asked = strip_tag(question) if "@" in question else question
-        if _holds(f"{asked}\n{answer}", words):
+        question = strip_tag(question) if "@" in question else question
+        if _holds(f"{question}\n{answer}", words):
             # The answer is what is longer to read: it is quoted where the question says less.
-            shown = asked if _holds(asked, words) else answer
+            shown = question if _holds(question, words) else answer
             return ConversationMatch(conversation, turn_id, snippet(shown, words))
     return None
 

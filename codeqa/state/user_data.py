@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import astuple
-from typing import Any
 
 from codeqa.errors import NotFoundError
 from codeqa.state.database import StateTable
@@ -80,12 +79,12 @@ class FeedbackStore(StateTable):
     def given(self, repository: str) -> list[Feedback]:
         """All thumbs of every user on answers about `repository`, the oldest first."""
         rows = self._database.rows(
-            "SELECT turn, question, details, value, reason, sent, feedback.created "
+            "SELECT turn, question, details, value, reason, sent "
             "FROM feedback JOIN turn ON turn.id = feedback.turn "
             "WHERE repository = ? ORDER BY feedback.created, feedback.rowid",
             (repository,),
         )
-        return [_feedback(row) for row in rows]
+        return [_feedback(*row) for row in rows]
 
     def of_conversation(
         self, conversation: str, user: str, repository: str
@@ -99,9 +98,10 @@ class FeedbackStore(StateTable):
         return {turn: (value, reason) for turn, value, reason in rows}
 
 
-def _feedback(row: tuple[Any, ...]) -> Feedback:
-    turn_id, question, told, value, reason, sent, created = row
-    details = parse_details(told)
+def _feedback(
+    turn_id: str, question: str, kept: str, value: int, reason: str, sent: str
+) -> Feedback:
+    details = parse_details(kept)
     cited = [
         (one["path"], one["start"], one["end"])
         for one in details.get("citations") or ()
@@ -112,7 +112,7 @@ def _feedback(row: tuple[Any, ...]) -> Feedback:
     command, *rest = text.split(maxsplit=1) or [""]
     if details.get("mode") and command.lower() == f"/{details['mode']}":
         text = " ".join(rest)
-    return Feedback(turn_id, text, value, reason, found, created, has_tag(question))
+    return Feedback(turn_id, text, value, reason, found, has_tag(question))
 
 
 class ProfileStore(StateTable):

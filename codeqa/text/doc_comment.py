@@ -78,11 +78,11 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[str]:
         elif token.type.endswith("_list_close") and not token.level:
             yield "\n".join(item for item in items if item != "-")
             items = []
-        elif told := _written([token]).strip() if token.content else "":
+        elif text := _written([token]).strip() if token.content else "":
             if items:
-                items[-1] += f" {told}"
+                items[-1] += f" {text}"
             else:
-                yield f"**{told}**" if tokens[at - 1].type == "heading_open" else told
+                yield f"**{text}**" if tokens[at - 1].type == "heading_open" else text
 
 
 def _written(tokens: Sequence[Token]) -> str:

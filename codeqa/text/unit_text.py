@@ -73,8 +73,8 @@ def decode(text: str) -> UnitText:
     if magic != MAGIC:
         raise ValueError(f"not the text of a unit: it begins {magic[:20]!r}")
     for label in ("path: ", "owner: ", "name: "):
-        whole = take(label).split("\\\\")
-        fields.append("\\".join(part.replace("\\n", "\n") for part in whole))
+        parts = take(label).split("\\\\")
+        fields.append("\\".join(part.replace("\\n", "\n") for part in parts))
     for label in ("doc: ", "signature: "):
         count = int(take(label))
         fields.append("\n".join(lines[:count]))
