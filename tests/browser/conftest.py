@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from browser.actions import PHONE
+from browser.actions import CLIPBOARD, PHONE
 from browser.bookshop import write_bookshop
 from browser.fake_models import FakeModels
 from browser.fakes import FakeChat, FakeEngine
@@ -51,10 +50,9 @@ OpenPage = Callable[..., Page]
 
 @dataclass(frozen=True)
 class Server:
-    """A running server of the tests; one that `lasts` serves many of them."""
+    """A running server of the tests."""
 
     address: str
-    lasts: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,11 @@ class Watched:
     requests: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     """Parts of messages that the test provokes."""
-    address: str = ""
 
-    def begin_anew(self, address: str) -> None:
+    def begin_anew(self) -> None:
         self.console.clear()
         self.requests.clear()
         self.expected[:] = ["/favicon.ico"]  # the browser's own wish where a document names none
-        self.address = address
 
     def check(self) -> None:
         unexpected = [
@@ -147,7 +143,7 @@ def scripted(scripted_server: tuple[str, FakeEngine]) -> ScriptedServer:
     """A server whose answers are written down; no test finds what another one left."""
     address, engine = scripted_server
     engine.begin_anew()
-    return ScriptedServer(address, engine.chat, engine.models, lasts=True)
+    return ScriptedServer(address, engine.chat, engine.models)
 
 
 @pytest.fixture
@@ -183,44 +179,37 @@ def serve_bookshop(folder: Path) -> Iterator[Server]:
     engine = open_engine(settings, repository)
     engine.index.run()
     for address in serve(create_app(settings, repository), settings):
-        yield Server(address, lasts=True)
-
-
-@dataclass
-class Kept:
-    """Pages that no test uses: one that was loaded before loads in half the time of a new one."""
-
-    idle: dict[str, list[Page]] = field(default_factory=lambda: defaultdict(list))
-
-    def give_back(self, kind: str, page: Page) -> None:
-        """Leave what was open, and forget what it kept, before the server forgets it too."""
-        context = page.context
-        for other in context.pages:
-            if other is not page:
-                other.close()
-        context.set_offline(False)
-        page.unroute_all(behavior="ignoreErrors")
-        page.goto(page.watched.address + "/static/favicon.svg")  # type: ignore[attr-defined]
-        page.evaluate("localStorage.clear(), sessionStorage.clear()")
-        context.clear_cookies()
-        page.mouse.move(-1, -1)
-        self.idle[kind].append(page)
+        yield Server(address)
 
 
 @pytest.fixture(scope="session")
-def kept_pages(chromium: Browser) -> Kept:
-    return Kept()
+def idle_pages(chromium: Browser) -> dict[bool, list[Page]]:
+    """Pages that no test uses, by whether they are a phone's: a new one takes three times as long
+    to load."""
+    return {True: [], False: []}
+
+
+LEAVE = """async () => {
+  window.stop();  // what is being answered
+  await new Promise((resolve) => setTimeout(resolve));
+  for (let timer = setTimeout(() => {}); timer; timer -= 1) clearTimeout(timer);
+}"""
+FORGET = """if (!window.name) {
+  localStorage.clear();
+  sessionStorage.clear();
+  window.name = "begun";
+}"""
+"""What a page does before all else; its name outlives reloads."""
 
 
 @pytest.fixture
-def open_page(chromium: Browser, kept_pages: Kept) -> Iterator[OpenPage]:
-    """`open_page(server, "/?c=…", width=…, height=…, **context)` gives a page of its own.
+def open_page(chromium: Browser, idle_pages: dict[bool, list[Page]]) -> Iterator[OpenPage]:
+    """`open_page(server, "/?c=…", width=…, height=…)` gives a page of its own; with PHONE, a phone.
 
-    With `own` it is a new one, and closed afterwards: a clock or a script that a test puts in
-    does not come out again.
+    With `own` it is a new one, and closed afterwards: a clock does not come out again.
     Afterwards: nothing was written to the console, and no request went elsewhere.
     """
-    opened: list[tuple[str, Page]] = []
+    opened: list[tuple[bool, list[Page], Page]] = []
 
     def opener(
         server: Server,
@@ -228,35 +217,49 @@ def open_page(chromium: Browser, kept_pages: Kept) -> Iterator[OpenPage]:
         width: int = 1280,
         height: int = 800,
         own: bool = False,
-        **options: Any,
+        scheme: Literal["light", "dark"] = "light",
+        **phone: Any,
     ) -> Page:
-        # Without animations a position that is measured is the final one.
-        options.setdefault("reduced_motion", "reduce")
+        idle = idle_pages[bool(phone)]
         size: Any = {"width": width, "height": height}
-        kind = "" if own or not server.lasts else f"{server.address} {sorted(options.items())}"
-        if kept_pages.idle[kind]:
-            page = kept_pages.idle[kind].pop()
-            page.set_viewport_size(size)
+        if own or not idle:
+            # Without animations a position that is measured is the final one.
+            context = chromium.new_context(
+                viewport=size, reduced_motion="reduce", permissions=CLIPBOARD, **phone
+            )
+            page = watched(context)
         else:
-            page = watched(chromium.new_context(viewport=size, **options))
-        opened.append((kind, page))
-        page.watched.begin_anew(server.address)  # type: ignore[attr-defined]
+            page = idle.pop()
+            page.set_viewport_size(size)
+            page.evaluate("window.name = ''")
+        opened.append((own, idle, page))
+        page.emulate_media(color_scheme=scheme)
+        page.watched.begin_anew()  # type: ignore[attr-defined]
         page.goto(server.address + path)
         return page
 
     yield opener
-    for kind, page in opened:
-        if kind and not page.is_closed():
-            kept_pages.give_back(kind, page)
-        else:
+    for own, idle, page in opened:
+        if own or page.is_closed():
             page.context.close()
-    for _, page in opened:
+            continue
+        for other in page.context.pages:
+            if other is not page:
+                other.close()
+        page.evaluate(LEAVE)
+        page.unroute_all(behavior="ignoreErrors")
+        page.context.set_offline(False)
+        page.context.clear_cookies()
+        page.mouse.move(-1, -1)
+        idle.append(page)
+    for *_, page in opened:
         page.watched.check()  # type: ignore[attr-defined]
 
 
 def watched(context: BrowserContext) -> Page:
     """A page of a context, with what it does behind its surface as `page.watched`."""
     context.set_default_timeout(30_000)
+    context.add_init_script(FORGET)
     page = context.new_page()
     seen = page.watched = Watched()  # type: ignore[attr-defined]
     page.on("console", lambda m: seen.console.append(f"{m.type}: {m.text} {m.location['url']}"))

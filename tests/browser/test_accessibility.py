@@ -39,7 +39,7 @@ def violations(page: Page, within: str = "body") -> list[str]:
 def test_axe_finds_nothing_serious_in_any_view(
     scripted: ScriptedServer, open_page: OpenPage, scheme: Scheme, other: Scheme
 ) -> None:
-    page = open_page(scripted, own=True, color_scheme=scheme)
+    page = open_page(scripted, scheme=scheme)
     loaded(page)
     faults = {"first page": violations(page)}
     use_model(page)
@@ -137,8 +137,7 @@ def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) 
     assert "Copy" in order and "Code, python" in order
 
 
-def test_nothing_moves_for_who_wants_it_calm(scripted: ScriptedServer, open_page: OpenPage) -> None:
-    page = open_page(scripted, reduced_motion="reduce")
+def test_nothing_moves_for_who_wants_it_calm(page: Page) -> None:
     ask(page, "silent")
     expect(page.locator(".stages .dot")).to_have_css("animation-name", "none")
     stop(page)
@@ -149,7 +148,7 @@ def test_nothing_moves_for_who_wants_it_calm(scripted: ScriptedServer, open_page
 def test_the_theme_follows_the_system_until_one_is_chosen(
     scripted: ScriptedServer, open_page: OpenPage
 ) -> None:
-    page = open_page(scripted, color_scheme="dark")
+    page = open_page(scripted, scheme="dark")
     body, dark = page.locator("body"), "rgb(23, 24, 26)"
     expect(body).to_have_css("background-color", dark)
     page.get_by_role("button", name="Light").click()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from browser.actions import (
-    CLIPBOARD,
     answered,
     ask,
     being_written,
@@ -38,7 +37,7 @@ def open_session(self, app, request):
 def test_a_whole_answer_is_rendered_copied_and_cited(
     scripted: ScriptedServer, open_page: OpenPage
 ) -> None:
-    page = open_page(scripted, permissions=CLIPBOARD)
+    page = open_page(scripted)
     get_answer(page, "x")
     expect(page.locator(".unfinished")).to_have_text("")
     expect(page.locator(".answer table td.align-right a.citation")).to_have_count(1)

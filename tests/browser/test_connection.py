@@ -123,7 +123,7 @@ def test_a_connection_that_is_lost_is_taken_up_where_the_answer_is_by_then(
 def test_while_nothing_is_asked_it_is_said_as_well_and_taken_back(
     restartable: Restartable, open_page: OpenPage
 ) -> None:
-    page = open_page(restartable.start())
+    page = open_page(restartable.start(), own=True)
     expecting(page, *AWAY)
     page.clock.install()
     page.reload()  # every timer is one of this clock

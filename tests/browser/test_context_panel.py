@@ -7,7 +7,6 @@ import re
 
 import pytest
 from browser.actions import (
-    CLIPBOARD,
     answered,
     copied,
     expecting,
@@ -55,7 +54,7 @@ def test_without_a_model_it_says_that_nothing_was_sent_and_what_its_words_mean(p
 def test_it_shows_the_messages_exactly_as_they_were_sent(
     scripted: ScriptedServer, open_page: OpenPage
 ) -> None:
-    page = open_page(scripted, permissions=CLIPBOARD)
+    page = open_page(scripted)
     use_model(page)
     get_answer(page, "x")
     open_context(page)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from browser.actions import (
-    CLIPBOARD,
     ask,
     being_written,
     choose_from_menu,
@@ -200,7 +199,7 @@ def test_conversations_are_found_by_what_was_said_on_any_branch_and_open_there(p
 def test_a_conversation_is_exported_as_a_file_and_as_a_link(
     scripted: ScriptedServer, open_page: OpenPage
 ) -> None:
-    page = open_page(scripted, permissions=CLIPBOARD)
+    page = open_page(scripted)
     get_answer(page, SESSIONS)
     for name, ending in (("Markdown", "md"), ("JSON", "json")):
         with page.expect_download() as waited:

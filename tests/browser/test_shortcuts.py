@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from browser.actions import CLIPBOARD, copied, get_answer, loaded
+from browser.actions import copied, get_answer, loaded
 from browser.conftest import OpenPage, ScriptedServer
 from playwright.sync_api import Page, expect
 
 
 def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer, open_page: OpenPage) -> None:
-    page = open_page(scripted, permissions=CLIPBOARD)
+    page = open_page(scripted)
     loaded(page)
     field, toast = page.locator("#question"), page.locator("#toast")
     page.keyboard.press("Control+k")

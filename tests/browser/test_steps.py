@@ -89,7 +89,7 @@ def choose(page: Page, model: ModelServer) -> None:
 def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_a_reload(
     modelled: Server, open_page: OpenPage, model: ModelServer
 ) -> None:
-    page = open_page(modelled, width=390, color_scheme="dark")
+    page = open_page(modelled, width=390, scheme="dark")
     choose(page, model)
     set_answer_options(page, "Deep")
     ask(page, ASK)
