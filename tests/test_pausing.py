@@ -105,6 +105,9 @@ def test_a_cancelled_first_run_keeps_what_it_has_and_the_next_completes_it(
     (told,) = engine.search.search(QUESTION).warnings
     assert told.endswith(" of 60 files; the rest is not indexed: `codeqa index` goes on.")
     assert not engine.index.cancel(), "nothing is being indexed"
+    with pytest.raises(CancelledError, match="cancelled"):
+        engine.index.run(lambda _: engine.index.cancel() and None)
+    assert not engine.index.catch_up(), "nothing begins again by itself"
     assert engine.index.run().files == 60
     assert engine.index.status().state == "ready"
     assert rows(engine.location) == clean_rows(engine.location.root, tmp_path)
@@ -117,16 +120,6 @@ def test_a_pause_stands_until_somebody_asks_for_a_run(engine: Engine, other: Ind
     assert other.status().files == 0
     engine.index.stop()
     assert (engine.index.run().files, engine.index.status().state) == (60, "ready")
-
-
-def test_a_run_that_is_cancelled_says_so(engine: Engine) -> None:
-    def cancel(step: Progress) -> None:
-        if step.phase == "indexing":
-            engine.index.cancel()
-
-    with pytest.raises(CancelledError, match="cancelled"):
-        engine.index.run(cancel)
-    assert not engine.index.catch_up()  # nothing begins again by itself
 
 
 def test_the_page_pauses_and_a_user_who_is_not_the_owner_does_not(engine: Engine) -> None:

@@ -251,7 +251,10 @@ class Tables:
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
         """Up to `limit` of the indexed files that `where`, which has no kinds, lets through."""
         if where.roles and where == Filter(roles=where.roles):  # as every question asks
-            rows = self.catalogue().indexed_in(where.roles).slice(0, limit)
+            import pyarrow.compute as pc
+
+            role = pc.field("role").isin(list(where.roles))
+            rows = self.catalogue().files.filter(role).slice(0, limit)
         else:
             condition = " AND ".join(filter(None, (f"status = {quote(INDEXED)}", where.sql())))
             rows = self._reader.arrow("files", FileRecord.__slots__, condition, limit)
@@ -466,7 +469,7 @@ class Catalogue:
     @functools.cached_property
     def paths(self) -> frozenset[str]:
         """Every indexed file."""
-        return frozenset(self._files["path"].to_pylist())
+        return frozenset(self.files["path"].to_pylist())
 
     @functools.cached_property
     def by_file_name(self) -> Mapping[str, Sequence[str]]:
@@ -479,7 +482,7 @@ class Catalogue:
     @functools.cached_property
     def languages(self) -> frozenset[str]:
         """Languages that at least one indexed file is written in."""
-        return frozenset(self._files["language"].unique().to_pylist()) - {""}
+        return frozenset(self.files["language"].unique().to_pylist()) - {""}
 
     @functools.cached_property
     def file_vectors(self) -> np.ndarray:
@@ -518,7 +521,7 @@ class Catalogue:
 
     def roles(self) -> dict[str, str]:
         """What each indexed file is for."""
-        files = self._files
+        files = self.files
         return dict(zip(files["path"].to_pylist(), files["role"].to_pylist(), strict=True))
 
     def definitions(self) -> pa.Table:
@@ -542,12 +545,6 @@ class Catalogue:
         rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
         return tuple(Reference(**row) for row in rows)
 
-    def indexed_in(self, roles: Iterable[str]) -> pa.Table:
-        """The manifest's rows of the indexed files that are for one of `roles`."""
-        import pyarrow.compute as pc
-
-        return self._files.filter(pc.field("role").isin(list(roles)))
-
     def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
         """The manifest's rows of `paths`; unknown ones are left out."""
         import pyarrow as pa
@@ -566,7 +563,8 @@ class Catalogue:
         return self._reader.arrow("files", FileRecord.__slots__).combine_chunks()
 
     @functools.cached_property
-    def _files(self) -> pa.Table:
+    def files(self) -> pa.Table:
+        """The rows of the manifest that are of indexed files."""
         import pyarrow.compute as pc
 
         return self.manifest.filter(pc.field("status") == INDEXED)
