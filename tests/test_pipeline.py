@@ -423,6 +423,17 @@ def test_a_branch_goes_on_with_its_own_history_and_context(
     assert len(listener.last.history) == 2
 
 
+def test_a_question_may_follow_an_earlier_turn_and_none_that_is_not_there(
+    engine: Engine, listener: Listener
+) -> None:
+    first = told(ask(engine, ASK), "done")["turn"]
+    ask(engine, "and why is that?")
+    ask(engine, "and what does it return?", after=first)
+    assert len(listener.last.history) == 1
+    assert [turn.parent for turn in engine.conversations.turns("talk")] == ["", first]
+    assert ask(engine, "and why is that?", after="nothing")[-1].data["code"] == "not_found"
+
+
 def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
     engine: Engine, listener: Listener
 ) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
 
 from codeqa.chat.values import Citation
@@ -20,7 +19,7 @@ from codeqa.repositories.files import Files
 from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
 from codeqa.text.markdown import CITATION, CODE_LOCATION
-from codeqa.types import Chunk, Unit
+from codeqa.types import Chunk
 
 FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
 CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)")
@@ -46,31 +45,22 @@ class CitedCode:
     chunks: Sequence[Chunk] = ()
     """What was sent."""
     _read: dict[str, list[str] | None] = field(default_factory=dict)
-    _found: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, toolbox: Toolbox, chunks: Sequence[Chunk]) -> CitedCode:
         """Raises IndexMissingError and the like."""
         return cls(toolbox.files, toolbox.tables(), chunks)
 
-    @cached_property
-    def _sent(self) -> list[str]:
-        return list(dict.fromkeys(chunk.path for chunk in self.chunks))
-
     def path_of(self, written: str) -> str:
         """The one indexed file that `written`, a path or the end of one, means; '' for none.
 
         What was sent goes before the rest of the repository.
         """
-        if written not in self._found:
-            self._found[written] = self._path_of(written.removeprefix("./").lstrip("/"))
-        return self._found[written]
-
-    def _path_of(self, written: str) -> str:
-        catalogue = self.tables.catalogue()
+        written, catalogue = written.removeprefix("./").lstrip("/"), self.tables.catalogue()
         if written in catalogue.paths or not written:
             return written
-        for known in (self._sent, catalogue.by_file_name.get(written.rpartition("/")[2], ())):
+        sent = dict.fromkeys(chunk.path for chunk in self.chunks)
+        for known in (sent, catalogue.by_file_name.get(written.rpartition("/")[2], ())):
             ending = [path for path in known if path.endswith("/" + written)]
             if ending:
                 return ending[0] if len(ending) == 1 else ""
@@ -112,19 +102,17 @@ class CitedCode:
         )
         return not last.isdisjoint(around)
 
-    def definition(self, symbol: str) -> Unit | None:
-        """The one definition that `symbol` names, with its owners where they are written; None
-        where there is none, or several."""
-        called = definitions_called(self.tables, symbol)
-        return called[0] if len(called) == 1 else None
-
 
 def find_citations(text: str) -> list[Citation]:
     """Distinct citations in the prose of `text`, in order; code is no prose."""
-    found = (
-        one for line in _prose_lines(text) for one, _, as_code in _of_line(line) if not as_code
-    )
-    return list(dict.fromkeys(found))
+    found: dict[Citation, None] = {}
+    fence = ""
+    """The run of marks that opened the block, '' outside of one."""
+    for line in text.split("\n"):
+        fence, inside = next_fence(fence, line)
+        if not inside:
+            found |= {one: None for one, _, as_code in _of_line(line) if not as_code}
+    return list(found)
 
 
 def _of_line(line: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
@@ -233,16 +221,6 @@ def verify_all(text: str, spans: Iterable[Citation], code: CitedCode) -> list[Ci
     checker = CitationChecker(spans, code)
     checker.feed(f"{text}\n")
     return list(checker.found.values())
-
-
-def _prose_lines(text: str) -> Iterator[str]:
-    """Lines outside fenced blocks."""
-    fence = ""
-    """The run of marks that opened the block, '' outside of one."""
-    for line in text.split("\n"):
-        fence, inside = next_fence(fence, line)
-        if not inside:
-            yield line
 
 
 def next_fence(fence: str, line: str) -> tuple[str, bool]:
@@ -382,9 +360,9 @@ class CitationWriter:
         named = [symbol for symbol in symbols_before(said) if not code.path_of(symbol)]
         exists = 1 <= start <= end <= len(code.lines(path) or ())
         if named and not (exists and code.speaks_of(path, start, end, named)):
-            unit = code.definition(named[-1])
-            if unit:
-                path, start, end = unit.path, unit.start_line, unit.end_line
+            called = definitions_called(code.tables, named[-1])
+            if len(called) == 1:  # of several none is sure
+                path, start, end = called[0].path, called[0].start_line, called[0].end_line
         return f"[{path}:{start}-{end}]" if last or start != end else f"[{path}:{start}]"
 
 

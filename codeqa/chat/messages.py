@@ -34,11 +34,8 @@ from codeqa.text.markdown import code_block
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
 from codeqa.types import ContextBlock, Exchange
 
-HISTORY_TURNS = 10
-"""Earlier turns that are sent along at most: S3's window of three, three older ones of the
-conversation that resemble the question, and four of any."""
 HISTORY_CHARACTERS = 8_000
-"""And their length in all: less than the context, which they must not drown."""
+"""Of earlier turns in all: less than the context, which they must not drown."""
 ANSWER_SHARE = 1 / 8
 """Part of a model's window that is left to its answer at least."""
 LEAST_HISTORY = 400
@@ -117,7 +114,7 @@ def trim_history(history: Sequence[Exchange], room: int = HISTORY_CHARACTERS) ->
     kept: list[Exchange] = []
     if room < LEAST_HISTORY:
         return kept
-    for exchange in reversed(history[-HISTORY_TURNS:]):
+    for exchange in reversed(history):
         if not kept:
             question = _cut(exchange.question, room // 2)
             answer = _cut(exchange.answer, room - len(question))
