@@ -120,14 +120,18 @@ class ModelValues(Schema):
 @endpoints.route("GET", "/models", {"object": Literal["list"], "data": list[ModelValues]})
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
-    return {"object": "list", "data": [one_model(name) for name in _repositories()]}
+    return {"object": "list", "data": list(map(_model, _repositories()))}
 
 
 @endpoints.route("GET", "/models/<path:model>", ModelValues)
 def one_model(model: str) -> Values:
     """One of these names."""
     _repository(model)
-    return {"id": model, "object": "model", "created": 0, "owned_by": MODEL}
+    return _model(model)
+
+
+def _model(name: str) -> Values:
+    return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
 
 
 @endpoints.route("POST", "/chat/completions", Completion, "text/event-stream")
