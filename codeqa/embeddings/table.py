@@ -47,9 +47,8 @@ FILES = (TABLE, *(f"{name}.npy" for name in VECTORS), VOCABULARY, CARD)
 DAMAGED = "Install CodeQA again."
 
 BATCH_UNITS = 16
-"""Units whose pieces are weighed together: a call of numpy costs 1 µs whatever it does. One by
-one a unit takes 35 µs, 17 µs with 16 together, no less with more."""
-
+"""Units whose pieces are weighed together: one by one a unit takes 35 µs, 17 µs with 16 together,
+no less with more."""
 PIECES_AT_ONCE = 128
 """Rows of the table in one product of matrices. Each unit has products of its own, of 4 rows:
 one for all units of a batch has mostly zeros to multiply (25 µs a unit), and OpenBLAS hands
