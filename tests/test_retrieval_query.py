@@ -16,10 +16,8 @@ def test_question_words_are_left_out_and_identifiers_split() -> None:
     assert query.words == ("path_router", "store", "routes")
     assert query.tokens == ("path", "router", "pathrouter", "store", "routes")
     assert not query.symbol_like
-
-
-def test_a_question_of_question_words_alone_still_searches_for_them() -> None:
-    assert parse_query("what is it").words == ("what", "is", "it")
+    assert parse_query("what is it").words == ("what", "is", "it"), "else nothing is searched for"
+    assert parse_query('where is "no such file" raised').phrases == ("no such file",)
 
 
 def test_filters_are_taken_out_of_the_text() -> None:
@@ -136,10 +134,6 @@ def test_neighbouring_words_are_joined_within_a_phrase() -> None:
     assert "pathrouter" in joined
     assert "methodtable" in joined
     assert "routermethod" not in joined
-
-
-def test_quoted_phrases_are_kept() -> None:
-    assert parse_query('where is "no such file" raised').phrases == ("no such file",)
 
 
 def test_forms_of_a_word() -> None:

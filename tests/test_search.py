@@ -126,10 +126,11 @@ def test_every_hit_says_why_and_where_its_channels_placed_it(search: Search) -> 
     assert len(result.methods) <= 5 and len(result.classes) <= 5
 
 
-def test_a_file_that_is_named_comes_first(search: Search) -> None:
+def test_a_file_that_is_named_comes_first_and_for_the_whole_its_readme(search: Search) -> None:
     result = search.search("what does basket.py do")
     assert result.files[0].path == "src/shop/basket.py"
     assert "lies in a file that the question names" in result.files[0].best.why
+    assert search.search("what is this project?").units[0].unit.path == "README.md"
 
 
 def test_no_text_breaks_the_search(search: Search) -> None:
@@ -161,11 +162,6 @@ def test_a_file_that_changed_on_disk_is_marked(own_tables: Tables, settings: Set
     marked = [hit for hit in result.units if hit.unit.path == "src/shop/session.py"]
     assert all("file changed since it was indexed" in hit.why for hit in marked)
     assert search.search("basket total").changed["src/shop/basket.py"] == "deleted"
-
-
-def test_a_question_about_the_repository_finds_its_readme_first(search: Search) -> None:
-    result = search.search("what is this project?")
-    assert result.units[0].unit.path == "README.md"
 
 
 def test_a_search_is_reranked_only_when_it_asks_for_it_and_says_by_what(

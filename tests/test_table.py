@@ -123,10 +123,10 @@ def test_the_longest_piece_wins_and_unknown_letters_give_the_unknown_id_once() -
     assert pieces.ids("") == ()
 
 
-@pytest.mark.parametrize("names", [[], ["a"], [UNKNOWN, "a", "a"], ["a", UNKNOWN]])
-def test_a_vocabulary_that_cannot_be_is_refused(names: list[str]) -> None:
-    with pytest.raises(ValueError, match="piece"):
-        WordPiece(names)
+def test_a_vocabulary_that_cannot_be_is_refused() -> None:
+    for names in ([], [UNKNOWN, "a", "a"], ["a", UNKNOWN]):
+        with pytest.raises(ValueError, match="piece"):
+            WordPiece(names)
 
 
 # Fields
