@@ -266,7 +266,8 @@ def uses_section(tables: Tables, unit: Unit, *, listed: bool) -> str:
     """How often `unit` is used, and where `listed` in which places: the surest, source before
     tests. '' for nowhere."""
     sites = usages(tables, unit)
-    places, in_tests = use_places(tables, sites, "call")
+    found = use_places(tables, sites, "call")
+    in_tests = sum(place.times for place, in_test in found if in_test)
     times = counted(len(sites), "place")
     if in_tests:
         times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
@@ -275,8 +276,8 @@ def uses_section(tables: Tables, unit: Unit, *, listed: bool) -> str:
     if not listed:
         return f"Used in {times}."
     # What calls it before what only imports it, source before examples.
-    tests = [place for place in places if role_of(place.path) == "test"]
-    source = [place for place in places if place not in tests]
+    tests = [place for place, in_test in found if in_test]
+    source = [place for place, in_test in found if not in_test]
     source.sort(key=lambda place: (role_of(place.path) != "source", place.kind == "import"))
     shown = [*source[:USES], *tests[: USES_IN_TESTS if source else USES]]
     left = len(sites) - sum(place.times for place in shown)

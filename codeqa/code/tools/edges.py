@@ -76,8 +76,8 @@ def find_references(
     found = {site: owner for site, owner in every.items() if kind in ("", site.reference.kind)}
     if not units and not found:
         return no_definition(tables, name)
-    groups, in_tests = use_places(tables, list(found), kind)
-    places = groups[skip : skip + MOST_REFERENCES]
+    groups = use_places(tables, list(found), kind)
+    places = [place for place, _ in groups[skip : skip + MOST_REFERENCES]]
     parts = by_file(
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in places
@@ -85,7 +85,7 @@ def find_references(
     levels = Counter(site.sureness for site in found)
     told = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
     known = [f"{told}{' (only the name is the same)' * bool(levels['possible'])}."] if told else []
-    if in_tests:
+    if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
     if not units:
         known.append(f"{name} is not defined here.")
@@ -143,9 +143,9 @@ def _defined_elsewhere(name: str, named: Iterable[Reference]) -> dict[UsageSite,
 
 def use_places(
     tables: Tables, sites: Sequence[UsageSite], kind: str = ""
-) -> tuple[list[Place], int]:
+) -> list[tuple[Place, bool]]:
     """`sites`, which were asked for by `kind`, by the definition that they are in and how sure they
-    are: what is at least likely first, source before tests; and how many of all are in tests."""
+    are, each with whether it is in a test: what is at least likely first, source before tests."""
     ids = dict.fromkeys(site.reference.unit_id for site in sites)
     around = {unit.id: unit for unit in tables.by_ids(list(ids))}
 
@@ -163,8 +163,10 @@ def use_places(
         return held[0].confidence < LIKELY, in_test(held[0]), -held[0].confidence
 
     ordered = sorted(groups.values(), key=order)
-    places = [_place(held, around.get(held[0].reference.unit_id), kind) for held in ordered]
-    return places, sum(map(in_test, sites))
+    return [
+        (_place(held, around.get(held[0].reference.unit_id), kind), in_test(held[0]))
+        for held in ordered
+    ]
 
 
 def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place:
