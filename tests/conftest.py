@@ -16,6 +16,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from codeqa.environment import prepare_lancedb
 from codeqa.parsing import pool
 from codeqa.settings import Settings, load_settings, settings_table
 from tests.forked_workers import Forks
@@ -40,8 +41,10 @@ hypothesis.settings.load_profile("fixed")
 def pytest_configure(config: pytest.Config) -> None:
     """A shell that starts the tests in the background has SIGINT ignored, and every process below
     inherits that; the tests of Ctrl-C need it to arrive. Where there is room, files are written
-    into memory: making, syncing and removing them on a disk is a tenth of the tests' time."""
+    into memory: making, syncing and removing them on a disk is a tenth of the tests' time. LanceDB
+    is loaded as the commands load it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    prepare_lancedb()
     with suppress(OSError):
         if "TMPDIR" not in os.environ and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
             os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
