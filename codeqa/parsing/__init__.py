@@ -63,6 +63,8 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     `text` is UTF-8 with `\\n` line ends, `language` the key of a language with a grammar.
     Raises `grammar.TooSlowError` when the grammar cannot read the file in bounded time.
     """
+    import tree_sitter
+
     grammar = grammars.grammar(language)
     given, blanked = grammars.readable(grammar, text)
     spec = grammar.language
@@ -74,7 +76,8 @@ def extract(path: str, text: bytes, language: str, role: str = "source") -> Pars
     found: dict[int, FoundName] = {}
     variables: dict[int, TypedName] = {}
     module_doc = ""
-    for index, captures in grammars.matches(grammar, tree):
+    # No progress callback: with one, `matches` of tree-sitter 0.26.1 crashes.
+    for index, captures in tree_sitter.QueryCursor(grammar.query).matches(tree.root_node):
         family, capture, kind, rank = grammar.patterns[index]
         if family == "reference":
             node = captures[capture][0]

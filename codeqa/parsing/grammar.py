@@ -187,16 +187,6 @@ def _tree(grammar: Grammar, data: bytes) -> tree_sitter.Tree:
     return tree
 
 
-def matches(grammar: Grammar, tree: tree_sitter.Tree) -> list[tuple[int, Captures]]:
-    """All matches of the language's query.
-
-    No progress callback: with one, `QueryCursor.matches` of tree-sitter 0.26.1 crashes.
-    """
-    import tree_sitter
-
-    return tree_sitter.QueryCursor(grammar.query).matches(tree.root_node)
-
-
 def _is_too_wide(root: tree_sitter.Node) -> bool:
     """Whether some broken node has so many children that a query over it would not end."""
     waiting = [root]

@@ -22,40 +22,36 @@ _WHOLE = re.compile(
 """`/files` or `/all`, alone or behind a mode, and the mask that may stand behind `/all`."""
 
 _POLITE = r"(?:(?:please|can|could|would|will) (?:you )?(?:please )?)?"
-_WORDS = (
+_WORDS = {
     # The first that fits decides.
-    (
-        "plan",
+    "plan": (
         r"^(?:how (?:would|should|could|might) (?:i|we|you|one) (?:best )?"
         r"(?:add|implement|build|introduce|support|change|extend|replace|migrate|refactor|port"
         r"|rename|remove|split|move)\b|what would it take\b|what (?:has|have|needs?) to change\b)"
-        rf"|^{_POLITE}(?:plan|outline|design|sketch)\b|\bsteps (?:to|for) \w+ing\b",
+        rf"|^{_POLITE}(?:plan|outline|design|sketch)\b|\bsteps (?:to|for) \w+ing\b"
     ),
-    (
-        "review",
+    "review": (
         rf"^{_POLITE}(?:review|audit|criti(?:que|ci[sz]e)|assess)\b"
         r"|\b(?:any|are there|is there|find|spot) (?:\w+ ){0,2}(?:bugs?|problems?|issues?"
         r"|mistakes?|flaws?|vulnerabilit(?:y|ies)|race conditions?|leaks?)\b"
         r"|\bwhat(?: is|'s) wrong with\b|\bcode smells?\b|\b(?:is|are) .{1,60} (?:safe|secure"
-        r"|thread-safe|correct)\s*\?",
+        r"|thread-safe|correct)\s*\?"
     ),
-    (
-        "change",
+    "change": (
         # Three words at least, and an article after what may as well be a noun: `port` and
         # `update method` are looked up.
         rf"^{_POLITE}(?:add|extend|fix|implement|migrate|modify|optimi[sz]e|refactor|remove|rename"
         r"|replace|rewrite|simplify)\s+\S+\s+\S"
         rf"|^{_POLITE}(?:change|convert|delete|extract|inline|make|move|port|split|update|write)\s+"
-        r"(?:the|an?|all|every|this|that|these|those|it|its|our|my|`)",
+        r"(?:the|an?|all|every|this|that|these|those|it|its|our|my|`)"
     ),
-    (
-        "locate",
+    "locate": (
         rf"^where\b|^(?:in )?(?:which|what) (?:files?|modules?|class(?:es)?|functions?|methods?"
         rf"|lines?|places?|folders?|director(?:y|ies))\b|^{_POLITE}(?:find|locate|list)\b"
-        rf"|^{_POLITE}(?:show|tell) (?:me )?where\b",
+        rf"|^{_POLITE}(?:show|tell) (?:me )?where\b"
     ),
-)
-_BY_WORDS = [(mode, re.compile(pattern, re.IGNORECASE)) for mode, pattern in _WORDS]
+}
+_BY_WORDS = {mode: re.compile(words, re.IGNORECASE) for mode, words in _WORDS.items()}
 
 
 def read_mode(question: str, given: str = "") -> tuple[str, str]:
@@ -84,4 +80,6 @@ def read_whole(question: str) -> tuple[str, str, str]:
 
 def _by_words(question: str) -> str:
     first_line = question.lstrip().split("\n", 1)[0][:400]
-    return next((mode for mode, words in _BY_WORDS if words.search(first_line)), DEFAULT_MODE)
+    return next(
+        (mode for mode, words in _BY_WORDS.items() if words.search(first_line)), DEFAULT_MODE
+    )

@@ -143,7 +143,8 @@ def detect_facts(text: str) -> dict[str, str]:
             kind = "fact"
         for fact, value in (("name", name), (kind, statement if kind else "")):
             if clean := clean_value(value):
-                found[_fact_key(fact, clean)] = clean
+                digest = hashlib.blake2b(clean.lower().encode(), digest_size=3).hexdigest()
+                found[f"{fact}-{digest}" if fact in SEVERAL else fact] = clean
     return found
 
 
@@ -276,10 +277,3 @@ def clean_value(value: str) -> str:
     shown = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in masked)
     line = " ".join(_UNSAFE.sub(" ", shown).split()).strip(" ,;:.!-–\"'")
     return line[:VALUE_CHARACTERS].rstrip()
-
-
-def _fact_key(kind: str, value: str) -> str:
-    """The key of a fact; of kinds with several, one for each value."""
-    if kind not in SEVERAL:
-        return kind
-    return f"{kind}-{hashlib.blake2b(value.lower().encode(), digest_size=3).hexdigest()}"
