@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.hooks import Hooks, Retrieved
@@ -92,7 +92,7 @@ class Gatherer:
         needs_evidence = quoted or options.strict
         replaced = so_far.replaced if options.chooses_chunks else None
         room = _Room(self.settings, parse_effort(options.effort, self.settings.effort), model)
-        size = cache(lambda: room.whole_files if question.whole_files else room.budget.characters)
+        whole = bool(question.whole_files)
         found = Gathered(
             question.text,
             question.mode,
@@ -103,7 +103,9 @@ class Gatherer:
             model=model,
         )
         if replaced and (replaced.chunks or replaced.dropped):
-            block = choose_chunks(self.toolbox.files, replaced.block, options, size())
+            block = choose_chunks(
+                self.toolbox.files, replaced.block, options, room.characters(whole)
+            )
             found = replace(found, block=block, searched=True)
         elif decision.inject_rag:
             found = replace(found, effort=room.effort)
@@ -118,7 +120,7 @@ class Gatherer:
         if after.chunks != before.chunks:
             # Chunks of the index are masked already; those that a hook brings may not be.
             masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            found, evidence = replace(found, block=pack(masked, size())), None
+            found, evidence = replace(found, block=pack(masked, room.characters(whole))), None
         if needs_evidence and evidence is None and (found.searched or found.block.chunks):
             chunks, chosen = found.block.chunks, options.chooses_chunks
             evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
@@ -139,9 +141,9 @@ class Gatherer:
         question, so_far, options = routed.question, routed.so_far, routed.question.options
         tables, block = self.toolbox.tables(), NO_CONTEXT
         if question.whole_files == "all":
-            block = every_file(tables, self.toolbox.files, question.query, room.whole_files)
+            block = every_file(tables, self.toolbox.files, question.query, room.characters())
             if block.chunks and not needs_evidence:
-                block = choose_chunks(self.toolbox.files, block, options, room.whole_files)
+                block = choose_chunks(self.toolbox.files, block, options, room.characters())
                 return replace(before, block=block, searched=True)
         text, earlier = routed.standalone or question.text, list[Chunk]()
         rewritten = text if routed.completed_by else ""
@@ -170,12 +172,12 @@ class Gatherer:
         if walked := walk_edges(tables, question.query, text, so_far):
             result = with_walk(result, walked)
         if question.whole_files == "files":
-            block = best_files(tables, self.toolbox.files, result, room.whole_files)
+            block = best_files(tables, self.toolbox.files, result, room.characters())
             paths = {chunk.path for chunk in block.chunks}
             units = tuple(hit for hit in result.units if hit.unit.path in paths)
             result = replace(result, units=units, files=()) if units else result
         if block.chunks:
-            block = choose_chunks(self.toolbox.files, block, options, room.whole_files)
+            block = choose_chunks(self.toolbox.files, block, options, room.characters())
         else:
             warnings.append(block.note)  # of whole files, none of which fits
             block = build_context(
@@ -294,10 +296,9 @@ class _Room:
     def budget(self) -> Budget:
         return budget_of(self.effort, self.settings, self.window)
 
-    @property
-    def whole_files(self) -> int:
-        """Characters of whole files: they may take all that the model leaves them."""
-        return largest_block(self.window)
+    def characters(self, whole_files: bool = True) -> int:
+        """Of a block; whole files may take all that the model leaves them."""
+        return largest_block(self.window) if whole_files else self.budget.characters
 
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:

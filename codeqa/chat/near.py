@@ -29,8 +29,8 @@ CALLING = 3
 NEAR_CALLED = 1.25
 """What is called by the code found before, where it holds every word of a follow-up: against its
 best hit."""
-_LAST_FOUND = re.compile(r"\b(?:th(?:at|is|ose|ese|em|ey|eir))\b", re.IGNORECASE)
-_MANY = re.compile(r"\b(?:th(?:ose|ese|em|ey|eir))\b", re.IGNORECASE)
+_LAST_FOUND = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
+"""With a group for one thing; else several are meant."""
 
 
 def walk_edges(
@@ -61,8 +61,8 @@ def referred(
     standalone; else the first that the last answer speaks of, if its name has a word of what was
     asked, or what has most of that: an answer may begin with what only leads there."""
     last = so_far.names
-    points = _LAST_FOUND.search(typed.text) is not None
-    many = SEVERAL if several or _MANY.search(typed.text) else 1
+    points = _LAST_FOUND.findall(typed.text)
+    many = SEVERAL if several or "" in points else 1
     names = code_names(typed) or (() if points and last else code_names(whole))
     if names or points or several:
         return _defined(tables, names or last[:many], so_far.context.chunks)

@@ -22,22 +22,17 @@ class ChunkIndex:
     _chunks: list[tuple[dict[str, Any], Counter[str]]] = field(default_factory=list)
 
     def add_file(self, path: str, content: str) -> int:
-        """Add the chunks of a file; returns how many.
-
-        The last may lie wholly inside the one before it, the empty line after a final newline
-        counts, and an empty text is one empty chunk. Raises ValueError where chunks would not
-        advance.
-        """
+        """Add the chunks of a file; returns how many. The last may lie wholly inside the one before
+        it, and an empty text is one empty chunk. Raises ValueError where none would advance."""
         if not 0 <= self.overlap < self.chunk_size:
             raise ValueError(f"overlap {self.overlap} is not from 0 to below {self.chunk_size}")
         lines = content.split("\n")
         starts = range(0, len(lines), self.chunk_size - self.overlap)
         for start in starts:
             chunk = lines[start : start + self.chunk_size]
-            text = "\n".join(chunk)
-            described = {"path": path, "content": text,
-                         "start_line": start + 1, "end_line": start + len(chunk)}  # fmt: skip
-            self._chunks.append((described, _words(text)))
+            text, end = "\n".join(chunk), start + len(chunk)
+            about = {"path": path, "content": text, "start_line": start + 1, "end_line": end}
+            self._chunks.append((about, _words(text)))
         return len(starts)
 
     def ingest(self, toolbox: Toolbox, pattern: str = "") -> int:
