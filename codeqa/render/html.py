@@ -238,8 +238,7 @@ class _Html(RendererHTML):
             f"<pre><code>{code}\n</code></pre></div>\n"
         )
 
-    def code_block(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        return self.fence(tokens, index)
+    code_block = fence  # type: ignore[assignment]
 
     def image(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Any) -> str:
         """Nothing is fetched: a picture is its description."""

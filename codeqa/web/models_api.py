@@ -43,11 +43,8 @@ class ChoiceBody(Schema):
     """Only taken, never given."""
 
 
-class CurrentModel(Schema):
-    provider: str
+class CurrentModel(fields_of(ModelChoice)):  # type: ignore[misc]
     title: str
-    model: str
-    address: str
     host: str
     local: bool
     source: Literal["page", "setting", ""]
