@@ -122,12 +122,14 @@ def only_supported(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
     What leads to sentences, such as a heading, is told with the first of them.
     """
-    grounding: Grounding | None = None
+    sent, grounding = tuple[Chunk, ...](), None
     splitter = SentenceSplitter()
     lead, mark, gap, told, left_out = "", "", 0, "", 0
     for piece in chain(pieces, (None,)):
         if isinstance(piece, ModelRequest):
-            grounding = Grounding(piece.block.chunks) if piece.block.chunks else None
+            sent, grounding = piece.block.chunks, None
+        elif sent and isinstance(piece, str | None):  # not sooner: it would hold the request up
+            grounding = grounding or Grounding(sent)
         if piece is not None and not (isinstance(piece, str) and grounding):
             yield piece
             continue
