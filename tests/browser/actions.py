@@ -116,6 +116,21 @@ def use_model(page: Page, title: str = "OpenAI") -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
+def use_address(page: Page, address: str) -> Locator:
+    """Have questions answered by `test-model` there, as somebody with a server of their own does;
+    gives the dialog."""
+    dialog = choose_provider(page, "Another address")
+    dialog.get_by_label("Address", exact=True).fill(address)
+    dialog.get_by_label("Model", exact=True).fill("test-model")
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+    return dialog
+
+
+def new_conversation(page: Page) -> None:
+    page.get_by_role("button", name="New conversation").first.click()
+
+
 def set_answer_options(page: Page, *labels: str) -> None:
     """Choose in what opens beside the question, by the labels there, then close it."""
     page.locator("#effort").click()

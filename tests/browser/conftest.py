@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +22,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 from repositories import git
+from serving import serving
 
 from codeqa.settings import load_settings
-from codeqa.web.app import bind, create_app, make_server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
@@ -109,26 +107,11 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
-def serve(app: Any, settings: Any) -> Iterator[str]:
-    # Pages that are used again, and those that are loaded again, do so in half the time.
-    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
-    listener = bind("127.0.0.1", 0)
-    server = make_server(app, settings, listener)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app.extensions["codeqa"].close()
-    server.task_dispatcher.shutdown(timeout=5)
-    with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
-        server.trigger.pull_trigger(server.close)
-    thread.join(5)
-
-
 def serve_scripted(folder: Path, **settings: Any) -> Iterator[tuple[str, FakeEngine]]:
     loaded = load_settings(data=folder, threads=12, **settings)
     engine = FakeEngine()
-    for address in serve(create_app(loaded, engine=engine), loaded):  # type: ignore[arg-type]
-        yield address, engine
+    with serving(loaded, engine=engine) as port:
+        yield f"http://127.0.0.1:{port}", engine
 
 
 @pytest.fixture(scope="session")
@@ -178,8 +161,8 @@ def serve_bookshop(folder: Path) -> Iterator[Server]:
     settings = load_settings(data=folder / "data", threads=24, workers=1, hyde="off")
     engine = open_engine(settings, repository)
     engine.index.run()
-    for address in serve(create_app(settings, repository), settings):
-        yield Server(address)
+    with serving(settings, repository) as port:
+        yield Server(f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,11 @@ from browser.actions import (
     field_of,
     get_answer,
     loaded,
+    new_conversation,
     use_model,
 )
 from browser.conftest import ScriptedServer
 from playwright.sync_api import Page, expect
-
-
-def new_conversation(page: Page) -> None:
-    page.get_by_role("button", name="New conversation").first.click()
 
 
 def expect_chip(page: Page, pressed: bool) -> None:

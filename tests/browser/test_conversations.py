@@ -14,6 +14,7 @@ from browser.actions import (
     expecting,
     field_of,
     get_answer,
+    new_conversation,
     row,
     until,
 )
@@ -25,10 +26,6 @@ SESSIONS, LOGGING = "How are sessions kept?", "Where is logging set up?"
 
 def titles(page: Page) -> Locator:
     return page.locator("#conversations .title")
-
-
-def new_conversation(page: Page) -> None:
-    page.get_by_role("button", name="New conversation").first.click()
 
 
 def two_conversations(page: Page, second: str = LOGGING) -> None:

@@ -17,11 +17,12 @@ from browser.actions import (
     get_answer,
     open_context,
     set_answer_options,
+    use_address,
 )
 from browser.conftest import OpenPage, Server
 from openai_server import ScriptedServer as ModelServer
 from openai_server import completion, failure, openai_server, silent, stream
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from codeqa.store.location import write_atomically
 
@@ -164,16 +165,6 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
 # With a model
 
 
-def use(page: Page, server: ModelServer, model: str = "test-model") -> Locator:
-    """Choose the scripted server in the dialog, as somebody with a server of their own does."""
-    dialog = choose_provider(page, "Another address")
-    dialog.get_by_label("Address", exact=True).fill(server.base_url)
-    dialog.get_by_label("Model", exact=True).fill(model)
-    dialog.get_by_role("button", name="Use this model").click()
-    expect(dialog).to_be_hidden()
-    return dialog
-
-
 def sent(server: ModelServer, index: int = -1) -> list[Any]:
     """The messages of a request, each content as a list of texts."""
     texts = []
@@ -211,7 +202,7 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
     )  # fmt: skip
     with openai_server(beside_orders(answers)) as server:
         page = open_page(modelled)
-        use(page, server)
+        use_address(page, server.base_url)
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_contain_text("when there are too few.")
         expect(page.locator('a.citation[data-path="bookshop/stock.py"]')).to_be_visible()
@@ -250,7 +241,7 @@ def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
 ) -> None:
     with openai_server(beside_orders(repeat(silent(30)))) as server:
         page = open_page(modelled)
-        use(page, server)
+        use_address(page, server.base_url)
         ask(page, ASK)
         expect(page.locator(".stages")).to_contain_text("Waiting for test-model")
         assert server.wait_for_requests(1)
@@ -270,7 +261,7 @@ def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
     with openai_server(beside_orders(refusals)) as server:
         page = open_page(modelled)
         expecting(page, "502 (BAD GATEWAY)")
-        dialog = use(page, server)
+        dialog = use_address(page, server.base_url)
         ask(page, ASK)
         alert = page.get_by_role("alert")
         expect(alert).to_contain_text("test-model")
@@ -302,7 +293,7 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
 
     with openai_server(reply) as server:
         page = open_page(modelled)
-        use(page, server)
+        use_address(page, server.base_url)
         chosen = page.locator('#answer-options input[name="hyde"]:checked')
         expect(chosen).to_have_value("off")  # the server's setting
         set_answer_options(page, "Fast", "Two")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, choose_provider, scrolled_sideways, set_answer_options
+from browser.actions import answered, ask, scrolled_sideways, set_answer_options, use_address
 from browser.conftest import OpenPage, Server
 from openai_server import ScriptedServer as ModelServer
 from openai_server import Streamed, delta, openai_server, stream
@@ -78,19 +78,11 @@ def step(page: Page, words: str) -> Locator:
     return page.get_by_label("Looked up").get_by_role("listitem").filter(has_text=words)
 
 
-def choose(page: Page, model: ModelServer) -> None:
-    dialog = choose_provider(page, "Another address")
-    dialog.get_by_label("Address", exact=True).fill(model.base_url)
-    dialog.get_by_label("Model", exact=True).fill("test-model")
-    dialog.get_by_role("button", name="Use this model").click()
-    expect(dialog).to_be_hidden()
-
-
 def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_a_reload(
     modelled: Server, open_page: OpenPage, model: ModelServer
 ) -> None:
     page = open_page(modelled, width=390, scheme="dark")
-    choose(page, model)
+    use_address(page, model.base_url)
     set_answer_options(page, "Deep")
     ask(page, ASK)
 
@@ -124,7 +116,7 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
     modelled: Server, open_page: OpenPage, model: ModelServer
 ) -> None:
     page = open_page(modelled)
-    choose(page, model)
+    use_address(page, model.base_url)
     NEXT.release()
     ask(page, f"{ASK} Think aloud.")
     thought = step(page, "Reasoning")
@@ -152,7 +144,7 @@ def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
     modelled: Server, open_page: OpenPage, model: ModelServer
 ) -> None:
     page = open_page(modelled)
-    choose(page, model)
+    use_address(page, model.base_url)
     page.get_by_role("button", name="Review an issue").press("Enter")
     dialog = page.get_by_role("dialog", name="Review an issue")
     expect(dialog).to_contain_text("test-model searches the code")
