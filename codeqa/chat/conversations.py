@@ -250,7 +250,7 @@ class Conversations:
         The code that it was answered from becomes the conversation's context. Nothing is kept
         when its conversation was deleted meanwhile.
         """
-        options, ended = turn.question.options, turn.concluded
+        options, ended, kept = turn.question.options, turn.concluded, turn.keep
         user, conversation = options.user, options.conversation
         record = turn.record()
         row = record.as_turn(user, self.repository, conversation)
@@ -265,7 +265,7 @@ class Conversations:
             try:
                 if turn.concluded and not ended:
                     return ""  # what is kept next says more
-                if not turn.keep:
+                if not kept:
                     self.state.turns.take_back(row, options.replaces)
                     return ""
                 saved = self.state.turns.save(row, options.replaces, extras, again=turn.stored)
