@@ -323,6 +323,15 @@ def test_a_damaged_file_is_said_and_not_fatal(
     assert stat.S_IMODE(damaged.stat().st_mode) == 0o600
 
 
+def test_a_pick_of_a_provider_that_is_not_known_any_more_is_no_pick(
+    make: Callable[..., Models], data_dir: Path
+) -> None:
+    make().choose(ModelChoice("ollama", "m"))
+    path = data_dir / FILE_NAME
+    path.write_text(path.read_text().replace('"ollama"', '"gone"'))
+    assert make().current() is None
+
+
 def test_many_writers_lose_no_key(make: Callable[..., Models]) -> None:
     choices = [ModelChoice("custom", "m", f"http://box-{number}/v1") for number in range(12)]
     with ThreadPoolExecutor(4) as pool:

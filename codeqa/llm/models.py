@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
@@ -277,7 +277,8 @@ class Models:
         if self._preferred is not None:
             return self._preferred, "setting"
         if (pick := self._saved().pick) and pick.over == self._setting():
-            return settled(pick) if pick.provider else None, "page"
+            with suppress(UsageError):  # of a provider that this version does not know
+                return settled(pick) if pick.provider else None, "page"
         text = self._settings.model.strip()
         try:
             choice = parse_choice(text, self._settings.model_url) if text else None
