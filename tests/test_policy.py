@@ -95,6 +95,32 @@ def test_whatever_the_features_are_the_promises_hold() -> None:
     assert decided == {rule.name for rule in RULES}
 
 
+def test_what_is_decided_where_no_promise_tells_it() -> None:
+    off = {"off_topic": True, "has_context": True}
+    code = {"intent": "knowledge_base", "use_cached_context": False}
+    nothing = {"use_cached_context": False, "inject_rag": False, "use_curated_history": False}
+    so_far = {"use_curated_history": True, "inject_qa_history": True}
+    cases: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+        ("continuation", {**off, "code_signal": True}, "explicit",
+         {**code, "inject_rag": False, "suggest_codebase": True}),
+        ("continuation", {**off, "code_signal": True}, "auto", {**code, "inject_rag": True}),
+        ("continuation", off, "auto", {"intent": "general", **nothing}),
+        ("continuation", {"conversation_length": 0}, "explicit", {"intent": "general", **nothing}),
+        ("continuation", {"has_context": True}, "auto", {"searched_automatically": True}),
+        ("continuation", {"has_context": True, "about_answer": True}, "auto",
+         {"use_cached_context": True, "inject_rag": False}),
+        ("continuation", {}, "explicit", so_far),
+        ("knowledge_base", {"tagged": True, "is_followup": True}, "explicit", so_far),
+        ("knowledge_base", {}, "auto", {"use_curated_history": True, "inject_qa_history": False}),
+        ("knowledge_base", {"references_profile": True, "has_profile_data": True}, "explicit",
+         {"inject_profile": True}),
+    ]  # fmt: skip
+    for intent, changed, retrieval, expected in cases:
+        decision = resolve(intent, retrieval=retrieval, **changed)
+        found = {name: getattr(decision, name) for name in expected}
+        assert found == expected, (intent, changed, retrieval)
+
+
 def test_the_document_says_the_rules_in_the_order_in_which_they_decide() -> None:
     document = (ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+) \| `([\w-]+)` \| .+ \| .+ \|$", document, re.MULTILINE)
