@@ -191,6 +191,7 @@ def test_steps_are_kept_with_the_turn(engine: Engine, script: Script) -> None:
         (("rm", "{}"), "There is no tool 'rm'"),
         (("grep", '{"pattern": "x"'), "not a JSON object"),
         (("grep", '{"regex": "x"}'), "`pattern` cannot be used"),
+        (("open_file", '{"path": "../../etc/passwd"}'), "No indexed file"),
     ],
 )
 def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
@@ -203,6 +204,25 @@ def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
     assert told in results(script)[0]
     assert "tools" not in script.bodies[-1] and script.sent[-1]["content"] == ANSWER_NOW
     assert answer(events) == "".join(ENDS)
+
+
+def test_a_model_that_repeats_itself_has_to_answer(engine: Engine, script: Script) -> None:
+    script.replies = [openai_calls([GREP])] * 3 + [stream(ENDS)]
+    events = deep(engine)
+    assert [step["failed"] for step in steps(events)] == [False, True, True]
+    assert all("same arguments" in result for result in results(script)[1:])
+    assert answer(events) == "".join(ENDS)
+
+
+def test_other_efforts_small_talk_and_answers_without_a_model_look_no_further(
+    engine: Engine, script: Script
+) -> None:
+    ask(engine, ASK, effort="normal")
+    deep(engine, "thank you!")
+    assert all("tools" not in body for body in script.bodies)
+    asked, events = len(script.bodies), deep(engine, use_model=False)
+    assert len(script.bodies) == asked and steps(events) == []
+    assert "expire_session" in answer(events)
 
 
 def test_a_model_that_never_stops_calling_has_to_answer(

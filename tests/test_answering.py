@@ -256,6 +256,8 @@ def test_without_a_tag_the_context_of_the_conversation_is_used(engine: Engine) -
     assert all(citation["verified"] for citation in events[-1].data["citations"])
     _, other = ask(engine, "and where is MONTH compared?", conversation="c2")
     assert "No code has been looked up" in other
+    _, text = ask(engine, "and the logout of it?", conversation="c1")
+    assert "does not mention" in text and "`@codebase`" in text
 
 
 def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(

@@ -106,6 +106,13 @@ def test_a_search_that_nobody_asked_for_brings_four_units(
     assert len(definitions) > RETRIEVAL_K
 
 
+def test_what_is_mentioned_is_looked_up_without_the_tag(engine: Engine, listener: Listener) -> None:
+    events = ask(engine, "what is in @shop/stock.py?")
+    assert told(events, "classified")["source"] == "user"
+    assert listener.last.block.chunks[0].path == "shop/stock.py"
+    assert not told(events, "done")["searched_automatically"]
+
+
 def test_a_mode_that_is_chosen_is_about_the_code(engine: Engine, listener: Listener) -> None:
     ask(engine, ASK)
     events = ask(engine, "/review that, please")
@@ -540,6 +547,8 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
 
     monkeypatch.setattr(engine.conversations.state.turns, "save", save)
     assert ask(engine, ASK)[-1].kind == "done", "while nothing of it is kept yet"
+    saving = [one for one in threading.enumerate() if one.name.startswith("saving")]
+    assert saving and not any(one.daemon for one in saving), "a process that ends waits for it"
     slow.set()
     assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
 

@@ -15,6 +15,7 @@ from openai_server import (
     Reply,
     context_length,
     delta,
+    dropped,
     event,
     failure,
     rate_limited,
@@ -444,6 +445,22 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert engine.conversations.turns("talk")[-1].notice == done["notice"]
     ask(engine, "and?")
     assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
+    script.replies, asked = [context_length()], len(script.bodies)
+    last = ask(engine, question)[-1]
+    assert last.kind == "error" and len(script.bodies) == asked + 2, "once again, and no more"
+    sent = engine.conversations.turn(last.data["turn"]).sent
+    assert sent[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
+
+
+def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [dropped(SAYS)]
+    events = ask(engine, ASK)
+    assert events[-1].kind == "error" and answer(events) == "".join(SAYS)
+    (kept,) = engine.conversations.turns("talk")
+    assert kept.answer == "".join(SAYS) and kept.error and not kept.finished
+    assert [c["verified"] for c in kept.citations] == [True] and kept.tokens["estimated"] is True
 
 
 def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
