@@ -73,6 +73,7 @@ def written(tables: Tables) -> Callable[..., str]:
         ("See [Chunk 1].", "See [src/app.py:3-9]."),
         ("[ctx_0000000a]", "[src/app.py:3-9]"),
         ("[Chunk 1, Id: ctx_0000000a]", "[src/app.py:3-9]"),
+        ("[CHUNKS #1 and 2]", "[src/app.py:3-9], [app/[id]/page.tsx:1-1]"),
         ("(Chunk 1; Chunk 2)", "([src/app.py:3-9], [app/[id]/page.tsx:1-1])"),
         ("**[Chunk 1]**\n\n- [Chunk 1]\n", "**[src/app.py:3-9]**\n\n- [src/app.py:3-9]\n"),
         ("It runs [1].", "It runs [src/app.py:3-9]."),

@@ -36,6 +36,12 @@ def garble(folder: Path) -> None:
             file.write_bytes(b"\xff" * max(64, file.stat().st_size))
 
 
+def empty(folder: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+
+
 def delete(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # a table without rows has no data yet
 
@@ -78,7 +84,9 @@ def lose_newest_version(location: Location) -> None:
 
 DAMAGE: dict[str, Callable[[Location], object]] = {
     "methods deleted": lambda at: delete(table("methods")(at)),
+    "data emptied": lambda at: empty(table("files", "data")(at)),
     "versions deleted": lambda at: delete(table("methods", "_versions")(at)),
+    "an index deleted": lambda at: delete(table("methods", "_indices")(at)),
     "meta deleted": lambda at: delete(table("meta")(at)),
     "meta garbled": lambda at: garble(table("meta", "data")(at)),
     "the newest version deleted": lose_newest_version,

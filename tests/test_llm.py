@@ -291,6 +291,8 @@ SERVERS = [
         {"id": "m", "loaded_context_length": 12_000, "max_context_length": 32_000}]}}, {}, 12_000),
     ("vllm", {"/v1/models": {"data": [{"id": "m", "max_model_len": 40_960}]}}, {}, 40_960),
     ("custom", {"/v1/models": {"data": [{"id": "m", "context_window": 131_072}]}}, {}, 131_072),
+    ("lmstudio", {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32_000}]}}, {}, 0),
+    ("custom", {"/v1/models": ["no", "list", {"of": "models"}]}, {}, 0),
     ("llamacpp", {"/props": {"default_generation_settings": "none"}}, {}, 0),
 ]  # fmt: skip
 

@@ -59,6 +59,16 @@ def test_another_version_of_a_question_is_a_sibling_and_can_be_gone_back_to(
     assert client.post("/api/conversations/x/branch", json={"turn": "y"}).status_code == 404
 
 
+def test_conversations_are_found_by_what_was_said(client: FlaskClient) -> None:
+    ask(client, "say:the Wombat eats", "one")
+    ask(client, "say:nothing", "two")
+    (found,) = client.get("/api/conversations?q=wombat").json["conversations"]
+    (turn,) = client.get("/api/conversations/one").json["turns"]
+    assert (found["id"], found["turn"]) == ("one", turn["id"]) and "Wombat" in found["snippet"]
+    assert client.get("/api/conversations?q=quokka").json == {"conversations": []}
+    assert len(client.get("/api/conversations?q=%20").json["conversations"]) == 2
+
+
 def test_a_conversation_is_renamed_and_deleted(client: FlaskClient) -> None:
     ask(client, "first", "one")
     ask(client, "second", "two")

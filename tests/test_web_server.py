@@ -141,7 +141,7 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
             connection.close()
             reader = post(port, "@codebase total")
             assert reader.readline() and model.wait_for_requests()
-            server.send_signal(signal.SIGINT)
+            server.send_signal(signal.SIGTERM)  # as containers are ended; Ctrl-C is handled alike
             assert server.wait(20) == 0
             reader.close()
             assert server.stderr.read().endswith("Stopped.\n")
