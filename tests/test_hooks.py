@@ -351,6 +351,14 @@ def test_a_setting_that_names_no_folder_is_refused(data_dir: Path) -> None:
         load_hooks(load_settings(data=data_dir, plugins="/no/such/folder"))
 
 
+def test_two_engines_execute_a_file_each_for_itself(plugins: Plugins) -> None:
+    body = "calls.append(1); return str(len(calls))"
+    settings = plugins(counting="calls = []\n" + hook("after_generation", body, "text"))
+    one, other = load_hooks(settings), load_hooks(settings)
+    counts = [each.run("after_generation", "", asked=ASKED)[0] for each in (one, one, other)]
+    assert counts == ["1", "2", "1"]
+
+
 # the document
 
 

@@ -103,7 +103,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     git(root, "init", "-q")
     git(root, "add", "-f", ".")
     git(root, "commit", "-qm", f"Baskets and a till\n\nTried with {KEY} at first.")
-    code = FIRST["shop/basket.py"].replace("price * RATE", "price * RATE  # in cents")
+    code = FIRST["shop/basket.py"].replace("price * RATE", f"price * RATE  # in cents {KEY}")
     write(root, {"shop/basket.py": code, ".env": "PASSWORD=changed2changed2\n"})
     git(root, "commit", "-qam", "Prices are in cents")
     engine = open_engine(load_settings(data=base / "data", workers=1), root)
@@ -180,7 +180,7 @@ def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None
         ("16-17", "Baskets and a till"), ("18-18", "Prices are in cents"),
     ]  # fmt: skip
     shown = call("git_show", commit="HEAD")
-    assert "+    return price * RATE  # in cents" in shown.text
+    assert f"+    return price * RATE  # in cents {'*' * len(KEY)}\n" in shown.text
     merge = ["commit-tree", "HEAD^{tree}", "-p", "HEAD", "-p", "HEAD~1", "-m", "Nothing new"]
     made = subprocess.run(
         ["git", *merge], cwd=engine.location.root, check=True, capture_output=True, text=True

@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -338,8 +339,13 @@ def test_a_conversation_that_is_deleted_while_it_is_answered_stays_deleted(
             engine.conversations.turn(last.data["turn"])
     with pytest.raises(NotFoundError):
         deleting.conversations.delete("talk")
+    cached = partial(engine.conversations.cache.get, context_key("local", "talk"))
+    assert cached() is None
     again = ask(engine, ASK)  # the name itself is free again
     assert [turn.id for turn in engine.conversations.turns("talk")] == [again[-1].data["turn"]]
+    assert cached()
+    engine.conversations.delete("talk")
+    assert cached() is None, "with a conversation goes what is cached of it"
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["read", "left"])
