@@ -141,7 +141,10 @@ def test_a_hit_that_the_provider_leaves_out_stays_behind() -> None:
     assert done.warnings[0].startswith(f"cohere/{MODELS['cohere']} read 2 of 6 hits in ")
 
 
-def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is_set() -> None:
+def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # is not asked for this machine
     with openai_server(the_last_first) as server:
         settings = settings_for("jina", f"{server.base_url}/rerank/", key="")
         done = choose_reranker(settings)(HITS, QUESTION)

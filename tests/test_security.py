@@ -240,6 +240,8 @@ def test_every_address_asks_who_it_is_and_refuses_other_pages_and_members_what_i
             answer = shared.open(address, method=method.upper(), json=body, **given)
             refused |= {(method, path)} if answer.status_code == 403 else set()
     assert refused == OWNERS
+    address = {"path": "https://host.example/a/b"}  # nor does a member have it cloned
+    assert shared.post("/api/repos", json=address, headers=bela).status_code == 403
     for address in ("/api/models", "/api/repos"):
         assert shared.get(address, headers=bela).json["changeable"] is False
 
