@@ -393,6 +393,33 @@ def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
     assert listener.last.block.chunks[0].path == "shop/stock.py", "follow-ups go on from it"
 
 
+def test_a_follow_up_and_a_first_question_have_what_they_pin(
+    engine: Engine, listener: Listener
+) -> None:
+    place = "shop/stock.py:1-3"
+    ask(engine, ASK)
+    first = [chunk.place for chunk in listener.last.block.chunks]
+    ask(engine, "and why is that?", pin=[place], exclude=[first[0]], retrieval="explicit")
+    again = [chunk.place for chunk in listener.last.block.chunks]
+    assert again[0] == place and first[0] not in again and again[1:] == first[1:]
+    ask(engine, "why so?", pin=[place], conversation="new", retrieval="explicit")
+    assert [chunk.place for chunk in listener.last.block.chunks] == [place]
+
+
+def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(
+    opened: Open, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = opened(**script.settings)
+    ask(engine, f"/all {ASK}")
+    (before,) = engine.conversations.turns("talk")
+    monkeypatch.setattr(Model, "window", lambda _: 4_096)
+    for effort in ("normal", "deep"):
+        done = told(ask(engine, "and why is that?", retrieval="explicit", effort=effort), "done")
+        block = engine.conversations.turn(done["turn"]).block
+        assert 0 < len(block.text) <= selection.largest_block(4_096) < len(before.block.text)
+        assert "too long" not in done["notice"]
+
+
 def test_a_place_that_cannot_be_pinned_is_explained_and_too_many_are_refused(
     engine: Engine,
 ) -> None:

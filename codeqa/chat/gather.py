@@ -112,8 +112,12 @@ class Gatherer:
             found = yield from self._search(routed, found, room, needs_evidence, given)
             if question.whole_files or not quoted:
                 found = replace(found, warnings=(*found.warnings, found.block.note))
-        elif decision.use_cached_context:
-            found = replace(found, block=so_far.context)
+        else:
+            block = so_far.context if decision.use_cached_context else NO_CONTEXT
+            if len(block.text) > room.characters():  # it was made for a larger model
+                block = pack(block.chunks, room.characters())
+            block = choose_chunks(self.toolbox.files, block, options, room.characters(whole))
+            found = replace(found, block=block)
         before = Retrieved(question.text, found.block.chunks, self._similar(routed, history))
         after, problems = self.hooks.run("after_retrieval", before)
         evidence = None if options.chooses_chunks else found.evidence
