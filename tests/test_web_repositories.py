@@ -3,6 +3,7 @@ cloned."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from codeqa.indexing import Indexer
+from codeqa.repositories import open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from tests.git_server import GitServer, git_server
@@ -90,6 +93,23 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
     assert client.delete(f"/api/repos/{repo}").status_code == 200
     assert rows(client) == {} and not list((data_dir / "clones").glob("[!.]*"))
     assert client.get(f"/api/status?repo={repo}").status_code == 404
+
+
+def test_what_cannot_be_opened_by_its_path_cannot_by_its_id(
+    make_client: Client, tmp_path: Path, data_dir: Path
+) -> None:
+    gone, own, settings = tmp_path / "gone", data_dir / "notes", load_settings(data=data_dir)
+    ids = []
+    for folder in (gone, own):
+        folder.mkdir(parents=True)
+        (folder / "a.py").write_text("def total(x):\n    return x\n")
+        ids.append(open_location(settings, folder).id)
+        Indexer(settings, open_location(settings, folder)).run(refine=False)
+    shutil.rmtree(gone)
+    client = make_client()
+    for id_, why in zip(ids, ("is not a folder on this machine", "own data"), strict=True):
+        refused = client.get(f"/api/status?repo={id_}")
+        assert refused.status_code == 400 and why in refused.json["error"]["message"]
 
 
 def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(

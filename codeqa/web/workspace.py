@@ -251,7 +251,8 @@ class Workspace:
         known = [*list_locations(self.settings), *list_locations(self.settings, "revs/*")]
         for location in known:
             if location.id == repo:
-                return self._open(location.root)
+                # A snapshot lies among our own data, where nothing else may be opened.
+                return (self._open if location.snapshot_of else self.open)(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
 
 
