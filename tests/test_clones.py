@@ -314,6 +314,8 @@ def test_the_list_opens_no_table_where_nothing_was_written_since(
     (tmp_path / "one" / "a.py").write_text("A = 1\n")
     assert main(["index", str(tmp_path / "one")]) == 0
     (first,) = report_repositories(settings)
+    (note,) = (settings.data_dir / "repos").glob("*/report.json")  # the next process reads it
+    assert json.loads(note.read_text("utf-8"))["files"] == 1
     with monkeypatch.context() as patch:
         patch.setattr("codeqa.repositories.Tables", lambda _: pytest.fail("opened"))
         assert report_repositories(settings) == [first]

@@ -114,6 +114,7 @@ DAMAGE: dict[str, Callable[[Location], object]] = {
     "progress.json of another shape": lambda at: (at.folder / "progress.json").write_text(
         '{"state": 1, "progress": [], "at": "now"}'
     ),
+    "report.json nested": lambda at: (at.folder / "report.json").write_text(NESTED),
 }
 
 

@@ -7,11 +7,10 @@ The modules beside it: their files as they are now, one as it was at a commit, s
 from __future__ import annotations
 
 import contextlib
-import functools
+import json
 import os
 import re
-import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codeqa.environment import with_home
@@ -20,7 +19,7 @@ from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
-from codeqa.store.location import location_of, save_location
+from codeqa.store.location import location_of, read_note, save_location, write_atomically
 from codeqa.types import Progress
 
 _NAME = re.compile(r"\w[\w .+@-]{0,59}")
@@ -176,12 +175,7 @@ def report_repositories(settings: Settings) -> list[RepositoryReport]:
 def report_on(location: Location) -> RepositoryReport:
     """What there is of one repository now."""
     url, branch = location.remote
-    try:
-        # A run changes this folder when it begins and when it ends.
-        written = (Path(location.tables) / "meta.lance/_versions").stat().st_mtime_ns
-    except OSError:
-        written = time.time_ns()  # read anew each time
-    report = replace(_counted(location, written), name=location.name, url=url, branch=branch)
+    report = replace(_counted(location), name=location.name, url=url, branch=branch)
     if not location.root.is_dir():
         return replace(report, state="folder gone")
     if holder_of(location):
@@ -191,11 +185,18 @@ def report_on(location: Location) -> RepositoryReport:
     return report
 
 
-@functools.lru_cache(256)
-def _counted(location: Location, written: int) -> RepositoryReport:
-    """What the index holds that was `written` then. The page asks time and again, and to open the
+def _counted(location: Location) -> RepositoryReport:
+    """What the index holds. A note says so where no run wrote since the last look: opening the
     tables of fifty repositories takes a second."""
+    note = location.folder / "report.json"
     report = RepositoryReport(location.name, str(location.root), "incomplete")
+    versions = 0
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+        # A run changes this folder when it begins and when it ends.
+        versions = (Path(location.tables) / "meta.lance/_versions").stat().st_mtime_ns
+        known = read_note(note)
+        if known.pop("versions") == versions:
+            return RepositoryReport(**known)
     try:
         tables = Tables(location)
         counts, meta = tables.counts(), tables.meta()
@@ -205,7 +206,7 @@ def _counted(location: Location, written: int) -> RepositoryReport:
         # An index that cannot be opened must still be listed, or it could not be removed.
         size = local_bytes(location)
         return replace(report, state="unreadable", bytes_on_disk=size, problem=str(error))
-    return replace(
+    report = replace(
         report,
         state="ready" if meta.complete and not meta.dirty else "incomplete",
         files=counts.files,
@@ -214,3 +215,7 @@ def _counted(location: Location, written: int) -> RepositoryReport:
         bytes_on_disk=local_bytes(location),
         updated_at=meta.updated_at,
     )
+    if versions and report.state == "ready":
+        with contextlib.suppress(OSError):
+            write_atomically(note, json.dumps(asdict(report) | {"versions": versions}))
+    return report
