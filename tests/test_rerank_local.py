@@ -151,6 +151,7 @@ def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
             assert name == "owner/colbert"
 
         def rank(self, query: str, docs: Any, doc_ids: Any = None) -> RankedResults:
+            assert len(docs) <= rerank.BATCH  # the clock is looked at in between
             texts = zip(docs, doc_ids, strict=True)
             found = [(self.score(query, one), Document(text=one, doc_id=n)) for one, n in texts]
             found.sort(key=lambda pair: -pair[0])

@@ -448,9 +448,11 @@ def _load_pytorch(model: str) -> Score:
     ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
 
     def score(question: str, texts: Sequence[str]) -> Iterable[float]:
-        ranked = ranker.rank(question, list(texts), doc_ids=list(range(len(texts))))
-        by_place = {result.document.doc_id: float(result.score) for result in ranked.results}
-        return [by_place[place] for place in range(len(texts))]
+        for start in range(0, len(texts), BATCH):
+            batch = list(texts[start : start + BATCH])
+            ranked = ranker.rank(question, batch, doc_ids=list(range(len(batch))))
+            by_place = {result.document.doc_id: float(result.score) for result in ranked.results}
+            yield from (by_place[place] for place in range(len(batch)))
 
     return score
 
