@@ -236,6 +236,24 @@ def test_a_failed_server_is_left_alone_for_its_pause_and_then_tried(
         assert len(calls) == 2
 
 
+def test_a_name_that_is_looked_up_for_long_is_left_alone_as_long_as_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    asked: list[str] = []
+    monkeypatch.setattr(cache_module.time, "monotonic", lambda: now[0])
+
+    def look_up(host: str, *_: object, **__: object) -> object:
+        asked.append(host)
+        now[0] += 2 * cache_module.PAUSE_SECONDS  # no timeout of a socket ends it sooner
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    cache = RedisCache("redis://redis.invalid:6379")
+    assert [cache.get(KEY), cache.get(KEY), cache.get(KEY)] == [None] * 3
+    assert asked == ["redis.invalid"]
+
+
 def answer_in_http(connection: socket.socket) -> None:
     connection.recv(1000)
     connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")

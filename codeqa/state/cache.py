@@ -144,6 +144,8 @@ class RedisCache:
             with self._lock:
                 begins = not self._problem
                 self._problem = f"{problem}: {reason or type(error).__name__}."
+                # A resolver may have taken longer than the pause that began with the call.
+                self._try_at = time.monotonic() + PAUSE_SECONDS
             if begins:
                 log.warning("%s Contexts are not cached until it works again.", self._problem)
             return None
