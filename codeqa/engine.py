@@ -191,7 +191,9 @@ def _joined(
     conversations = Conversations(state, cache, settings, location.id, vectors)
     hooks = load_hooks(settings, location.root)
     router = Router(
-        small_call=SmallCall(cache, models.small_model, settings.config_dir),
+        small_call=SmallCall(
+            cache, (lambda: None) if generator else models.small_model, settings.config_dir
+        ),
         hooks=hooks,
         settings=settings,
         tables=index.tables,

@@ -406,6 +406,15 @@ def test_a_follow_up_and_a_first_question_have_what_they_pin(
     assert [chunk.place for chunk in listener.last.block.chunks] == [place]
 
 
+def test_what_is_given_to_write_answers_leaves_nothing_to_a_model(
+    opened: Open, script: Script, listener: Listener
+) -> None:
+    engine = opened(generator=listener, **script.settings)
+    for question in ("ratatouille with rice", ASK, "my code and my cat, hm", "@codebase and why?"):
+        assert ask(engine, question)[-1].kind == "done"
+    assert not script.bodies
+
+
 def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(
     opened: Open, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
