@@ -412,7 +412,7 @@ def test_what_is_given_to_write_answers_leaves_nothing_to_a_model(
     engine = opened(generator=listener, **script.settings)
     for question in ("ratatouille with rice", ASK, "my code and my cat, hm", "@codebase and why?"):
         assert ask(engine, question)[-1].kind == "done"
-    assert not script.bodies
+    assert not script.server.requests
 
 
 def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(
