@@ -265,6 +265,15 @@ def test_what_is_not_listed_is_counted(engine: Engine, call: Call) -> None:
     assert [place.name for place in tests.places] == ["MarkTest.testOne"]
 
 
+def test_where_not_all_is_followed_the_count_says_at_least(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.code.tools.edges.MOST_FOLLOWED", 1)
+    for tool, name in (("callers", "taxed"), ("callees", "pay")):
+        assert " at least " in call(tool, name=name, depth=2).summary
+        assert " at least " not in call(tool, name=name).summary
+
+
 def test_calls_are_told_by_the_function_that_makes_them_source_first(call: Call) -> None:
     found = call("find_references", name="core.merge_all", kind="call")
     assert [(p.location, p.name, p.note) for p in found.places if "possible" not in p.note] == [

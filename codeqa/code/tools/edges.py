@@ -218,8 +218,8 @@ def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
     roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
         return no_definition(tables, name)
-    code, tests, known, _ = _users(tables, roots, depth)
-    summary = f"{name} called by {counted(len(code), 'function')}"
+    code, tests, known, cut = _users(tables, roots, depth)
+    summary = f"{name} called by {AT_LEAST * cut}{counted(len(code), 'function')}"
     if tests:
         known = f"And by {counted(len(tests), 'test')}. {known}"
     return _told(summary, known, roots, code or tests)
@@ -238,7 +238,8 @@ def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
         return [Step(one.called, unit.path, one.line, one.note) for one in calls]
 
     reached, cut = follow(roots, called, depth=depth)
-    return _told(f"{name} calls {counted(len(reached), 'function')}", cut, roots, reached)
+    summary = f"{name} calls {AT_LEAST * bool(cut)}{counted(len(reached), 'function')}"
+    return _told(summary, cut, roots, reached)
 
 
 def impact(box: Toolbox, name: Name) -> ToolResult:
