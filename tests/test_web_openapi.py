@@ -209,6 +209,15 @@ def test_every_address_but_the_pages_is_described_validly_with_the_shapes_of_fai
     assert {} in document["security"], "no token is needed"
 
 
+def test_fields_are_described_by_the_docstrings_of_their_dataclasses(data_dir: Path) -> None:
+    schemas = openapi_document(create_app(load_settings(data=data_dir)))["components"]["schemas"]
+    for model, name in (
+        ("StoredData", "shared"), ("MentionCompletion", "text"), ("TurnValues", "generator"),
+        ("DeletionResult", "problems"), ("MentionCoverage", "places"),
+    ):  # fmt: skip
+        assert schemas[model]["properties"][name].get("description"), (model, name)
+
+
 def test_the_description_says_that_a_token_is_needed(data_dir: Path) -> None:
     settings = load_settings(data=data_dir, token=SecretStr("one,two"))
     document = openapi_document(create_app(settings))

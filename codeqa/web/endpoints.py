@@ -118,8 +118,14 @@ def fields_of(kind: type[Any], *without: str) -> type[Schema]:
         for name, hint in get_type_hints(kind).items()
         if name not in without
     }
-    made = create_model(f"{kind.__name__}Fields", __base__=MadeSchema, **fields)
-    made.model_config["use_attribute_docstrings"] = True  # in models that are derived from it
+    return _made(f"{kind.__name__}Fields", fields)
+
+
+def _made(name: str, fields: Values) -> type[Schema]:
+    """A model of which the dataclasses in it, and models derived from it, keep their docstrings."""
+    made = create_model(name, __base__=MadeSchema, **fields)
+    made.model_config["use_attribute_docstrings"] = True
+    made.model_rebuild(force=True)
     return made
 
 
@@ -205,7 +211,7 @@ def _answer(operation: str, answer: Answer) -> type[Any] | str:
     if isinstance(answer, Mapping):
         name = "".join(part.title() for part in operation.split("_"))
         fields: Values = {key: (answer[key], ...) for key in answer}
-        return create_model(name, __base__=MadeSchema, **fields)
+        return _made(name, fields)
     return answer
 
 
@@ -281,7 +287,7 @@ def openapi_document(app: Flask) -> Values:
 def _schemas(kinds: Iterable[type[Any]], mode: JsonSchemaMode) -> Values:
     """Schemas of models and dataclasses, and of all in them, by name."""
     parts: Values = {kind.__name__: (kind, ...) for kind in kinds}
-    whole = create_model("Whole", __base__=MadeSchema, **parts)
+    whole = _made("Whole", parts)
     found = whole.model_json_schema(mode=mode, ref_template=SCHEMAS)
     return dict(sorted(found["$defs"].items()))
 
