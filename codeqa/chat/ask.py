@@ -101,7 +101,7 @@ class Chat:
             stream.check(check(stream, self.gatherer.hooks, self.gatherer.toolbox))
         with stream.steps.time("persist"):
             stream.conclude()
-            if stream.question.options.keep:
+            if stream.question.options.keep:  # where it is no longer to be kept, it is taken back
                 saving = self.conversations.keep(stream)
                 with suppress(TimeoutError):  # whoever reads it waits for the rest
                     if problem := saving.result(HEARD_SECONDS):

@@ -1,6 +1,6 @@
 """The values of a turn, in the order in which they come to be; `record` has the last, `TurnRecord`.
 
-All are frozen: a stage takes what the ones before it made, and gives a new value.
+None changes: a stage takes what the ones before it made, and gives a new one.
 """
 
 from __future__ import annotations
