@@ -21,12 +21,12 @@ LONGEST_TURN = 24 * 3600.0
 """Seconds for which a deletion is remembered: no answer takes longer."""
 
 _COUNTS = """
-    SELECT (SELECT count(DISTINCT repository) FROM conversation WHERE user = ?1),
-        (SELECT count(*) FROM conversation WHERE user = ?1),
-        (SELECT count(*) FROM turn WHERE user = ?1),
-        (SELECT count(*) FROM feedback JOIN turn ON turn.id = feedback.turn WHERE user = ?1),
-        (SELECT count(*) FROM question WHERE user = ?1),
-        (SELECT count(*) FROM fact WHERE user = ?1)
+    SELECT (SELECT count(DISTINCT repository) FROM conversation WHERE user = ?),
+        (SELECT count(*) FROM conversation WHERE user = ?),
+        (SELECT count(*) FROM turn WHERE user = ?),
+        (SELECT count(*) FROM feedback JOIN turn ON turn.id = feedback.turn WHERE user = ?),
+        (SELECT count(*) FROM question WHERE user = ?),
+        (SELECT count(*) FROM fact WHERE user = ?)
 """
 
 
@@ -34,7 +34,7 @@ class UserData(StateTable):
     """What belongs to a user, in all repositories."""
 
     def counts(self, user: str = LOCAL_USER) -> DataCounts:
-        return DataCounts(*self._database.row(_COUNTS, (user,)) or ())
+        return DataCounts(*self._database.row(_COUNTS, [user] * _COUNTS.count("?")) or ())
 
     def delete(self, user: str = LOCAL_USER) -> None:
         """Delete all conversations, turns and facts of `user`.
