@@ -188,6 +188,12 @@ def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> Non
     )  # fmt: skip
 
 
+def test_two_functions_of_one_name_are_both_called(plugins: Plugins) -> None:
+    again = hook("after_generation", "return text + ' b'", "text").split("\n\n", 1)[-1]
+    settings = plugins(mine=appends(" a") + "\n\nfirst = change\n\n" + again)
+    assert load_hooks(settings).run("after_generation", "0", asked=ASKED)[0] in ("0 a b", "0 b a")
+
+
 # hooks that fail
 
 

@@ -151,6 +151,15 @@ def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[...,
     assert elsewhere.current() == ModelChoice("lmstudio", "x")
 
 
+def test_a_commands_choice_that_cannot_be_asked_changes_nothing(
+    make: Callable[..., Models],
+) -> None:
+    models = make(model="ollama/qwen3")
+    with pytest.raises(SettingsError):  # no key
+        models.prefer_named("openai/gpt-4o")
+    assert models.current() == ModelChoice("ollama", "qwen3")
+
+
 def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
     with pytest.raises(SettingsError, match=r"CODEQA_MODEL .* no model provider 'gpt-4o'"):
         make(model="gpt-4o").current()

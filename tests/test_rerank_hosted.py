@@ -20,6 +20,7 @@ from codeqa.search.rerank import (
     CANDIDATES,
     CHARACTERS,
     CROSS_ENCODER,
+    PYTORCH,
     RerankerChoice,
     choose_reranker,
     hosted_reranker,
@@ -196,6 +197,7 @@ WISHES = {
     "cross-encoder/BAAI/bge-base": RerankerChoice("BAAI/bge-base", CROSS_ENCODER),
     "cross-encoder//models/x": RerankerChoice("/models/x", CROSS_ENCODER),
     "cross-encoder/./x": RerankerChoice("./x", CROSS_ENCODER),
+    "rerankers/a/b": RerankerChoice("a/b", PYTORCH),
 }
 
 
@@ -205,18 +207,17 @@ def test_the_first_part_of_the_setting_decides_what_it_names() -> None:
 
 def test_what_cannot_be_asked_is_refused_before_anything_is_sent() -> None:
     for change, said, advice in (
-        ({"reranker": "cohere/"}, "names no model", "`cohere/rerank-v3.5`"),
+        *(({"reranker": f"cohere/{model}"}, "names no model", "`cohere/rerank-v3.5`")
+          for model in ("", "two words", "a//b", "/a", "a/", "a\nb", "é")),
+        *(({"cohere_api_key": key}, "holds characters that no key has.", "Copy the key again.")
+          for key in ("a\nb", "ключ", "a\x00b")),
         ({"cohere_base_url": "rerank.test"}, "COHERE_BASE_URL is no address", "base address"),
         ({"cohere_base_url": "http://u:p@x/v1"}, "COHERE_BASE_URL is no address", "base address"),
-    ):
+    ):  # fmt: skip
         values = {"reranker": "cohere/rerank-v3.5", "cohere_api_key": KEY, **change}
         ok, message, hint, _ = reranker_status(load_settings(**values))
         assert not ok and said in message and advice in hint
         assert KEY not in message + hint
-    for key in ("a\nb", "ключ"):  # which no header can hold
-        reranker = choose_reranker(settings_for("cohere", "http://127.0.0.1:9/v1", key))
-        (warning,) = reranker(HITS, QUESTION).warnings
-        assert "The built-in reranker was used." in warning and key not in warning
 
 
 # What is wrong is said, and the built-in one answers

@@ -124,7 +124,7 @@ class Hooks:
 
     def names(self, hook: str) -> tuple[str, ...]:
         """`file:function` of everything that implements `hook`, in the order of calling."""
-        return tuple(self._in_order(hook))
+        return tuple(label for label, _ in self._in_order(hook))
 
     def run(self, hook: str, value: Value, **given: Any) -> tuple[Value, tuple[str, ...]]:
         """What became of `value`, which goes from one hook to the next, and a sentence for each
@@ -133,7 +133,7 @@ class Hooks:
         Whatever changes a decision of the policy is named among its rules, as `hook <name>`.
         """
         problems: list[str] = []
-        for label, one in self._in_order(hook).items():
+        for label, one in self._in_order(hook):
             everything = {ARGUMENTS[hook][0]: value, **given}
             try:
                 made = one.function(*(everything[name] for name in one.argnames))
@@ -145,10 +145,10 @@ class Hooks:
                 problems.append(f"The hook {label} ({hook}) was left out: {problem}.")
         return value, tuple(problems)
 
-    def _in_order(self, hook: str) -> dict[str, pluggy.HookImpl]:
-        """The functions by their labels; pluggy calls the last one first."""
+    def _in_order(self, hook: str) -> list[tuple[str, pluggy.HookImpl]]:
+        """Labels and functions, of which two may share a label; pluggy calls the last one first."""
         found = getattr(self._manager.hook, hook).get_hookimpls()[::-1]
-        return {f"{one.plugin_name}:{one.function.__name__}": one for one in found}
+        return [(f"{one.plugin_name}:{one.function.__name__}", one) for one in found]
 
 
 def changed_value(made: Any, given: Any, label: str) -> Any:

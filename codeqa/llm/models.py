@@ -19,7 +19,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from codeqa.errors import ModelError, SettingsError, StorageError, UsageError
+from codeqa.errors import CodeQAError, ModelError, SettingsError, StorageError, UsageError
 from codeqa.hosts import location, normal_address
 from codeqa.llm.client import Model
 from codeqa.llm.failures import failure
@@ -111,10 +111,15 @@ class Models:
         self._preferred = choice
 
     def prefer_named(self, name: str) -> None:
-        """The same for `provider/name`. Raises what is wrong with it, before anything is done."""
+        """The same for `provider/name`. Raises what is wrong with it, and then changes nothing."""
+        before = self._preferred
         self.prefer(parse_choice(name))
-        if self._preferred:
-            self.address(self._preferred)
+        try:
+            if self._preferred:
+                self.address(self._preferred)
+        except CodeQAError:
+            self._preferred = before
+            raise
 
     def problem(self) -> str:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""

@@ -94,6 +94,7 @@ LAST_BATCH = 1.0
 """Seconds on top, for a batch that was begun in time."""
 
 _NAME = re.compile(r"[^\W\d]\w{2,}")
+_MODEL = re.compile(r"[\w.:-]+(?:/[\w.:-]+)*", re.ASCII)
 _log = logging.getLogger(__name__)
 
 
@@ -470,7 +471,7 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
     key_variable, url_variable = f"{provider.upper()}_API_KEY", f"{provider.upper()}_BASE_URL"
     given: str = getattr(settings, f"{provider}_base_url")
     key: str = getattr(settings, f"{provider}_api_key").get_secret_value().strip()
-    if not model:
+    if not _MODEL.fullmatch(model):
         raise RerankerError(
             f"CODEQA_RERANKER={f'{provider}/{model}'!r} names no model.",
             f"Write it as in `{provider}/{known.example}`.",
@@ -479,6 +480,10 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
         raise RerankerError(
             f"{provider.capitalize()} was chosen as reranker, but {key_variable} is not set.",
             f"Set {key_variable}, or CODEQA_RERANKER=built-in.",
+        )
+    if not key.isascii() or not key.isprintable():
+        raise RerankerError(
+            f"{key_variable} holds characters that no key has.", "Copy the key again."
         )
     try:
         url = normal_address(given or known.url).removesuffix("/rerank") + "/rerank"

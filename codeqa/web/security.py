@@ -92,8 +92,10 @@ class Allowance:
         self._times: defaultdict[str, deque[float]] = defaultdict(partial(deque, maxlen=most))
 
     def used_up(self, key: str) -> bool:
-        times = self._times[key]
-        return len(times) == self._most and time.monotonic() - times[0] <= self._seconds
+        times = self._times.get(key)  # who only asks leaves no entry
+        if times is None or len(times) < self._most:
+            return False
+        return time.monotonic() - times[0] <= self._seconds
 
     def count(self, key: str) -> None:
         """Note one more for `key`."""
