@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_kit import ASK, Listener, Open, Script, answer, ask, told
+from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
 
 from codeqa import selection
 from codeqa.chat import ask as ask_module
@@ -583,10 +586,28 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
 
     monkeypatch.setattr(engine.conversations.state.turns, "save", save)
     assert ask(engine, ASK)[-1].kind == "done", "while nothing of it is kept yet"
-    saving = [one for one in threading.enumerate() if one.name.startswith("saving")]
-    assert saving and not any(one.daemon for one in saving), "a process that ends waits for it"
     slow.set()
     assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
+
+
+def test_a_process_that_ends_at_once_has_kept_its_answers(
+    indexed: Indexed, quoting: Engine, data_dir: Path
+) -> None:
+    program = f"""
+        import sys
+        from pathlib import Path
+        from codeqa.chat.values import AskOptions
+        from codeqa.engine import open_engine
+        from codeqa.settings import load_settings
+        settings = load_settings(data=Path({str(data_dir)!r}), tables={str(indexed.tables)!r})
+        engine = open_engine(settings, Path({str(indexed.repository)!r}))
+        for question in ("@codebase expire_session", "and why is that?"):
+            for event in engine.chat.ask(AskOptions(question, conversation="talk")):
+                pass
+        sys.exit(0)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+    assert len(quoting.conversations.turns("talk")) == 2
 
 
 def test_a_question_is_read_packed_and_given_a_writer_once(
