@@ -29,6 +29,8 @@ def answered(page: Page) -> None:
 
 
 def get_answer(page: Page, question: str) -> None:
+    """Asks as soon as the answer before has ended: until then Enter sends nothing."""
+    expect(page.locator("#composer.busy")).to_have_count(0)
     ask(page, question)
     answered(page)
 
