@@ -266,6 +266,27 @@ def test_a_draft_finds_what_no_word_of_the_question_says(opened: Opened) -> None
     assert "hyde-1 text" in found.channels
 
 
+def test_drafts_that_are_given_are_searched_by_as_the_models_are_and_no_model_is_asked(
+    opened: Opened,
+) -> None:
+    with openai_server(script()) as server:
+        search = opened(server).search
+        by_model = search.search(QUESTION, hyde="two")
+        sent = len(server.requests)
+        written = [stage.text for stage in by_model.stages[:2]]
+        given = search.search(QUESTION, hyde="two", drafts=written)
+        assert [hit.unit.id for hit in given.units] == [hit.unit.id for hit in by_model.units]
+        assert [h.score for h in given.units] == [h.score for h in by_model.units]
+        assert [file.path for file in given.files] == [file.path for file in by_model.files]
+        assert [one.name for one in given.stages] == ["hyde-1", "hyde-2", "search"]
+        alone = search.search("", drafts=[DRAFT], path="net")
+        assert alone.units[0].unit.path == "net/bucket.py"
+        assert all(hit.unit.path.startswith("net/") for hit in alone.units)
+        nothing = search.search(QUESTION, drafts=["```\n```"])
+        assert names(nothing.units) == names(search.search(QUESTION).units)
+        assert len(server.requests) == sent
+
+
 def test_each_stage_is_timed_and_keeps_its_draft(opened: Opened) -> None:
     slow = streamed([DRAFT], first=0.2)
     with openai_server(script(first=slow)) as server:

@@ -28,7 +28,15 @@ from typing import TypeVar
 
 from codeqa.context.blocks import pack, unit_chunk
 from codeqa.errors import EmbeddingError, IndexFormatError, UsageError
-from codeqa.llm.bounded import DONE, EMPTY, STOPPED, TIMED_OUT, generate_bounded, skipped_stage
+from codeqa.llm.bounded import (
+    DONE,
+    EMPTY,
+    STOPPED,
+    TIMED_OUT,
+    clean_text,
+    generate_bounded,
+    skipped_stage,
+)
 from codeqa.llm.client import Cancelled, Message, Model
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
@@ -145,25 +153,14 @@ def search_by_hypotheses(
             name, model, ask, tokens, settings.hyde_seconds, cancelled, usable=hypothesis_tokens
         )
 
-    def search(hypothesis: StageTime) -> Candidates:
-        """What its text finds by words and by meaning, in channels of its own (`hyde-1 text`)."""
-        text, where = " ".join(hypothesis_tokens(hypothesis.text)), filter_of(query)
-
-        def find(by: Mapping[str, QueryEncoder]) -> Candidates:
-            most, prefix = HYPOTHESIS_CANDIDATES, f"{hypothesis.name} "
-            hits = search_words(tables, text, hypothesis.text, where, by, limit=most, prefix=prefix)
-            return Candidates.of(hits)
-
-        try:
-            return find(encoders)
-        except (EmbeddingError, IndexFormatError):  # it refused, or the index was made anew
-            return find({})
+    def search(draft: StageTime) -> Candidates:
+        return search_by_draft(draft.name, draft.text, query, tables, encoders)
 
     folder = settings.config_dir
     ask = partial(first_messages, query.text, folder)
     first = yield from write(FIRST, FIRST_TOKENS, ask)
     by_first = search(first) if first.text else Candidates()
-    found = _join(found, by_first)
+    found = join(found, by_first)
     if mode != "two":
         return found, [first]
     if first.outcome != DONE:
@@ -183,8 +180,41 @@ def search_by_hypotheses(
     second = yield from write(SECOND, SECOND_TOKENS, ask)
     if second.text:
         _log.debug("-query_v2- %s", second.text)
-        found = _join(found, search(second))
+        found = join(found, search(second))
     return found, [first, second]
+
+
+def given_stage(number: int, draft: str) -> StageTime:
+    """The stage of a draft that whoever asks has written, as of the model's own."""
+    return StageTime(f"hyde-{number}", outcome=DONE, text=clean_text(draft))
+
+
+def search_by_draft(
+    name: str,
+    draft: str,
+    query: Query,
+    tables: Tables,
+    encoders: Mapping[str, QueryEncoder],
+) -> Candidates:
+    """What the text of a draft finds by words and by meaning, within the filters of `query`, in
+    channels of its own (`hyde-1 text`, for the name `hyde-1`). A draft without words finds nothing.
+
+    Nothing in it is understood as a filter or as a mention. Raises what the tables raise.
+    """
+    text, where = " ".join(hypothesis_tokens(draft)), filter_of(query)
+    if not text:
+        return Candidates()
+
+    def find(by: Mapping[str, QueryEncoder]) -> Candidates:
+        most, prefix = HYPOTHESIS_CANDIDATES, f"{name} "
+        return Candidates.of(
+            search_words(tables, text, draft, where, by, limit=most, prefix=prefix)
+        )
+
+    try:
+        return find(encoders)
+    except (EmbeddingError, IndexFormatError):  # it refused, or the index was made anew
+        return find({})
 
 
 def needless(query: Query, found: Candidates) -> str:
@@ -251,7 +281,7 @@ def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
 
 def only_by_hypothesis(hit: Hit) -> bool:
     """Whether nothing but hypotheses found `hit`."""
-    return bool(hit.channels) and all(name.startswith((FIRST, SECOND)) for name in hit.channels)
+    return bool(hit.channels) and all(name.startswith("hyde-") for name in hit.channels)
 
 
 def merge(
@@ -288,7 +318,7 @@ def _keep_first(ranked: list[_T], place: int, guessed: Sequence[bool], within: i
     ranked.insert(target, replace(ranked.pop(place), score=score))
 
 
-def _join(found: Candidates, more: Candidates) -> Candidates:
+def join(found: Candidates, more: Candidates) -> Candidates:
     """Everything of both, in a new object; the channels of both stand beside each other."""
     return Candidates({**more.units, **found.units}, {**found.channels, **more.channels})
 

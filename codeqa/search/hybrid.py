@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import Any
@@ -15,10 +15,13 @@ from codeqa.llm.client import Cancelled, Model, never
 from codeqa.llm.models import Models
 from codeqa.search.by_model import (
     ORDER,
+    given_stage,
+    join,
     merge,
     needless,
     order_files,
     parse_hyde,
+    search_by_draft,
     search_by_hypotheses,
 )
 from codeqa.search.channels import QueryEncoder, find_candidates
@@ -166,6 +169,7 @@ class Search:
         path: str = "",
         rerank: bool = False,
         hyde: str = "off",
+        drafts: Sequence[str] = (),
         order: bool = False,
         use_model: bool = True,
         cancelled: Cancelled = never,
@@ -175,14 +179,16 @@ class Search:
 
         `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
-        the second. `order` lets it put the best files in order: the beginnings of their code go to
+        the second. `drafts` are such answers, or lines of the code that is looked for, that whoever
+        asks has written: each is searched by as one of the model's is, and no model is asked for
+        others. `order` lets it put the best files in order: the beginnings of their code go to
         it. Without `use_model` no language model is asked, whatever else is said. Once
         `cancelled()` is true what takes long is left out. Raises UsageError for another `hyde`,
         IndexMissingError and IndexFormatError as the tables do.
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
-        mode = parse_hyde(hyde, self.settings.hyde)
+        mode = "off" if drafts else parse_hyde(hyde, self.settings.hyde)
         tables = self.tables()
         encoders, trouble = self._encoders(tables)
         asked, version = query, tables.version()
@@ -231,6 +237,10 @@ class Search:
                 cancelled=cancelled,
             )
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
+        for number, draft in enumerate(drafts, 1):
+            stages.append(stage := given_stage(number, draft))
+            found = join(found, search_by_draft(stage.name, stage.text, query, tables, encoders))
+        if stages:
             hits, files = merge(rank(found, query), hits, files, top)
         reranker = ""
         if rerank and not by_model and not cancelled():
