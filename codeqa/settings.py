@@ -109,8 +109,8 @@ class Settings(BaseSettings):
     )
     reranker: str = _field(
         "auto",
-        "What the rerank switch uses: `built-in`; a ColBERT model, name or folder; "
-        "`cross-encoder/<name or folder>`; `rerankers/<name or folder>` for one of PyTorch; "
+        "What the rerank switch uses: `built-in`; a ColBERT model or cross-encoder that "
+        "fastembed lists; `rerankers/<name or folder>` for one of PyTorch; "
         "`cohere/<model>` or `jina/<model>`, which are sent up to 50 pieces of code; `auto` takes "
         "`answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
     )

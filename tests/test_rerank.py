@@ -1,4 +1,5 @@
-"""The rerank switch, the built-in reranker, the choice of one, and what is done where it fails.
+"""The rerank switch, the built-in reranker, the choice of one, and what is done where it fails;
+Cohere's and Jina's against servers that speak their API over real HTTP.
 
 Nothing here runs a model: scores go by the number of the text. Models themselves are tried in
 test_rerank_local.py.
@@ -6,17 +7,20 @@ test_rerank_local.py.
 
 from __future__ import annotations
 
-import re
+import json
+import logging
+import os
+import socket
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from indexed import indexed
-from reranking import HITS as SIXTY
-from reranking import hit, numbers
+from openai_server import Plain, ScriptedServer, openai_server, silent
 
 from codeqa.embeddings import local
 from codeqa.embeddings.registry import question_matcher
@@ -25,32 +29,54 @@ from codeqa.search import rerank
 from codeqa.search.hybrid import Search
 from codeqa.search.query import parse_query
 from codeqa.search.rerank import (
-    BATCH,
+    CANDIDATES,
+    CHARACTERS,
+    LOCAL_CANDIDATES,
     ModelReranker,
     Reranked,
     Score,
     choose_reranker,
-    files_of,
     local_reranker,
     parse_rerank,
     rerank_built_in,
     reranker_status,
-    shared,
     used_by_better,
 )
-from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
-from codeqa.settings import load_settings
+from codeqa.settings import Settings, load_settings
 from codeqa.text.unit_text import UnitText
 from codeqa.types import Hit, Unit
 
 QUESTION = parse_query("when does a session cookie expire")
-HITS = [hit(number) for number in range(40)]
 FILLER = "\n".join(f"    total_{number} = rows[{number}] + offset" for number in range(80))
 """Lines that have nothing to do with any question here."""
 PASSWORD = """\
     salt = os.urandom(16)
     digest = hashlib.pbkdf2_hmac("sha256", password, salt, 100_000)
     return base64.b64encode(salt + digest)"""
+
+
+def hit(number: int, code: str = "", *, role: str = "source", score: float | None = None) -> Hit:
+    """The function `f<number>`, of the score 1 less a thousandth of its number."""
+    unit = Unit(
+        path=f"src/m{number:02}.py",
+        language="python",
+        kind="class" if number % 2 else "function",
+        name=f"f{number}",
+        qualified_name=f"f{number}",
+        source_code=code or f"def f{number}():\n    return {number}",
+        start_line=1,
+        end_line=2,
+        role=role,
+        id=f"id{number}",
+    )
+    return Hit(unit, 1 - number / 1_000 if score is None else score, ("matches",))
+
+
+HITS = [hit(number) for number in range(60)]
+
+
+def numbers(hits: Sequence[Hit]) -> list[int]:
+    return [int(one.unit.name[1:]) for one in hits]
 
 
 def named(name: str, code: str, *, path: str = "", score: float = 1.0, first: int = 1) -> Hit:
@@ -60,27 +86,13 @@ def named(name: str, code: str, *, path: str = "", score: float = 1.0, first: in
     return Hit(unit, score)
 
 
-def scoring(by_number: Callable[[int], float] = float, seconds: float = 0.0) -> Score:
-    """A model that scores by the number of the text and takes `seconds` for a batch."""
+def scoring(by_number: Callable[[int], float] = float) -> ModelReranker:
+    """A model that scores by the number of the text."""
 
-    def score(question: str, texts: Sequence[str]) -> Iterable[float]:
-        for place, text in enumerate(texts):
-            if place % BATCH == 0:
-                time.sleep(seconds)
-            yield by_number(int(text.split("/m")[1][:2]))
+    def score(question: str, texts: Sequence[str]) -> list[float]:
+        return [by_number(int(text.split("/m")[1][:2])) for text in texts]
 
-    return score
-
-
-def loading(load: Callable[[], Score], seconds: float = 5.0) -> ModelReranker:
-    return local_reranker("x-small", load, seconds)
-
-
-def with_model(score: Score, seconds: float = 5.0) -> ModelReranker:
-    return loading(lambda: score, seconds)
-
-
-# The switch
+    return ModelReranker("x-small", score, LOCAL_CANDIDATES, 5.0)
 
 
 def test_the_switch_is_on_for_exactly_what_the_source_lists() -> None:
@@ -88,96 +100,65 @@ def test_the_switch_is_on_for_exactly_what_the_source_lists() -> None:
     assert not any(map(parse_rerank, (False, "false", "TRUE", "yes", "", None, 0, 2, [True], {})))
 
 
-# A model: order, batches, time
+# A model: order and time
 
 
 def test_a_model_orders_the_first_hits_and_the_rest_stays_behind() -> None:
-    done = with_model(scoring(lambda n: 0.9 if n == 17 else 0.5)).rerank(HITS, QUESTION)
+    done = scoring(lambda n: 0.9 if n == 17 else 0.5).rerank(HITS, QUESTION)
     assert numbers(done.hits)[0] == 17
-    assert numbers(done.hits[CANDIDATES:]) == list(range(CANDIDATES, 40))
-    assert sorted(numbers(done.hits)) == list(range(40))
+    assert numbers(done.hits[LOCAL_CANDIDATES:]) == list(range(LOCAL_CANDIDATES, 60))
+    assert sorted(numbers(done.hits)) == list(range(60))
     assert [one.score for one in done.hits] == sorted((h.score for h in done.hits), reverse=True)
     assert done.hits[0].why == ("matches", "reranked by x-small: 0.90")
     assert (done.reranker, done.warnings) == ("x-small", ())
-    assert with_model(scoring()).rerank([], QUESTION) == Reranked([], "")
+    assert scoring().rerank([], QUESTION) == Reranked([], "")
 
 
 def test_the_first_stage_has_half_a_say_and_penalties_hold() -> None:
-    same = with_model(scoring(lambda n: 1.0))
+    same = scoring(lambda n: 1.0)
     assert numbers(same.rerank(HITS[:5], QUESTION).hits) == [0, 1, 2, 3, 4]
     test, source, worst = hit(0, role="test", score=0.5), hit(1, score=0.5), hit(2, score=0.01)
-    done = with_model(scoring({0: 1.0, 1: 0.8, 2: 0.0}.__getitem__))
+    done = scoring({0: 1.0, 1: 0.8, 2: 0.0}.__getitem__)
     assert numbers(done.rerank([test, source, worst], QUESTION).hits) == [1, 0, 2]
-    likes_the_test = with_model(scoring(lambda n: 1.0 if n == 0 else 0.7))
+    likes_the_test = scoring(lambda n: 1.0 if n == 0 else 0.7)
     asked_for = parse_query("which test checks the session cookie")
     assert numbers(likes_the_test.rerank([test, source], asked_for).hits) == [0, 1]
 
 
-def test_what_is_not_read_in_time_stands_behind_and_is_said() -> None:
-    done = with_model(scoring(float, 0.15), seconds=0.2).rerank(HITS, QUESTION)
-    (warning,) = done.warnings
-    said = re.fullmatch(
-        r"x-small read (\d+) of 20 hits in \d\.\d seconds; the others stand behind them\.", warning
-    )
-    assert said
-    read = int(said[1])
-    assert 0 < read <= 2 * BATCH and read % BATCH == 0
-    assert numbers(done.hits)[0] == read - 1
-    assert numbers(done.hits)[read:] == list(range(read, 40))
+def test_a_model_that_loads_is_not_waited_for_beyond_the_time_and_loaded_once_for_all_who_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go, loads = threading.Event(), []
 
-
-def test_a_model_that_is_still_loading_is_not_waited_for_beyond_the_time() -> None:
-    go = threading.Event()
-
-    def load() -> Score:
+    @cache
+    def load(model: str) -> Score:
+        loads.append(model)
         go.wait(10)
-        return scoring()
+        return scoring().score
 
-    reranker = loading(load, seconds=0.1)
-    with pytest.raises(RerankerError, match=r"x-small did not answer within 1.1 seconds"):
-        reranker.rerank(HITS, QUESTION)
+    monkeypatch.setattr(rerank, "LOCAL_SECONDS", 0.1)
+    with pytest.raises(RerankerError, match=r"x did not answer within 0.1 seconds"):
+        local_reranker("x", load).rerank(HITS, QUESTION)
     go.set()
-    deadline = time.monotonic() + 5
-    while True:  # loaded behind, the next question has it
-        try:
-            assert reranker.rerank(HITS, QUESTION).reranker == "x-small"
-            break
-        except RerankerError:
-            assert time.monotonic() < deadline
-
-
-def test_a_model_is_loaded_once_for_all_that_ask_at_the_same_time() -> None:
-    loads: list[int] = []
-
-    def load() -> Score:
-        loads.append(1)
-        time.sleep(0.05)
-        return scoring(seconds=0.01)
-
-    reranker = loading(load)
-    done: list[list[int]] = []
-
-    def ask() -> None:
-        done.append(numbers(reranker.rerank(HITS, QUESTION).hits))
-
-    threads = [threading.Thread(target=ask) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert loads == [1]
-    assert len(done) == 6 and all(order == done[0] for order in done)
+    monkeypatch.setattr(rerank, "LOCAL_SECONDS", 10.0)
+    assert local_reranker("x", load).rerank(HITS, QUESTION).reranker == "x"
+    assert loads == ["x"]
 
 
 def test_a_model_that_breaks_says_so_without_the_code_or_the_question() -> None:
-    def broken(question: str, texts: Sequence[str]) -> Iterable[float]:
+    def broken(question: str, texts: Sequence[str]) -> Sequence[float]:
         raise ValueError(f"cannot read {question} {texts}")
 
-    with pytest.raises(RerankerError) as caught:
-        with_model(broken).rerank(HITS, QUESTION)
-    assert "x-small failed while reading (ValueError)" in caught.value.message
-    assert "cookie" not in str(caught.value) and "def" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    for score, said in (
+        (broken, "ValueError"),
+        (lambda question, texts: [float("nan")] * len(texts), "ValueError"),
+        (lambda question, texts: [0.5], "ValueError"),
+    ):
+        with pytest.raises(RerankerError) as caught:
+            ModelReranker("x-small", score, CANDIDATES, 5.0).rerank(HITS, QUESTION)
+        assert caught.value.message == f"x-small failed ({said})."
+        assert "cookie" not in str(caught.value) and "def" not in str(caught.value)
+        assert caught.value.__cause__ is None
 
 
 # The built-in one: what it reads, what it makes of that, and its bounds
@@ -220,19 +201,18 @@ def test_the_built_in_reranker_lifts_what_means_the_question_and_says_which_line
     assert (done.reranker, done.warnings) == ("built-in", ())
 
 
-def test_a_damaged_table_leaves_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_of_one_word_or_of_nothing_known_and_a_damaged_table_keep_the_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for question in ("", "cookie", "\u3042\u3044 \u3046\u3048"):
+        assert rerank_built_in(HITS, parse_query(question)) == Reranked(HITS, "built-in")
+    assert rerank_built_in([], QUESTION) == Reranked([], "")
+
     def fail(*_: object) -> object:
         raise EmbeddingError("The embedding table cannot be read.", "Install CodeQA again.")
 
     monkeypatch.setattr(rerank, "question_matcher", fail)
-    assert rerank_built_in(SIXTY, QUESTION) == Reranked(SIXTY, "built-in")
-
-
-@pytest.mark.parametrize("question", ["", "cookie", "lang:python", "\u3042\u3044 \u3046\u3048"])
-def test_a_question_of_one_word_or_of_nothing_known_keeps_its_order(question: str) -> None:
-    done = rerank_built_in(SIXTY, parse_query(question))
-    assert (done.hits, done.reranker) == (SIXTY, "built-in")
-    assert rerank_built_in([], QUESTION) == Reranked([], "")
+    assert rerank_built_in(HITS, QUESTION) == Reranked(HITS, "built-in")
 
 
 def test_the_built_in_reranker_reads_at_most_fifty_hits_and_the_rest_stays_behind() -> None:
@@ -246,16 +226,6 @@ def test_the_built_in_reranker_reads_at_most_fifty_hits_and_the_rest_stays_behin
     assert numbers(rerank_built_in(within, QUESTION).hits)[0] == 49
 
 
-def test_the_built_in_reranker_stops_when_its_time_is_over_and_says_so() -> None:
-    done = rerank_built_in(SIXTY, QUESTION, -1.0)
-    assert done.hits == SIXTY
-    assert done.warnings[0].startswith("built-in read 0 of 50 hits in ")
-    slow = [hit(n, "session cookie expire\n" * 2_000) for n in range(60)]
-    done = rerank_built_in(slow, QUESTION, 0.02)
-    assert done.warnings[0].endswith("; the others stand behind them.")
-    assert numbers(done.hits) == list(range(60))
-
-
 # The choice
 
 
@@ -265,22 +235,12 @@ def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)
 
 
-@pytest.fixture(autouse=True)
-def forget_loaded_models() -> None:
-    shared.cache_clear()
-
-
-@pytest.mark.parametrize("value", ["auto", "", " auto ", "built-in"])
-def test_automatically_the_built_in_one_is_taken_without_the_extra_and_without_a_word(
-    no_extra: None, value: str
-) -> None:
-    done = choose_reranker(load_settings(reranker=value))(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == ("built-in", ())
-
-
-def test_a_wished_model_without_the_extra_is_replaced_and_the_answer_says_how_to_get_it(
+def test_without_the_extra_the_built_in_one_is_taken_and_a_wished_model_says_how_to_get_it(
     no_extra: None,
 ) -> None:
+    for value in ("auto", "", " auto ", "built-in"):
+        done = choose_reranker(load_settings(reranker=value))(HITS, QUESTION)
+        assert (done.reranker, done.warnings) == ("built-in", ())
     done = choose_reranker(load_settings(reranker="owner/colbert"))(HITS, QUESTION)
     assert done == replace(
         rerank_built_in(HITS, QUESTION),
@@ -289,59 +249,6 @@ def test_a_wished_model_without_the_extra_is_replaced_and_the_answer_says_how_to
             'used. Install it: pip install "codeqa[models]"',
         ),
     )
-
-
-@pytest.mark.parametrize(
-    ("files", "lacking"),
-    [
-        (None, "does not exist"),
-        (("model.onnx",), "holds no tokenizer.json and no tokenizer_config.json"),
-        (
-            ("tokenizer.json", "tokenizer_config.json", "model.safetensors"),
-            "holds no model in ONNX (vespa_colbert.onnx or model.onnx or onnx/model.onnx)",
-        ),
-    ],
-)
-def test_a_folder_that_is_no_checkpoint_says_what_it_lacks(
-    tmp_path: Path, files: tuple[str, ...] | None, lacking: str
-) -> None:
-    folder = tmp_path / "colbert-small"
-    if files is not None:
-        folder.mkdir()
-    for name in files or ():
-        (folder / name).write_text("{}")
-    settings = load_settings(reranker=str(folder))
-    ok, message, hint, _ = reranker_status(settings)
-    assert (ok, message) == (False, f"The folder {folder} {lacking}.")
-    assert "CODEQA_RERANKER" in hint
-    done = choose_reranker(settings)(HITS, QUESTION)
-    assert done.reranker == "built-in"
-    (warning,) = done.warnings
-    assert warning.startswith(message) and "The built-in reranker was used." in warning
-
-
-@pytest.mark.parametrize("value", ["a/b/c", "two words", "https://host/x", "owner/..", "-x"])
-def test_what_is_neither_a_folder_nor_a_name_is_refused(value: str) -> None:
-    ok, message, hint, _ = reranker_status(load_settings(reranker=value))
-    assert not ok
-    assert repr(value) in message and "./path" in hint
-
-
-def test_a_folder_of_the_working_directory_is_taken_only_when_it_is_written_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planted = tmp_path / "owner" / "name"
-    planted.mkdir(parents=True)
-    for name in ("tokenizer.json", "tokenizer_config.json", "model.onnx"):
-        (planted / name).write_text("{}")
-    monkeypatch.chdir(tmp_path)
-    assert files_of("owner/name").here({}) is None
-    assert files_of("./owner/name").here({}) == planted
-    assert files_of("./owner/name").title == "name"
-    assert files_of("owner/name").title == "owner/name"
-
-
-def test_the_status_says_which_reranker_would_be_used(no_extra: None) -> None:
     assert reranker_status(load_settings(reranker="built-in")) == (True, "built-in", "", "")
     ok, message, hint, command = reranker_status(load_settings())
     assert (ok, hint) == (True, "") and command in message
@@ -351,15 +258,12 @@ def test_the_status_says_which_reranker_would_be_used(no_extra: None) -> None:
     assert "pip install" in command and command in hint
 
 
-# In a search
-
-
 def test_a_search_reranks_before_it_cuts(tmp_path: Path) -> None:
     body = "def session_{0}(cookie):\n{1}    return {0}\n"
     files = {f"m{n}.py": body.format(n, "    touch(cookie)\n" * n) for n in range(12)}
     tables = indexed(tmp_path, files)
     by_length = ModelReranker(
-        "by length", lambda hits, query: [len(one.unit.source_code) for one in hits], 50, 5.0
+        "by length", lambda question, texts: [float(len(text)) for text in texts], 50, 5.0
     )
     search = Search(
         lambda: tables, load_settings(data=tmp_path / "data"), reranker=by_length.rerank
@@ -369,3 +273,215 @@ def test_a_search_reranks_before_it_cuts(tmp_path: Path) -> None:
     done = search.search("session cookie", top=5, rerank=True)
     assert (done.reranker, done.warnings) == ("by length", ())
     assert "session_11" in [one.unit.name for one in done.methods]
+
+
+# Behind an API: what is sent, and what is made of the answer
+
+
+KEY = "key-for-the-reranker"
+MODELS = {"cohere": "rerank-v3.5", "jina": "jina-reranker-v2-base-multilingual"}
+FAKE_TOKEN = "ghp_" + "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6"
+
+Answer = Callable[[str, dict[str, Any]], Plain]
+
+
+def the_last_first(path: str, body: dict[str, Any]) -> Plain:
+    """What both answer: the best first, each by its place in what was sent."""
+    places = range(len(body["documents"]) - 1, -1, -1)
+    results = [{"index": place, "relevance_score": place / 100} for place in places]
+    return 200, {}, {"id": "r", "model": body["model"], "results": results}
+
+
+def settings_for(provider: str, url: str, key: str = KEY) -> Settings:
+    address = {f"{provider}_base_url": url, f"{provider}_api_key": key}
+    return load_settings(reranker=f"{provider}/{MODELS[provider]}", **address)
+
+
+@pytest.fixture
+def named_host(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedServer], str]:
+    """Gives a server on this machine a name as of another one, which no proxy stands before."""
+    resolve = socket.getaddrinfo
+
+    def here(host: Any, *arguments: Any, **options: Any) -> Any:
+        return resolve("127.0.0.1" if host == "rerank.test" else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", here)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return lambda server: server.base_url.replace("127.0.0.1", "rerank.test")
+
+
+@pytest.mark.parametrize("provider", ["cohere", "jina"])
+def test_a_chosen_provider_orders_the_candidates_over_its_api(provider: str) -> None:
+    with openai_server(the_last_first) as server:
+        done = choose_reranker(settings_for(provider, server.base_url))(HITS, QUESTION)
+        ((path, body),) = server.requests
+        (headers,) = server.headers
+    assert done.reranker == f"{provider}/{MODELS[provider]}"
+    assert numbers(done.hits)[0] == 49
+    assert numbers(done.hits)[CANDIDATES:] == list(range(50, 60))
+    assert done.hits[0].why == ("matches", f"reranked by {done.reranker}: 0.49")
+    assert done.warnings == ()  # the server is this machine
+    assert path == "/v1/rerank"
+    assert headers["authorization"] == f"Bearer {KEY}" and headers["user-agent"] == "codeqa"
+    assert set(headers) <= {
+        "host", "user-agent", "accept", "accept-encoding", "content-type", "content-length",
+        "authorization", "connection",
+    }  # fmt: skip
+    assert body == {
+        "model": MODELS[provider],
+        "query": QUESTION.text,
+        "documents": [
+            f"src/m{n:02}.py f{n}\ndef f{n}():\n    return {n}" for n in range(CANDIDATES)
+        ],
+        "top_n": CANDIDATES,
+        "return_documents": False,
+    }
+
+
+def test_long_code_is_cut_and_what_looks_like_a_secret_is_masked() -> None:
+    with openai_server(the_last_first) as server:
+        asked = parse_query(f"why does {FAKE_TOKEN} not work")
+        long = hit(0, f"TOKEN = '{FAKE_TOKEN}'\n" + "x = 1\n" * 9_000)
+        choose_reranker(settings_for("jina", server.base_url))([long, hit(1)], asked)
+        ((_, body),) = server.requests
+    assert len(body["documents"][0]) == CHARACTERS
+    assert FAKE_TOKEN not in json.dumps(body)
+    assert "*" * 20 in body["documents"][0] and "*" * 20 in body["query"]
+
+
+def test_the_answer_says_to_which_host_how_much_was_sent(
+    named_host: Callable[[ScriptedServer], str],
+) -> None:
+    with openai_server(the_last_first) as server:
+        url = named_host(server)
+        settings = settings_for("cohere", url)
+        place = url.removeprefix("http://").removesuffix("/v1")
+        ok, message, *_ = reranker_status(settings)
+        assert ok and server.requests == []
+        assert message == (
+            f"cohere/rerank-v3.5 at {place}; a reranked question sends itself and up to 50 pieces "
+            "of code there"
+        )
+        done = choose_reranker(settings)(HITS[:7], QUESTION)
+        assert len(server.requests) == 1
+    said = f"The question and 7 pieces of code were sent to {place} to be ordered."
+    assert done.warnings == (said,)
+
+
+def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # is not asked for this machine
+    with openai_server(the_last_first) as server:
+        settings = settings_for("jina", f"{server.base_url}/rerank/", key="")
+        done = choose_reranker(settings)(HITS, QUESTION)
+        assert done.reranker.startswith("jina/")
+        assert [path for path, _ in server.requests] == ["/v1/rerank"]
+        assert "authorization" not in server.headers[0]
+
+
+def test_an_exported_key_alone_sends_nothing() -> None:
+    with openai_server(the_last_first) as server:
+        url = server.base_url
+        keys = {"cohere_api_key": KEY, "jina_api_key": KEY}
+        settings = load_settings(cohere_base_url=url, jina_base_url=url, **keys)
+        assert "sends" not in reranker_status(settings)[1]
+        done = choose_reranker(settings)(HITS, QUESTION)
+        assert server.exchanges == [] and done.warnings == ()
+
+
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent() -> None:
+    for values, said, advice in (
+        ({"jina_api_key": KEY},  # the key of the other one
+         "Cohere was chosen as reranker, but COHERE_API_KEY is not set.", "Set COHERE_API_KEY"),
+        ({"cohere_base_url": "rerank.test"}, "is no plain http://", "base address"),
+        ({"cohere_base_url": f"http://u:{KEY}@x/v1"}, "is no plain http://", "base address"),
+    ):  # fmt: skip
+        settings = load_settings(reranker="cohere/rerank-v3.5", **values)
+        ok, message, hint, _ = reranker_status(settings)
+        assert not ok and said in message and advice in hint
+        done = choose_reranker(settings)(HITS, QUESTION)
+        assert done.warnings == (f"{message} The built-in reranker was used. {hint}",)
+        assert done.reranker == "built-in" and KEY not in message + hint
+
+
+# What is wrong is said, and the built-in one answers
+
+
+def refused(answer: Answer) -> str:
+    """The warning when Jina's server answers so; the built-in one has ordered the hits."""
+    with openai_server(answer) as server:
+        done = choose_reranker(settings_for("jina", server.base_url))(HITS, QUESTION)
+        assert len(server.requests) == 1
+    assert done.reranker == "built-in"
+    assert sorted(numbers(done.hits)) == list(range(60))
+    (warning,) = done.warnings
+    assert " The built-in reranker was used. " in warning
+    assert KEY not in warning and "cookie" not in warning and "def f" not in warning
+    return warning
+
+
+def test_a_refusal_is_said_by_its_kind_and_never_in_the_servers_words() -> None:
+    def refuse(path: str, body: dict[str, Any]) -> Plain:
+        return 401, {}, {"message": f"{KEY} {body['query']} {body['documents'][0]}"}
+
+    assert " did not rerank (status 401)." in refused(refuse)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with openai_server(the_last_first) as other:
+
+        def elsewhere(path: str, body: dict[str, Any]) -> Plain:
+            return 307, {"Location": f"{other.base_url}/rerank"}, {}
+
+        warning = refused(elsewhere)
+        assert other.exchanges == []
+    assert "(status 307)" in warning and "JINA_BASE_URL" in warning
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"<html>",
+        {"results": None},
+        {"results": [{"index": 0, "relevance_score": 1.0}]},
+        {"results": [{"index": 0, "relevance_score": "high"}]},
+    ],
+    ids=lambda payload: repr(payload)[:40],
+)
+def test_an_answer_that_is_no_ranking_orders_nothing(payload: Any) -> None:
+    said = refused(lambda path, body: (200, {}, payload))
+    assert said.startswith(f"jina/{MODELS['jina']} failed (")
+
+
+def test_whatever_goes_wrong_after_sending_says_to_which_host(
+    named_host: Callable[[ScriptedServer], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerank, "HOSTED_SECONDS", 0.4)
+    for answer, said in (
+        (lambda path, body: silent(600, headers=False), "did not answer within 0.4 seconds"),
+        (lambda path, body: (200, {}, {"results": []}), "failed (KeyError)"),
+    ):
+        with openai_server(answer) as server:
+            done = choose_reranker(settings_for("jina", named_host(server)))(HITS, QUESTION)
+            assert len(server.requests) == 1
+        assert done.reranker == "built-in" and "rerank.test:" in done.warnings[0]
+        assert said in done.warnings[0]
+
+
+def test_neither_key_nor_question_nor_code_is_logged(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: str, body: dict[str, Any]) -> Plain:
+        return 500, {}, body
+
+    caplog.set_level(logging.DEBUG)
+    for answer in (the_last_first, refuse):
+        with openai_server(answer) as server:
+            choose_reranker(settings_for("cohere", server.base_url))(HITS, QUESTION)
+    printed = capfd.readouterr()
+    for text in (caplog.text, printed.out, printed.err):
+        assert KEY not in text and "cookie" not in text and "return 3" not in text
+    assert printed.out == "" and os.environ.get("COHERE_API_KEY") is None

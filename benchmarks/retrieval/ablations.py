@@ -116,7 +116,7 @@ def ranked(case: Case) -> list[Hit]:
 
 def reranked(case: Case) -> list[Hit]:
     """As a search ranks that is asked to rerank; files keep their order there and here."""
-    return rerank_module.rerank_built_in(ranked(case), case.query, 60).hits
+    return rerank_module.rerank_built_in(ranked(case), case.query).hits
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
 from codeqa.routing.personal import CONFIRMATIONS, kind_of, to_forget
 from codeqa.routing.small_call import cache_prefix
-from codeqa.search.rerank import RERANK_PROVIDERS, parse_reranker
+from codeqa.search.rerank import RERANK_URLS
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key
@@ -181,14 +181,16 @@ class Privacy:
         with suppress(CodeQAError):  # a setting that names no model: nothing can be sent
             if model := self.models.current():
                 found.append(("model", str(model), self.models.base_url(model)))
-        reranker, embedding = parse_reranker(settings.reranker), settings.embedding
-        for part, name, providers in (
-            ("embedding", "" if local_model(embedding) else embedding, PROVIDERS),
-            ("reranker", reranker.name if reranker and reranker.hosted else "", RERANK_PROVIDERS),
+        embedding, reranker = settings.embedding, settings.reranker.strip()
+        hosted = reranker.partition("/")[0] in RERANK_URLS
+        embeddings = {alias: known.url for alias, known in PROVIDERS.items()}
+        for part, name, urls in (
+            ("embedding", "" if local_model(embedding) else embedding, embeddings),
+            ("reranker", reranker if hosted else "", RERANK_URLS),
         ):
             alias = (name or "").partition("/")[0]
-            known = providers.get(alias)
-            address = (getattr(settings, f"{alias}_base_url") or known.url) if known else ""
+            known = alias in urls
+            address = (getattr(settings, f"{alias}_base_url") or urls[alias]) if known else ""
             found += [(part, name, address)] if name else []
         for part, name, address in found:
             host = urlsplit(address)
