@@ -33,7 +33,7 @@ import urllib.error
 import urllib.request
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -333,7 +333,8 @@ class World:
         for path in self.chance.sample(files, k=min(self.chance.choice((1, 1, 3)), len(files))):
             with contextlib.suppress(OSError):
                 name = path.relative_to(self.location.folder)
-                print("     ", damage(path, self.chance), name, flush=True)
+                kind = damage(path, self.chance, ["cut", "emptied", "deleted"])
+                print("     ", kind, name, flush=True)
 
     def fault_damage_the_index_of_a_dead_server(self) -> None:
         self.fault_kill_the_server()
@@ -504,8 +505,8 @@ class World:
             self.redis.kill()
 
 
-def damage(path: Path, chance: random.Random) -> str:
-    """Do one of five things to a file; says which."""
+def damage(path: Path, chance: random.Random, only: Sequence[str] = ()) -> str:
+    """Do one of five things to a file, or one of `only`; says which."""
     content = path.read_bytes()
     at = chance.randrange(max(1, len(content)))
     kinds: dict[str, Callable[[], object]] = {
@@ -519,7 +520,7 @@ def damage(path: Path, chance: random.Random) -> str:
         "emptied": lambda: path.write_bytes(b""),
         "deleted": path.unlink,
     }
-    kind = chance.choice([*kinds])
+    kind = chance.choice([*(only or kinds)])
     kinds[kind]()
     return kind
 

@@ -1,43 +1,35 @@
 """Checks of an installation, its state file and its indices, and the repair of these two.
 
-A check says what it found, or raises what is wrong with a hint what to do. Every check runs on its
-own: one that fails is reported and the next one goes on. None tells a secret.
+A check that raises something has failed, and the next one goes on. None tells a secret. An index is
+made anew from the files; of a damaged state file all that can be read is kept.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import secrets
 import shutil
+import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
-from codeqa.embeddings.registry import fast_embedding
-from codeqa.errors import CodeQAError, IndexFormatError, StorageError
+from codeqa.errors import CodeQAError, StorageError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.runs import holder_of
-from codeqa.languages import languages
 from codeqa.llm.models import SOURCES, Models
-from codeqa.parsing.grammar import grammar
-from codeqa.repository.git import find_git, read_git
+from codeqa.repository.git import find_git
 from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
-from codeqa.state.cache import RedisCache
-from codeqa.state.rescue import damage_of, set_aside
-from codeqa.store import Location, Tables, list_locations, local_bytes
-from codeqa.store.damage import damage
-from codeqa.store.location import folder_bytes
-from codeqa.store.schema import record_of
+from codeqa.state.database import ASIDE, BESIDE, PRIMARY_CODE, Database
+from codeqa.store import Location, Tables, damage, list_locations
 
 LITTLE_SPACE = 500_000_000
-"""Bytes: an index of a million lines takes up to about this much."""
-SECONDS_FOR_GIT = 10
-CHECK_SECONDS = 10.0
-"""Lifetime of the value that is written into Redis and read back."""
+"""Bytes; about what an index of a million lines takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +44,24 @@ class Check:
     """What was wrong before, and what was done about it."""
 
 
+Found = tuple[bool, str, str]
+"""Whether it is sound, what was found, and what to do when it is not."""
+
+
 def examine(
     settings: Settings, only: Path | None = None, *, repair: bool = False
 ) -> Iterator[Check]:
     """Run all checks; `only` is the root of the one index to look at. `repair` mends the state and
-    the indices, and looks at them once more."""
+    the indices."""
     state = settings.data_dir / "state.sqlite"
-    yield run_check("git", check_git)
-    yield run_check("languages", check_grammars)
-    yield run_check("embedding", check_embedding)
-    yield run_check("data", partial(check_data, settings))
-    yield run_check("state", partial(check_state, state), repair and partial(_rescue, state))
-    yield run_check("model", partial(check_model, settings))
-    yield run_check("reranker", partial(check_reranker, settings))
+    yield run_check("git", lambda: (True, find_git(), ""))
+    yield run_check("data", partial(_data, settings))
+    yield run_check("state", partial(_state, state), repair and partial(_rescue, state))
+    yield run_check("model", partial(_model, settings))
+    status = reranker_status(settings)
+    yield run_check("reranker", lambda: (status.usable, status.text, status.hint))
     if settings.plugins:
-        yield run_check("hooks", partial(check_hooks, settings))
-    if settings.redis_url:
-        yield run_check("Redis", partial(check_redis, settings))
+        yield run_check("hooks", partial(_hooks, settings))
     yield run_check("repositories", partial(check_repositories, settings))
     for location in list_locations(settings):
         if only is None or location.root == only:
@@ -76,156 +69,142 @@ def examine(
             yield run_check(f"index of {location.name}", partial(check_index, location), mend)
 
 
-def run_check(name: str, check: Callable[[], str], mend: Callable[[], str] | bool = False) -> Check:
+def run_check(
+    name: str, check: Callable[[], Found], mend: Callable[[], str] | bool = False
+) -> Check:
     """The outcome of `check`, after `mend` where that is given and it fails."""
     try:
-        return Check(name, True, check())
+        ok, detail, hint = check()
+        found = Check(name, ok, detail, "" if ok else hint)
+        if not found.ok and callable(mend):
+            done = mend()
+            return replace(run_check(name, check), repaired=f"{found.detail} {done}")
     except CodeQAError as error:
-        found = Check(name, False, error.message, error.hint)
+        return Check(name, False, error.message, error.hint)
     except Exception as error:  # a doctor must survive what it diagnoses
-        found = Check(name, False, f"{type(error).__name__}: {error}")
-    if not callable(mend):
-        return found
-    done = run_check(name, mend)
-    if not done.ok:
-        return replace(found, detail=f"{found.detail} It stays: {done.detail}", hint=done.hint)
-    return replace(run_check(name, check), repaired=f"{found.detail} {done.detail}")
+        return Check(name, False, f"{type(error).__name__}: {error}")
+    return found
 
 
-def check_git() -> str:
-    """Git, which lists the files of a repository; never one that lies in the current folder."""
-    path = find_git()
-    printed = read_git(path, Path(path).parent, ["--version"], SECONDS_FOR_GIT)
-    if printed is None:
-        raise StorageError(f"{path} fails.", "Run 'git --version' to see why.")
-    return f"{printed.decode(errors='replace').strip()} ({path})"
-
-
-def check_grammars() -> str:
-    keys = [language.key for language in languages().values() if language.grammar]
-    for key in keys:
-        try:
-            grammar(key)
-        except Exception as error:  # one of another version fails in its own ways
-            hint = "Install the versions that requirements.txt names."
-            raise StorageError(f"The grammar {key} fails: {error}", hint) from error
-    return f"{len(keys)} grammars load, {len(languages())} languages known"
-
-
-def check_embedding() -> str:
-    fast = fast_embedding()
-    if fast is None:
-        return "none installed; text and symbols are searched"
-    fast.embed_query("read the configuration file")
-    return f"{fast.name} version {fast.version}, {fast.dimension} dimensions"
-
-
-def check_data(settings: Settings) -> str:
-    """Whether the data folder can be written and has room."""
+def _data(settings: Settings) -> Found:
     folder = settings.data_dir
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
-    used = folder_bytes(folder) if folder.exists() else 0
-    detail = f"{folder}, {used / 1e6:,.1f} MB used, {free / 1e9:,.1f} GB free"
-    try:
-        tempfile.TemporaryFile(dir=existing).close()
-    except OSError as error:
-        hint = "Set CODEQA_DATA to a folder you may write to."
-        raise StorageError(f"{detail}, not writable.", hint) from error
-    if free < LITTLE_SPACE:
-        raise StorageError(f"{detail}.", "Free some space, or set CODEQA_DATA to another disk.")
-    return detail
+    hint = "Free some space, or set CODEQA_DATA to a folder that you may write to."
+    usable = free > LITTLE_SPACE and os.access(existing, os.W_OK)
+    return usable, f"{folder}, {free / 1e9:,.1f} GB free", hint
 
 
-def check_state(path: Path) -> str:
-    """Whether the file that holds the conversations can be read whole."""
-    if damaged := damage_of(path):
-        raise StorageError(f"{path} is damaged: {damaged}.", "Run 'codeqa doctor --repair'.")
-    return f"{path} holds the conversations" if path.exists() else "no conversations yet"
-
-
-def _rescue(path: Path) -> str:
-    damage_of(path)  # raises for a file that is locked, or of a newer version: that one stays
-    aside, turns = set_aside(path)
-    return f"{turns:,} questions could be read and are kept; the damaged file is now {aside}"
-
-
-def check_model(settings: Settings) -> str:
+def _model(settings: Settings) -> Found:
     """The model that answers, its host and where the key comes from; nothing is sent."""
     models = Models(settings)
     if problem := models.problem():
-        raise StorageError(problem, "Pick the model and enter its key again.")
-    choice = models.current()
-    if choice is None:
-        return "none chosen; answers are put together from the code that is found"
+        return False, problem, "Pick the model and enter its key again."
+    if (choice := models.current()) is None:
+        return True, "none chosen; answers are put together from the code that is found", ""
     # Raises what would keep a question from being sent, such as a missing key.
-    address = models.address(choice)
-    named = str(choice) if choice.model else f"{choice}, the first of its models,"
-    key, source = models.key_state(choice), SOURCES[models.source()]
-    return f"{named} at {address.host}, key {key}, {source}"
+    host, key = models.address(choice).host, models.key_state(choice)
+    return True, f"{choice} at {host}, key {key}, {SOURCES[models.source()]}", ""
 
 
-def check_reranker(settings: Settings) -> str:
-    status = reranker_status(settings)
-    if not status.usable:
-        raise StorageError(status.text, status.hint)
-    return status.text
-
-
-def check_hooks(settings: Settings) -> str:
-    """The user's own hooks, in the order in which they are called."""
+def _hooks(settings: Settings) -> Found:
     hooks = load_hooks(settings)
-    if hooks.skipped:
-        raise StorageError("; ".join(hooks.skipped), "Correct or remove the plugin.")
-    return "; ".join(f"{name} {', '.join(hooks.names(name)) or '-'}" for name in ARGUMENTS)
+    order = [f"{name} {', '.join(hooks.names(name)) or '-'}" for name in ARGUMENTS]
+    return not hooks.skipped, "; ".join(hooks.skipped or order), "Correct or remove the plugin."
 
 
-def check_redis(settings: Settings) -> str:
-    """Whether the Redis server keeps a value and gives it back."""
-    cache = RedisCache(settings.redis_url)
-    key = value = f"codeqa:doctor:{secrets.token_hex(8)}"
-    cache.set(key, value, CHECK_SECONDS)
-    found = cache.get(key)
-    cache.delete(key)
-    hint = "Start it, or correct REDIS_URL; until then follow-ups find no earlier context."
-    if found != value:
-        raise StorageError(cache.problem() or "It gave another value back.", hint)
-    return f"{cache.address} writes and reads"
-
-
-def check_repositories(settings: Settings) -> str:
+def check_repositories(settings: Settings) -> Found:
     """Whether every index names its repository: one that does not is in no list."""
-    known = [location.folder.name for location in list_locations(settings)]
     every = settings.data_dir / "repos"
-    hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
-    if os.path.lexists(every) and not every.is_dir():
-        raise StorageError(f"{every} is no folder.", hint)
-    lost = sorted(one.name for one in every.glob("*/") if one.name not in known)
-    if lost:
-        raise StorageError(f"repository.json is missing or damaged in {', '.join(lost)}.", hint)
-    return f"{len(known):,} indexed"
+    known = {location.folder.name for location in list_locations(settings)}
+    lost = {one.name for one in every.glob("*/")} - known
+    if lost or (os.path.lexists(every) and not every.is_dir()):
+        hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
+        return False, f"{every / min(lost, default='')} is no index.", hint
+    return True, f"{len(known):,} indexed", ""
 
 
-def check_index(location: Location) -> str:
-    """Files as they were written, rows that are read, and vectors of the embedding in use."""
+def check_index(location: Location) -> Found:
     if holder_of(location):
-        return "a run is writing it"
-    if not location.root.is_dir():
-        hint = f"Run 'codeqa repos remove {location.id}'."
-        raise StorageError(f"The repository {location.root} is gone.", hint)
-    refill = f"Run 'codeqa index {location.root}', which makes it anew from the files."
+        return True, "a run is writing it", ""
     if found := damage(location):
-        raise IndexFormatError(found, refill)
-    tables = Tables(location)
-    counts, record = tables.counts(), tables.meta().vector
-    if record != (fast := record_of(fast_embedding())):
-        used = f"Its vectors are of {record or 'no embedding'}, in use is {fast or 'none'}."
-        raise IndexFormatError(used, refill)
-    size = f"{local_bytes(location) / 1e6:,.1f} MB in {location.folder}"
-    return f"{counts.files:,} files, {counts.units:,} units, {size}"
+        return False, found, f"Run 'codeqa index {location.root}', which makes it anew."
+    counts = Tables(location).counts()
+    return True, f"{counts.files:,} files, {counts.units:,} units in {location.folder}", ""
 
 
 def _rebuild(settings: Settings, location: Location) -> str:
     """What the chosen embedding costs is left to `codeqa index`."""
     files = Indexer(settings, location).run(refine=False, wait=False).files
     return f"{files:,} files are indexed; `codeqa index` makes what was paid for again"
+
+
+# The conversations
+
+
+def _state(path: Path) -> Found:
+    """Whether the file that holds the conversations can be read whole. Raises StorageError when it
+    cannot be opened though it is not damaged: it is locked, say, or another version wrote it."""
+    if not os.path.lexists(path):
+        return True, "no conversations yet", ""
+    try:
+        found = str((Database(path).row("PRAGMA integrity_check(1)") or [""])[0])
+    except StorageError as error:
+        code = getattr(error.__cause__, "sqlite_errorcode", 0) & PRIMARY_CODE
+        if path.is_file() and code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        found = str(error.__cause__)
+    if found != "ok":
+        return False, f"{path} is damaged: {found}.", "Run 'codeqa doctor --repair'."
+    return True, f"{path} holds the conversations", ""
+
+
+def _rescue(path: Path) -> str:
+    """Move the damaged state file away, whole, and make a new one of what can be read of it."""
+    aside = path.with_name(f"{path.name}{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
+    for ending in BESIDE:
+        with contextlib.suppress(FileNotFoundError):
+            Path(f"{path}{ending}").rename(f"{aside}{ending}")
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # reading changes the log
+        copy = Path(folder) / path.name
+        for ending in BESIDE:
+            with contextlib.suppress(OSError):
+                shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
+        with Database(path).writing() as connection:
+            if copy.exists():
+                _take_over(copy, connection)
+            (turns,) = connection.execute("SELECT count(*) FROM turn").fetchone()
+    return f"{turns:,} questions could be read and are kept; the damaged file is now {aside}"
+
+
+def _take_over(copy: Path, connection: sqlite3.Connection) -> None:
+    with copy.open("r+b") as file, contextlib.suppress(OSError):  # the head is garbled as well
+        # SQLite reads nothing of a file that is shorter than its head says.
+        head = file.read(32)
+        said = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
+        file.truncate(max(said, copy.stat().st_size))
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as old:
+        old.text_factory = lambda text: text.decode(errors="replace")
+        for (table,) in tables:
+            for order in ("", "DESC"):  # up to the damage from both ends
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    for row in old.execute(f"SELECT * FROM {table} ORDER BY rowid {order}"):
+                        marks = ", ".join("?" * len(row))
+                        with contextlib.suppress(sqlite3.DatabaseError):  # a value of none of ours
+                            insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"
+                            connection.execute(insert, row)
+    for statement in _JOIN.split(";"):
+        connection.execute(statement)
+
+
+_JOIN = """
+    INSERT OR IGNORE INTO conversation (user, repository, id, title, created, updated, leaf)
+        SELECT user, repository, conversation, question, created, max(created), id FROM turn
+        WHERE conversation != '' GROUP BY user, repository, conversation;
+    UPDATE turn SET parent = coalesce((
+        SELECT id FROM turn AS one WHERE (user, repository, conversation) =
+            (turn.user, turn.repository, turn.conversation) AND created < turn.created
+        ORDER BY created DESC LIMIT 1), '')
+        WHERE parent != '' AND parent NOT IN (SELECT id FROM turn)"""
+"""What could not be read leaves no gap: the turns that are left follow each other."""

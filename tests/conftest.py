@@ -110,12 +110,6 @@ def real_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The doctor looks at no grammar: all take two seconds, and test_cli.py has it do so."""
-    monkeypatch.setattr("codeqa.doctor.check_grammars", lambda: "")
-
-
-@pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
     """Folder of the test's own indices and state; not there until something writes."""
     return tmp_path / "data"

@@ -264,7 +264,7 @@ def test_doctor_passes_on_a_sound_installation_and_never_shows_a_secret(
     result = shop_codeqa("doctor")
     lines = result.out.splitlines()
     assert all(line.startswith("ok") for line in lines), result.out
-    for name in ("git", "languages", "embedding", "data", "state", "model", "reranker"):
+    for name in ("git", "data", "state", "model", "reranker"):
         assert any(line[6:].startswith(f"{name}:") for line in lines)
     assert "files, " in next(line for line in lines if "index of my shop" in line)
     told = shop_codeqa("doctor", "--json").out

@@ -35,8 +35,6 @@ from codeqa.store import Location, Tables, TextSearch, locate
 from tests.index_rows import clean_rows, rows
 from tests.indexed import copied, indexed, write
 
-pytestmark = pytest.mark.usefixtures("no_grammars")
-
 # Killed at each step
 
 STEPS = {
@@ -52,7 +50,6 @@ STEPS = {
     "before the end is noted": "codeqa.store.writer:Writer.finish before 1",
     "before old generations go": "codeqa.store.writer:drop_other_generations before 2",
     "while vectors are refined": "codeqa.indexing.passes:vector_array before 2",
-    "before checksums are noted": "codeqa.store.writer:note_files before 1",
 }
 """Step → function at which a run is killed: before or after which of its calls."""
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from codeqa.cli.serve import show_in_browser
-from codeqa.doctor import check_git, run_check
 from codeqa.errors import RepositoryError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repository import walk as walking
@@ -205,12 +204,10 @@ def test_a_git_that_the_repository_brings_along_never_runs(
     monkeypatch.setenv("PATH", f"{entry.format(repo=repo)}{os.pathsep}{before}")
     assert "a.py" in listed(repo)
     assert "b.py" in listed(repo / "sub")  # the work tree around it is hostile as well
-    assert run_check("git", check_git).ok
     assert not marker.exists()
     monkeypatch.setenv("PATH", entry.format(repo=repo))
     with pytest.raises(RepositoryError, match="Install git"):
         listed(repo)
-    assert not run_check("git", check_git).ok
     assert not marker.exists()
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tables import FIXTURE, make_table
 
-from codeqa.doctor import Check, check_embedding, check_index, run_check
 from codeqa.embeddings import registry
 from codeqa.embeddings.registry import fast_embedding, query_embedding
 from codeqa.engine import Engine, open_engine
@@ -142,20 +140,13 @@ def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
 def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
     built: Indexer, tmp_path: Path
 ) -> None:
-    def checked() -> Check:
-        return run_check("index", partial(check_index, built.location))
-
     first = installed()
-    assert checked().ok
     assert built.run().changed == 0
     record = newer(tmp_path)
-    told = checked()
-    assert not told.ok and "version 1, 16 dim" in told.detail and "codeqa index" in told.hint
     tables = Tables(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
     assert built.run().changed == len(FILES)
     assert_filled(built, record)
-    assert checked().ok
     shutil.rmtree(registry.SHIPPED)
     assert built.run().changed == len(FILES)
     tables = Tables(built.location)
@@ -188,19 +179,3 @@ def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
         engine.index.run()
     result = engine.search.search("load the config")
     assert result.units and "vectors left out: The embedding table cannot" in result.coverage
-
-
-# Doctor
-
-
-def test_the_doctor_names_the_table_and_says_that_there_is_none_or_a_damaged_one() -> None:
-    none = run_check("embedding", check_embedding)
-    assert none.ok and none.detail.startswith("none installed")
-    install()
-    found = run_check("embedding", check_embedding)
-    assert found.ok
-    assert found.detail == "codeqa/random-table version 1, 16 dimensions"
-    registry.table_encoder.cache_clear()
-    (registry.SHIPPED / "table.npy").write_bytes(b"damaged")
-    found = run_check("embedding", check_embedding)
-    assert not found.ok and "table.npy" in found.detail and found.hint == "Install CodeQA again."

@@ -21,9 +21,8 @@ from codeqa.search.rerank import RERANK_URLS
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key
-from codeqa.state.database import BESIDE
+from codeqa.state.database import ASIDE, BESIDE
 from codeqa.state.records import Conversation, DataCounts
-from codeqa.state.rescue import ASIDE
 from codeqa.text import counted
 from codeqa.text.markdown import code_span, escape
 

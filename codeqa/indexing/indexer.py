@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,8 +28,8 @@ from codeqa.indexing.runs import (
 )
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
-from codeqa.store.damage import clear, damage
 from codeqa.store.location import Location, local_bytes, save_location
+from codeqa.store.reader import damage
 from codeqa.store.records import SKIPPED
 from codeqa.store.schema import ROWS_VERSION, record_of
 from codeqa.store.tables import Tables, open_once
@@ -127,7 +128,7 @@ class Indexer:
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
             writer, outcome = self._sound(
-                lambda: self._first_pass(fast, full, started_ns, recorder), recorder
+                lambda: self._first_pass(fast, full, started_ns, recorder), recorder, behind
             )
             self._verified, self._pass_seconds = True, time.monotonic() - started
             self._open().look_again()  # else it is seen some seconds later
@@ -154,17 +155,18 @@ class Indexer:
         finally:
             self._runs = False
 
-    def _sound(self, first_pass: Callable[[], Pass], progress: Listener) -> Pass:
+    def _sound(self, first_pass: Callable[[], Pass], progress: Listener, behind: bool) -> Pass:
         """One pass over tables that are sound: damaged ones are made anew from the files. They are
         looked at before the first pass of this process, and when one fails."""
-        if self._verified or not damage(self.location):
+        if self._verified or not damage(self.location, thorough=not behind):
             try:
                 return first_pass()
             except Exception:
                 if not damage(self.location):
                     raise
         progress(Progress("replacing the damaged index", 0, 0))
-        clear(self.location)
+        tables = Path(self.location.tables)
+        shutil.rmtree(tables) if tables.is_dir() else tables.unlink()
         return first_pass()
 
     def _first_pass(

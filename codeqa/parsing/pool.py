@@ -161,7 +161,7 @@ class _WorkerPool:
             if _receive(answers) != READY:  # so would the next
                 raise RepositoryError(
                     "The parsing processes end as soon as they are started.",
-                    "`codeqa doctor` says what is missing.",
+                    "Install CodeQA again.",
                 )
             while not self._closing:
                 files += [] if files else islice(self._waiting, FILES_AT_ONCE)

@@ -126,7 +126,7 @@ def rerank_built_in(hits: Sequence[Hit], query: Query) -> Reranked:
         return Reranked(list(hits), BUILT_IN if hits else "")
     try:
         near = question_matcher(query.text)
-    except EmbeddingError:  # damaged: the index and `codeqa doctor` say so
+    except EmbeddingError:  # damaged: the index says so
         near = None
     if near is None or near.empty:
         return Reranked(list(hits), BUILT_IN)

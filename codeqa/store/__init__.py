@@ -14,6 +14,7 @@ from codeqa.store.location import (
     snapshots_folder,
     snapshots_of,
 )
+from codeqa.store.reader import damage
 from codeqa.store.records import INDEXED, FileRecord
 from codeqa.store.schema import UNIT_TABLES, EmbeddingRecord
 from codeqa.store.tables import Tables, TextSearch, VectorSearch, open_once
@@ -28,6 +29,7 @@ __all__ = [
     "Tables",
     "TextSearch",
     "VectorSearch",
+    "damage",
     "list_locations",
     "local_bytes",
     "locate",

@@ -167,6 +167,8 @@ class Meta:
     """Start of the last completed run, as file times are written."""
     updated_at: float = 0.0
     """End of the last completed run, seconds since the epoch."""
+    versions: tuple[int, ...] = ()
+    """Of TABLES at the end of the last run; others are not ours. () for none noted."""
     vector: EmbeddingRecord | None = None
     refined: EmbeddingRecord | None = None
 

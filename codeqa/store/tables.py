@@ -131,21 +131,6 @@ class Tables:
         """See at the next question what was written until now, however short ago."""
         self._reader.look_again()
 
-    def read_all(self) -> None:
-        """Read every row and every index once: 2 s for 470,000 references and what defines them.
-
-        Raises IndexFormatError when that fails.
-        """
-
-        async def action(snapshot: Snapshot) -> None:
-            for handle in snapshot.tables.values():
-                async for _ in await handle.query().to_batches():
-                    pass
-                for index in await handle.list_indices():
-                    await handle.prewarm_index(index.name)
-
-        self._reader.ask(action)
-
     # Units
 
     def find(self, search: TextSearch | VectorSearch) -> list[tuple[Unit, float]]:

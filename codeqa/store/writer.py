@@ -24,7 +24,6 @@ from uuid import uuid4
 
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import IndexFormatError
-from codeqa.store.damage import note_files
 from codeqa.store.filters import one_of
 from codeqa.store.location import Location, connect
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord, search_text, units_of
@@ -32,6 +31,7 @@ from codeqa.store.schema import (
     ALL_ROWS,
     META_TABLE,
     REFINED,
+    TABLES,
     UNIT_TABLES,
     VECTOR_DIMENSION,
     EmbeddingRecord,
@@ -252,7 +252,6 @@ class Writer:
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
         """Note that a pass over the repository is complete; a rebuild becomes current."""
-        note_files(self.location)
         self.update_meta(
             generation=self.generation,
             building=0,
@@ -264,6 +263,7 @@ class Writer:
             updated_at=time.time(),
             parser=parser,
             vector=vector,
+            versions=self._versions(),
         )
         # A reader in the middle of a query on tables that go here asks again (Tables).
         self.previous.clear()
@@ -281,8 +281,10 @@ class Writer:
         try:
             yield
         finally:
-            note_files(self.location)
-            self.update_meta(refining=False)
+            self.update_meta(refining=False, versions=self._versions())
+
+    def _versions(self) -> tuple[int, ...]:
+        return tuple(self.tables[table].version for table in TABLES)
 
     def update_meta(self, **changes: Any) -> None:
         """Commit changed fields of `meta`."""
