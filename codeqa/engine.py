@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from codeqa.account.privacy import Privacy
+from codeqa.account import Privacy
 from codeqa.chat.ask import Chat
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.gather import Gatherer

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.account.privacy import Privacy
+from codeqa.account import Privacy
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
@@ -174,15 +174,6 @@ def test_bytes_that_an_earlier_version_left_behind_go_too_and_room_is_given_back
     state.compact()
     assert grep(data_dir, *SAID) == {}
     assert state.path.stat().st_size < size / 2
-
-
-def test_a_single_fact_is_forgotten(privacy: Privacy, state: State, data_dir: Path) -> None:
-    state.profile.save("name", NAME)
-    state.profile.save("role", "backend developer at Acme")
-    assert privacy.forget_fact("local", "name") == 1
-    assert privacy.forget_fact("local", "name") == 0
-    assert grep(data_dir, NAME) == {}
-    assert list(state.profile.facts()) == ["role"]
 
 
 def test_what_is_not_there_is_said(privacy: Privacy) -> None:
@@ -356,9 +347,6 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
     assert "3 conversations, 3 questions" in told, "the message that asks for it among them"
     assert grep(data_dir, "conversation-of-messages", "for good", *SAID) == {}
     assert state.user_data.counts().turns == 0
-    state.profile.save("name", NAME)
-    assert ask(client, "please forget my name").startswith("I have forgotten your name.")
-    assert state.profile.facts() == {}
 
 
 # The command

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from codeqa.routing.personal import (
     VALUE_CHARACTERS,
-    asked_fact,
     detect_facts,
-    fact_to_forget,
     kind_of,
-    matching,
+    preferences,
     profile_text,
-    to_forget,
+    read_personal,
 )
 
 KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7b"
@@ -29,13 +27,11 @@ KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5zA7b"
         ("my name is ada lovelace", "ada lovelace"),
         ("My name's Ada.", "Ada"),
         ("hello my name is sam and i am new to django", "sam"),
-        ("Hi, I'm Kim and I maintain the parser.", "Kim"),
-        ("I'm Anne-Marie de la Cruz.", "Anne-Marie de la Cruz"),
+        ("Hi, my name is Anne-Marie de la Cruz.", "Anne-Marie de la Cruz"),
         ("my name is O’Brien", "O'Brien"),
         ("my name is J. R. Hartley", "J. R. Hartley"),
         ("please call me Al from now on", "Al"),
         ("My name is José", "José"),
-        ("No, I'm Samira, not Sam", "Samira"),
     ],
 )
 def test_a_name_is_found_in_its_commonest_forms(text: str, name: str) -> None:
@@ -52,11 +48,6 @@ def test_a_name_is_found_in_its_commonest_forms(text: str, name: str) -> None:
         "call me when the handler is invoked",
         "the functions that call me are slow",
         "I'm lost",
-        "I'm getting a KeyError in Flask",
-        "I am using Django",
-        "I am a bit confused",
-        "I'm German",
-        "I'm Senior Developer",
         "I am a backend developer at Acme",
         "my favourite editor is emacs",
         "I prefer composition over inheritance",
@@ -75,7 +66,7 @@ def test_a_name_is_found_in_its_commonest_forms(text: str, name: str) -> None:
     ],
 )
 def test_what_is_about_the_code_for_one_answer_or_not_to_be_kept_is_no_fact(text: str) -> None:
-    assert detect_facts(text) == {}
+    assert read_personal(text).facts == {}
 
 
 @pytest.mark.parametrize(
@@ -147,20 +138,19 @@ def assert_harmless(facts: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("text", "asks"),
     [
-        ("What's my name?", "name"),
-        ("do you still know my name", "name"),
-        ("who am i", "*"),
-        ("What is my favourite editor?", "editor"),
-        ("what is my favourite colour?", "fact"),
-        ("what's my branch name", ""),
-        ("what is my name field for?", ""),
-        ("where is the name of the user set?", ""),
+        ("What's my name?", True),
+        ("do you still know my name", True),
+        ("who am i", True),
+        ("what is my favourite colour?", True),
+        ("what's my branch name", False),
+        ("what is my name field for?", False),
+        ("where is the name of the user set?", False),
     ],
 )
-def test_a_question_after_a_fact_says_which(text: str, kind: str) -> None:
-    assert asked_fact(text) == kind
+def test_a_question_after_what_was_told_is_known(text: str, asks: bool) -> None:
+    assert read_personal(text).asks == asks
 
 
 PROFILE = {
@@ -171,25 +161,6 @@ PROFILE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "forgotten"),
-    [
-        ("forget my name", ["name"]),
-        ("please forget my preferences.", ["language"]),
-        ("Forget that I hate semicolons", ["fact-1"]),
-        ("forget that I'm a developer at Acme", ["fact-2"]),
-        ("forget my profile", []),
-        ("forget everything i told you", []),
-        ("delete my name field from the form", []),
-    ],
-)
-def test_a_single_fact_is_taken_back_by_its_kind_or_in_its_words(
-    text: str, forgotten: list[str]
-) -> None:
-    assert to_forget(PROFILE, fact_to_forget(text)) == forgotten
-
-
 def test_what_is_known_is_told_by_its_kind() -> None:
     assert profile_text(PROFILE).splitlines()[:2] == ["name: Ada", "fact: I hate semicolons"]
-    assert matching(PROFILE, "*") == PROFILE
-    assert matching(PROFILE, "preferences") == {"language": "I prefer answers in Spanish"}
+    assert preferences(PROFILE) == {"language": "I prefer answers in Spanish"}

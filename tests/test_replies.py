@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from codeqa.account.privacy import DeletionResult, Receiver, StoredData, deletion_report
-from codeqa.chat.writers import forgotten_reply, general_reply, privacy_reply, profile_reply
+from codeqa.account import DeletionResult, Receiver, StoredData, deletion_report
+from codeqa.chat.writers import general_reply, privacy_reply, profile_reply
 from codeqa.routing.personal import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
 
 STORED = StoredData(
@@ -27,7 +27,6 @@ STORED = StoredData(
     receivers=(),
     plugins=False,
     keys_file="",
-    here=4,
 )
 MODEL = Receiver("model", "openai/gpt-4o", "api.openai.com", False)
 
@@ -70,53 +69,26 @@ def profile(text: str, **known: str) -> str:
 
 def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
     assert profile("My name is Ada.") == (
-        "I will remember that your name is Ada. "
-        "`forget my name` removes it, `delete my profile` all of it."
+        "I will remember that your name is Ada. `delete my profile` removes all that you told me."
     )
     assert "That replaces what you said before." in profile("my name is Samira", name="Sam")
     assert "It takes a language model" in profile("always answer in German please")
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("My name is Ada.", "name"),
-        ("I prefer short answers", "preferences"),
-        ("remember that my editor is emacs", "my editor is emacs"),
-    ],
-)
-def test_the_sentence_that_is_said_to_remove_a_fact_does(text: str, kind: str) -> None:
-    assert read_personal(profile(text).split("`")[1]).forget == kind
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("What's my name?", "Your name is Ada."),
-        ("What is my favourite editor?", "You said: “my editor is emacs”."),
-        ("do you remember how experienced I am with Rust?", "You said: “new to Rust”."),
-        ("what is my team?", "You have not told me your team."),
-    ],
-)
-def test_a_fact_is_told_when_it_is_asked_for_and_never_made_up(text: str, told: str) -> None:
-    known = {"name": "Ada", "fact-1": "my editor is emacs", "experience-rust": "new to Rust"}
-    assert profile_reply(text, read_personal(text), known=known, learnt={}).strip() == told
+@pytest.mark.parametrize("text", ["What's my name?", "what is my favourite editor?"])
+def test_what_is_known_is_told_when_it_is_asked_for(text: str) -> None:
+    told = profile(text, **{"name": "Ada", "fact-1": "my editor is emacs"})
+    assert told == "You told me: your name is Ada; “my editor is emacs”."
 
 
 def test_without_a_fact_the_app_says_so() -> None:
-    assert profile("What's my name?") == "You have not told me your name."
-    assert profile("who am i") == "You have not told me anything about yourself."
+    assert profile("What's my name?") == "You told me: nothing about yourself."
     assert "what you ask me to remember" in profile("I am a backend developer at Acme")
 
 
 def test_a_name_cannot_write_markup() -> None:
     told = general("hi", "*<b>x</b>* [a](b)")
     assert "\\*\\<b>" in told and "\\[a\\]" in told
-
-
-def test_a_removed_fact_is_named_but_not_repeated() -> None:
-    assert forgotten_reply("name", 1).startswith("I have forgotten your name. ")
-    assert forgotten_reply("name", 0).startswith("There was nothing to forget")
 
 
 # What is stored
@@ -161,7 +133,6 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
     for piece in ("api.openai.com", "api.jina.ai", "api.cohere.ai", "`box:6379/0`", "your profile"):
         assert piece in told
     assert "nothing leaves this machine" not in told
-    assert "a Redis server that is silent" in privacy("privacy?", cached=None)
 
 
 # Deleting
@@ -174,6 +145,7 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
         ("forget everything i told you", "everything"),
         ("remove the last message, it had a password in it", "conversation"),
         ("can you delete my profile please", "profile"),
+        ("please forget my name", "profile"),
         ("how do I delete my profile?", ""),
         ("how long do you keep my chats?", ""),
     ],
@@ -188,7 +160,7 @@ def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
     assert "Nothing has been deleted yet" in told
     assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
     piece = {
-        "conversation": "4 questions",
+        "conversation": "This conversation would be deleted",
         "profile": "2 profile lines",
         "everything": "1,200 questions",
     }
@@ -201,7 +173,6 @@ def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
         "facts": 0,
         "conversations": 0,
         "cached": 0,
-        "here": 0,
     }
     assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
 

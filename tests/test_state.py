@@ -364,8 +364,6 @@ def test_facts_are_kept_with_the_turn_that_said_them_and_outlive_it(state: State
     facts = state.profile.facts()
     assert facts == {"role": "pilot ?", "name": "Bo"}
     assert list(facts) == ["role", "name"], "the latest last"
-    assert state.profile.delete("name") and not state.profile.delete("name")
-    assert list(state.profile.facts()) == ["role"]
     state.profile.clear()
     assert state.profile.facts() == {} and state.profile.facts("ann") == {"name": "Eve"}
 

@@ -24,7 +24,7 @@ from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
-from codeqa.routing.personal import matching, profile_text
+from codeqa.routing.personal import preferences, profile_text
 from codeqa.search.query import parse_query
 from codeqa.selection import (
     POOL,
@@ -259,7 +259,7 @@ class Gatherer:
         decision = routed.decision
         known = {**routed.so_far.profile, **routed.facts} if decision.inject_profile else {}
         if decision.intent in NEED_CODE and not routed.features.references_profile:
-            known = matching(known, "preferences")
+            known = preferences(known)
         told = replace(
             gathered,
             intent=decision.intent,

@@ -87,7 +87,7 @@ class Router:
             return question, Intent("knowledge_base", 1.0, "user", "chosen by the user"), None
         if question.tagged:
             return question, Intent("knowledge_base", 1.0, "tag", "the tag @codebase"), None
-        if question.personal.deletes:
+        if question.personal.confirmed:
             # Deletion is decided by exact words, never by a guess of rules or of a model.
             why = "the words that delete something"
             return question, Intent("privacy", 1.0, "heuristics", why), None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from codeqa.account.privacy import (
+from codeqa.account import (
     Privacy,
     StoredData,
     deletion_question,
@@ -33,10 +33,9 @@ from codeqa.llm.client import Model
 from codeqa.quoted.answer import quoted_answer
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
-from codeqa.routing.personal import PersonalReading, kind_of, matching
+from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.routing.policy import GOODBYE, HELLO, THANKS
 from codeqa.text.markdown import code_span, escape, pieces
-from codeqa.text.tokens import word_set, words
 from codeqa.types import Event
 
 NEED_A_MODEL = ("review", "plan", "change")
@@ -80,10 +79,6 @@ _SMALL_TALK = (
     ),
 )
 """How people talk, in small letters with single blanks, and what is replied."""
-_COMMON = word_set(
-    "what which where who how is am are was do did have has you know remember i me my the a an "
-    "in on at of to for with and that favourite favorite preferred"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +137,8 @@ class Writers:
                 return NOT_KEPT_HERE
         if reply == "privacy" and personal.confirmed:
             return ELSEWHERE
-        if reply != "greeting" and personal.forget and not options.from_program:
-            number = self.privacy.forget_fact(options.user, personal.forget)
-            return forgotten_reply(personal.forget, number)
         if reply == "privacy":
-            return privacy_reply(personal, self.privacy.stored(options.user, *place))
+            return privacy_reply(personal, self.privacy.stored(options.user))
         if reply == "profile":
             if personal.facts and not options.keep:
                 return NOT_REMEMBERED
@@ -229,13 +221,9 @@ def profile_reply(
     """
     if learnt:
         return _remembered(known, learnt)
-    kind = personal.asks_for
-    if found := (matching(known, kind) if kind else {}) or _near(known, text):
-        clauses = [_clause(key, value) for key, value in found.items()]
-        return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses) + "\n"
-    if kind:
-        named = {"*": "anything about yourself", "fact": "that"}.get(kind, f"your {kind}")
-        return f"You have not told me {named}.\n"
+    if personal.asks or "?" in text:
+        told = [_clause(key, value) for key, value in known.items()]
+        return f"You told me: {'; '.join(told) or 'nothing about yourself'}.\n"
     return (
         "I did not find anything in this to remember: I keep your name, how you want to be "
         "answered, and what you ask me to remember, as in `My name is Ada.`, `I prefer short "
@@ -255,41 +243,17 @@ def privacy_reply(personal: PersonalReading, stored: StoredData) -> str:
     return f"{added if personal.keep_nothing else ''}{privacy_report(stored)}\n"
 
 
-def forgotten_reply(what: str, number: int) -> str:
-    """The reply after `number` facts of a kind, or told in these words, were removed."""
-    named = f"your {what}" if " " not in what else "that"
-    if not number:
-        return f"There was nothing to forget: you had not told me {named}.\n"
-    return (
-        f"I have forgotten {named}. The messages in which you told me stay in their "
-        "conversations until you delete those.\n"
-    )
-
-
 def _remembered(known: Mapping[str, str], learnt: Mapping[str, str]) -> str:
     shown = [_clause(key, value) for key, value in learnt.items()]
     lines = [f"I will remember that {' and '.join(shown)}."]
     if any(known.get(key) not in (None, value) for key, value in learnt.items()):
         lines.append("That replaces what you said before.")
-    if matching(learnt, "preferences"):
+    if preferences(learnt):
         lines.append("It takes a language model to answer like that; what I quote stays as it is.")
-    key, value = next(iter(learnt.items()))
-    forgets = {"name": "forget my name", "fact": f"forget that {value}"}
-    removes = code_span(forgets.get(kind_of(key), "forget my preferences"))
-    lines.append(f"{removes} removes it, `delete my profile` all of it.")
+    lines.append("`delete my profile` removes all that you told me.")
     return " ".join(lines) + "\n"
-
-
-def _near(profile: Mapping[str, str], text: str) -> dict[str, str]:
-    """What was remembered and shares a word with a question."""
-    asked = {word.lower() for word in words(text)} - _COMMON
-    return {
-        key: value
-        for key, value in profile.items()
-        if kind_of(key) != "name" and asked & {word.lower() for word in words(value)}
-    }
 
 
 def _clause(key: str, value: str) -> str:
     """A fact as a clause: `your name is Ada`."""
-    return f"your name is {escape(value)}" if key == "name" else f"you said: “{escape(value)}”"
+    return f"your name is {escape(value)}" if key == "name" else f"“{escape(value)}”"

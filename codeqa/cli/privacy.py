@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from codeqa.account.privacy import SCOPES, deletion_preview, deletion_report, privacy_report
+from codeqa.account import SCOPES, deletion_preview, deletion_report, privacy_report
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_either
 from codeqa.engine import open_privacy
@@ -57,8 +57,7 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
     found, repository = open_privacy(load_settings()), None
     if what == "conversation":
         repository = found.conversation(conversation, user).repository
-    stored = found.stored(user, conversation, repository or "")
-    preview = deletion_preview(what, stored) or "Nothing of that is stored."
+    preview = deletion_preview(what, found.stored(user)) or "Nothing of that is stored."
     ask_first(yes, f"{preview}\nDelete it?", "delete it")
     erased = found.delete(what, user, conversation, repository)
     print_either(as_json, asdict(erased), _plain(deletion_report(erased)).rstrip())

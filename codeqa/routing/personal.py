@@ -1,5 +1,4 @@
-"""What a message says to the app about its writer: facts to keep, a question after them, a wish to
-have them deleted. It is found by rules, in English.
+"""What a message says to the app about its writer, found by rules, in English.
 
 A fact is a name, how the writer wants to be answered, or what they ask to have remembered. Its key
 is its kind (`name`), or a kind and which one of several (`fact-1f0c9a`). Values are one short line
@@ -11,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.repository.secrets import mask_secrets
@@ -56,7 +55,6 @@ _NAME = (
 _NAMED = (
     (re.compile(rf"(?i)(?:^|[\s,;.:–-])my (?:\w+ )?name ?(?:is|'s):? {_NAME}"), 3),
     (re.compile(rf"(?i)^call me {_NAME}"), 1),
-    (re.compile(rf"^(?i:i'?m|i am) {_NAME}"), 0),
 )
 """How a name is told, and how many words it may have where one begins with a small letter."""
 _PARTICLES = word_set("van von de der den del della di da la le al el bin ibn ben ter dos")
@@ -66,20 +64,11 @@ _REMEMBER = re.compile(
     re.IGNORECASE,
 )
 """At the beginning of a sentence: what follows is to be kept."""
-_KIND = r"(?P<kind>name|language|preferences|role|team|employer|editor|timezone|experience)"
 _ASKED = re.compile(
-    r"\b(?:what|which|where|tell|say|remind|know|remember)\b.{0,40}\bmy (?:first |full )?"
-    rf"(?:(?:favou?rite |preferred )?{_KIND}(?: is| are| was| again)?\W*$|favou?rite |preferred )",
-    re.IGNORECASE,
-)
-_ALL_ASKED = re.compile(
+    r"\b(?:what|which|where|tell|say|remind|know|remember)\b.{0,40}\bmy (?:first |full )?(?:"
+    r"(?:name|language|preferences|role|team)(?: is| are| again)?\W*$|favou?rite |preferred )|"
     r"\bwho am i\b|\bwhat (?:do|did|have) (?:you|i) (?:know|remember|have|tell|told) (?:you )?"
     r"(?:about|of) (?:me|myself)\b",
-    re.IGNORECASE,
-)
-_FORGET = re.compile(
-    r"(?:forget|delete|remove|erase) (?:about )?"
-    rf"(?:my {_KIND}(?: again| please)?|that (?P<clause>(?:i|i'm|i've|my|we|our)\b.+?))[ .!]*$",
     re.IGNORECASE,
 )
 
@@ -90,10 +79,8 @@ class PersonalReading:
 
     facts: Mapping[str, str]
     """Facts that its writer states of themselves, by their key."""
-    asks_for: str
-    """The kind of fact that it asks for; `*` for all, '' for none."""
-    forget: str
-    """The kind of fact that is to be forgotten, or what was told, in its words; '' for none."""
+    asks: bool
+    """It asks for what its writer told of themselves."""
     keep_nothing: bool
     """Its writer does not want it to be kept."""
     wished: str
@@ -101,33 +88,19 @@ class PersonalReading:
     confirmed: str
     """The scope that it confirms to delete, in the exact words; '' for none."""
 
-    @property
-    def deletes(self) -> bool:
-        """It deletes something by itself, so that no model may decide what it is."""
-        return bool(self.confirmed or self.forget)
-
 
 def read_personal(text: str) -> PersonalReading:
     """Read `text`, which comes without tag and mode."""
-    return PersonalReading(
-        facts=detect_facts(text),
-        asks_for=asked_fact(text),
-        forget=fact_to_forget(text),
-        keep_nothing=not_kept(text),
-        wished=wished_scope(text),
-        confirmed=confirmed_scope(text),
-    )
+    keep_nothing = not_kept(text)
+    facts = {} if keep_nothing else detect_facts(text)
+    asks = _ASKED.search(_plain(text[:SENTENCE_CHARACTERS])) is not None
+    return PersonalReading(facts, asks, keep_nothing, wished_scope(text), confirmed_scope(text))
 
 
 def detect_facts(text: str) -> dict[str, str]:
-    """Facts that the writer of `text` states of themselves, by their key; later ones count.
-
-    None of a message whose writer does not want it to be kept, and none of a question: "my
-    name is mangled in the log, why?" is about the code.
-    """
+    """Facts that the writer of `text` states of themselves, by their key; later ones count. None of
+    a question: "my name is mangled in the log, why?" is about the code."""
     found: dict[str, str] = {}
-    if not_kept(text):
-        return found
     masked = mask_secrets(well_formed(text[:TEXT_CHARACTERS]))
     for part in _ENDS.split(_QUOTED.sub("\n", masked)):
         sentence = _plain(part)
@@ -195,37 +168,16 @@ def _name_in(sentence: str) -> str:
         if found := pattern.search(sentence):
             parts = found["name"].split()
             small = {part for part in parts if part[0].islower()} - _PARTICLES
-            too_many = small and len(parts) > most_small
-            role = not most_small and _is_any(parts, "ROLE", "PEOPLE", "LANGUAGE")  # "I'm German"
-            if not (too_many or role or _is_any((parts[0], *small), "NO_NAME")):
+            of_things = any(
+                "NO_NAME" in lexicon().kinds(part.lower()) for part in (parts[0], *small)
+            )
+            if not (of_things or (small and len(parts) > most_small)):
                 return found["name"]
     return ""
 
 
-def _is_any(parts: Iterable[str], *kinds: str) -> bool:
-    return any(not lexicon().kinds(part.lower()).isdisjoint(kinds) for part in parts)
-
-
-def asked_fact(text: str) -> str:
-    """The kind of fact that `text` asks for: `name`; `*` for all, '' for none."""
-    line = _plain(text[:SENTENCE_CHARACTERS])
-    if found := _ASKED.search(line):
-        return (found["kind"] or "fact").lower()
-    return "*" if _ALL_ASKED.search(line) else ""
-
-
-def fact_to_forget(text: str) -> str:
-    """The single fact that `text` wants to be forgotten, by its kind or in the words in which it
-    was told; '' for anything else, also for the whole profile: that is asked back first."""
-    found = _FORGET.match(_plain(text[:SENTENCE_CHARACTERS]))
-    return (found["kind"] or "").lower() or clean_value(found["clause"]) if found else ""
-
-
 def confirmed_scope(text: str) -> str:
-    """What `text` confirms to delete: `conversation`, `profile`, `everything`, or '' for none.
-
-    Only the whole sentence counts; case, blanks around it, a full stop and quotes do not.
-    """
+    """What `text`, whole and word by word, confirms to delete: a scope, or '' for none."""
     said = " ".join(text.split()).strip(" `'\"“”.!").lower()
     return next((scope for scope in CONFIRMATIONS if said == CONFIRMATIONS[scope]), "")
 
@@ -241,7 +193,8 @@ def wished_scope(text: str) -> str:
     if said.has("all", "everything") or said.near("MY", mine, 2):
         only_profile = said.has("profile") and not said.has("everything")
         return "profile" if only_profile else "everything"
-    if said.has("profile", "ABOUT_ME", "ME"):
+    told = said.near("MY", ("name", "language", "preferences", "facts"), 1)
+    if told or said.has("profile", "ABOUT_ME", "ME"):
         return "profile"
     return "conversation" if said.has("TALK", "SUCH", "PRONOUN") else ""
 
@@ -251,17 +204,9 @@ def kind_of(key: str) -> str:
     return key.partition("-")[0]
 
 
-def matching(profile: Mapping[str, str], kind: str) -> dict[str, str]:
-    """The facts of a kind; `*` is all of them, `preferences` all lasting wishes."""
-    kinds = PREFERENCES if kind == "preferences" else (kind,)
-    return {key: value for key, value in profile.items() if kind == "*" or kind_of(key) in kinds}
-
-
-def to_forget(profile: Mapping[str, str], what: str) -> list[str]:
-    """Keys of the facts that `fact_to_forget` means: those of a kind, or told in these words."""
-    words = f" {what} ".casefold()
-    named = [key for key, value in profile.items() if f" {value} ".casefold() in words]
-    return [*matching(profile, what)] or named
+def preferences(profile: Mapping[str, str]) -> dict[str, str]:
+    """Those that are lasting wishes."""
+    return {key: value for key, value in profile.items() if kind_of(key) in PREFERENCES}
 
 
 def profile_text(profile: Mapping[str, str]) -> str:

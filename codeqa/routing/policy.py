@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from codeqa.code.counted import exact_question
 from codeqa.routing.intents import NEED_CODE, Intent
-from codeqa.routing.personal import PersonalReading, matching
+from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.routing.words import Reading, goes_on, points_back, wants_something
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.text.tokens import word_set
@@ -268,7 +268,7 @@ def extract_features(
         and not leaves_for
         and ("continuation" in says or points_back(words) or goes_on(words)),
         is_profile_statement=bool(personal.facts),
-        is_profile_question=bool(personal.asks_for),
+        is_profile_question=personal.asks,
         has_profile_data=bool(profile),
         profile_name=profile.get("name", ""),
         conversation_length=messages,
@@ -276,7 +276,7 @@ def extract_features(
         has_context=has_context,
         code_signal=leaves_for == "code" if leaves_for else about_code,
         off_topic=bool(leaves_for),
-        has_preferences=bool(matching({**profile, **personal.facts}, "preferences")),
+        has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=wants_something(words),
         about_answer=messages > 0 and not about_code and _about_answer(words, query),
         asks_exactly=exact_question(text) is not None,

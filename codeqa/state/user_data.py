@@ -128,10 +128,6 @@ class ProfileStore(StateTable):
         with self._database.writing() as connection:
             put_fact(connection, user, key, value, "", time.time())
 
-    def delete(self, key: str, user: str = LOCAL_USER) -> bool:
-        """Forget a fact; False when there is none."""
-        return self._database.change("DELETE FROM fact WHERE user = ? AND key = ?", (user, key)) > 0
-
     def clear(self, user: str = LOCAL_USER) -> None:
         """Forget all facts about `user`."""
         with self._database.writing() as connection:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from flask import Response, jsonify
 from pydantic import BeforeValidator, Field
 
-from codeqa.account.privacy import DeletionResult, StoredData
+from codeqa.account import DeletionResult, StoredData
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.record import TurnRecord
 from codeqa.chat.values import Citation

@@ -12,7 +12,7 @@ from typing import cast
 
 from flask import current_app, request
 
-from codeqa.account.privacy import Privacy
+from codeqa.account import Privacy
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import IndexBusyError, IndexMissingError, NotFoundError, RepositoryError

@@ -4,35 +4,28 @@ said. The page, the HTTP API and the terminal tell and do the same."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from codeqa.embeddings.registry import PROVIDERS, local_model
 from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
-from codeqa.routing.personal import CONFIRMATIONS, kind_of, to_forget
+from codeqa.routing.personal import CONFIRMATIONS, kind_of
 from codeqa.routing.small_call import cache_prefix
 from codeqa.search.rerank import RERANK_URLS
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.state.cache import Cache, RedisCache, context_key
-from codeqa.state.database import ASIDE, BESIDE
+from codeqa.state.database import ASIDE
 from codeqa.state.records import Conversation, DataCounts
 from codeqa.text import counted
 from codeqa.text.markdown import code_span, escape
 
 SCOPES = tuple(CONFIRMATIONS)
-NOT_UNCACHED = (
-    "The Redis server could not be asked to delete what it holds: code that was found goes there "
-    "by itself within 24 hours, what kind a question was within 30 minutes."
-)
-
-log = logging.getLogger(__name__)
+NOT_UNCACHED = "The Redis server is silent: what it holds goes by itself within 24 hours."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +52,7 @@ class StoredData(DataCounts):
     """Contexts in the cache; None when it does not answer."""
     folder: str
     state_bytes: int
-    """Of the file with the conversations of all users, and its log."""
+    """Of the file with the conversations of all users."""
     redis: str
     """Address without name and password; '' for a cache in the state file."""
     receivers: tuple[Receiver, ...]
@@ -67,8 +60,6 @@ class StoredData(DataCounts):
     """Hooks of the user's own run, which see questions and answers."""
     keys_file: str
     """Where keys of models are kept, '' when none is; nothing here deletes them."""
-    here: int = 0
-    """Turns of the conversation that the question was asked in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +82,10 @@ class Privacy:
     cache: Cache
     models: Models = field(repr=False)
 
-    def stored(self, user: str, conversation: str = "", repository: str = "") -> StoredData:
-        """What is stored of `user`, who asks in `conversation`. Raises StorageError."""
+    def stored(self, user: str) -> StoredData:
+        """What is stored of `user`. Raises StorageError."""
         keys = self.settings.data_dir / "models.json"
-        files = [Path(f"{self.state.path}{ending}") for ending in BESIDE]
-        here = conversation and self.state.conversations.get(conversation, user, repository)
-        cached = [cache.keys(_prefix_of(user)) for cache in self._caches()]
+        cached = [cache.keys(_prefix_of(user)) for cache in {self.cache, self.state.values}]
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens),
@@ -104,12 +93,11 @@ class Privacy:
             profile=self.state.profile.facts(user),
             cached=None if None in cached else sum(len(found or ()) for found in cached),
             folder=str(self.settings.data_dir),
-            state_bytes=sum(file.stat().st_size for file in files if file.exists()),
+            state_bytes=self.state.path.stat().st_size,
             redis=self.cache.address if isinstance(self.cache, RedisCache) else "",
             receivers=tuple(self._receivers()),
             plugins=bool(self.settings.plugins),
             keys_file=str(keys) if keys.exists() else "",
-            here=here.turns if here else 0,
         )
 
     def delete(
@@ -132,7 +120,7 @@ class Privacy:
         else:
             data.delete(user)
         problems, cached = [], 0
-        for cache in self._caches() if scope != "profile" else ():
+        for cache in {self.cache, self.state.values} if scope != "profile" else ():
             name = conversation if scope == "conversation" else ""
             deleted = cache.delete_prefix(_prefix_of(user, name))
             cache.delete_prefix(cache_prefix(user))
@@ -158,22 +146,6 @@ class Privacy:
         if found is None:
             raise NotFoundError("There is no such conversation.", "It may be gone already.")
         return found
-
-    def forget_fact(self, user: str, what: str) -> int:
-        """Delete what `fact_to_forget` found, also from the bytes of the file; how many facts."""
-        profile = self.state.profile
-        deleted = sum(profile.delete(key, user) for key in to_forget(profile.facts(user), what))
-        if deleted:
-            try:
-                self.state.compact()
-            except StorageError as error:  # it is deleted; its bytes go with the next compacting
-                log.warning("a deleted fact may still be in the file's bytes: %s", error)
-        return deleted
-
-    def _caches(self) -> list[Cache]:
-        """Where cached values may be; the state file held them before a Redis server was set."""
-        state: Cache = self.state.values
-        return [self.cache] if self.cache is state else [self.cache, state]
 
     def _receivers(self) -> Iterator[Receiver]:
         settings, found = self.settings, []
@@ -231,7 +203,6 @@ def privacy_report(stored: StoredData) -> str:
     if stored.shared:
         seen = "every token is a user of its own. Whoever runs the server can read its files."
         cookies = "a cookie keeps you signed in for 30 days."
-    cached = counted(stored.cached, "context") if stored.cached is not None else "contexts"
     facts = [
         f"    - {escape(kind_of(key))}: {escape(fact)}" for key, fact in stored.profile.items()
     ]
@@ -245,9 +216,8 @@ def privacy_report(stored: StoredData) -> str:
         "looks like a key is masked; other passwords are not recognised.",
         f"- {counted(stored.thumbs, 'thumb')} with your reasons, and "
         f"{counted(stored.vectors, 'vector')} of questions, to recognise similar ones.",
-        f"- {cached} with code found for a conversation, for 24 hours"
-        f"{' in a Redis server that is silent' if stored.cached is None else ''}; and for 30 "
-        "minutes what kind of question you asked, under a hash of its words.",
+        f"- {counted(stored.cached or 0, 'context')} with code found for a conversation, for 24 "
+        "hours; and for 30 minutes what kind of question you asked, under a hash of its words.",
         f"- {counted(len(stored.profile), 'line')} of a profile, which you told me.",
         *facts,
         f"\n**Where:** on this machine, in {code_span(stored.folder)}{redis}; what was said in "
@@ -277,10 +247,11 @@ def _receivers(stored: StoredData) -> Iterator[str]:
 
 def deletion_preview(scope: str, stored: StoredData) -> str:
     """What a deletion would take away and what stays; '' when there is nothing."""
-    parts = {"conversation": {"turns": stored.here}, "profile": {"facts": stored.facts}}
     name, stays = _SCOPES[scope]
-    goes = _counted(parts.get(scope) or asdict(stored))
-    return f"{name} would be deleted for good: {goes}. {stays}" if goes else ""
+    parts = {"profile": {"facts": stored.facts}, "everything": asdict(stored)}
+    goes = _counted(parts.get(scope, {}))
+    found = goes or (scope == "conversation" and stored.turns)
+    return f"{name} would be deleted for good{goes and f': {goes}'}. {stays}" if found else ""
 
 
 def deletion_question(scope: str, stored: StoredData) -> str:

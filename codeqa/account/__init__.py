@@ -1,1 +1,0 @@
-"""What is known and stored of a user: facts that they told, what is stored, and its deletion."""
