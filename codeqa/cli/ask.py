@@ -126,6 +126,7 @@ def ask_command(
         'codeqa search "session cookie" --path src/flask --json',
         'codeqa search --repo flask --repo celery "session cookie"',
         'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
+        'codeqa search "who may see a page?" --guess - < draft.py   with a draft of your own',
     ],
 )
 @click.argument("question")
@@ -137,6 +138,9 @@ def ask_command(
 @click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
 @click.option(
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
+)
+@click.option(
+    "--guess", default="", help="Code as you expect it, to search by; '-' reads standard input."
 )
 @ranking_options
 def search_command(
@@ -150,6 +154,8 @@ def search_command(
     if not values["question"].strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
     values |= {"kind": values["kind"] or "", "hyde": values["hyde"] or "off"}
+    if values["guess"] == "-":
+        values["guess"] = sys.stdin.read()
     found = served.call("/api/search", values, repos, rev, local)
     if as_json:
         print_json(found)

@@ -1,8 +1,9 @@
-"""The tools of `codeqa.code.tools` as commands: `codeqa grep`, `codeqa callers`, …"""
+"""The tools of `codeqa.code.tools` as commands: `codeqa grep`, `codeqa symbol`, …"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,24 +15,26 @@ from codeqa.cli.console import print_either, visible
 from codeqa.errors import CodeQAError
 
 EXAMPLES = {
-    "search_code": ['codeqa search-code "how is a request dispatched" --k 5'],
+    "search_code": [
+        'codeqa search-code "how is a request dispatched"',
+        'codeqa search-code "where is the cookie signed" --guess - < draft.py',
+    ],
+    "symbol": [
+        "codeqa symbol Flask.dispatch_request",
+        "codeqa symbol dispatch_request callers",
+        'codeqa symbol Flask.wsgi_app "path to Flask.make_response"',
+    ],
     "grep": ["codeqa grep TODO", r'codeqa grep "def \w+_request\(" --regex --path src/'],
     "open_file": ["codeqa open-file app.py 120-180"],
-    "outline": ["codeqa outline src/flask/ctx.py"],
-    "find_definition": ["codeqa find-definition Flask.dispatch_request"],
-    "find_references": ["codeqa find-references dispatch_request --json"],
-    "callers": ["codeqa callers dispatch_request --depth 3"],
-    "callees": ["codeqa callees wsgi_app --depth 2"],
-    "impact": ["codeqa impact Flask.make_response"],
-    "call_path": ["codeqa call-path Flask.wsgi_app Flask.make_response"],
-    "list_all": ["codeqa list-all routes", "codeqa list-all subclasses View --json"],
-    "list_files": ['codeqa list-files "src/**/*.py"'],
-    "overview": ["codeqa overview --repo ~/src/flask"],
-    "git_log": ["codeqa git-log Flask.dispatch_request"],
-    "git_show": ["codeqa git-show HEAD~3 --path app.py"],
-    "blame": ["codeqa blame app.py 120-180"],
-    "changes": ["codeqa changes v2.2 v2.3", 'codeqa changes v2.2 HEAD "how sessions are signed"'],
+    "list_all": ["codeqa list-all", "codeqa list-all routes --path src/ --json"],
+    "history": [
+        "codeqa history --name Flask.dispatch_request",
+        "codeqa history --path app.py --lines 120-180",
+        'codeqa history --commit v2.2..HEAD --about "how sessions are signed"',
+    ],
 }
+TYPED_BARE = {"search_code": 1, "symbol": 2, "grep": 1, "open_file": 2, "list_all": 1}
+"""How many of a tool's arguments are typed without their name, from the first on."""
 TYPES = {"integer": click.INT, "string": click.STRING}
 """Of arguments, by their type in JSON Schema."""
 
@@ -56,6 +59,8 @@ def tool_command(name: str) -> click.Command:
 def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click.Command:
     def run(repos: tuple[str, ...], rev: str, local: bool, as_json: bool, **values: Any) -> int:
         given = {name: value for name, value in values.items() if value is not None}
+        if given.get("guess") == "-":
+            given["guess"] = sys.stdin.read()
         try:
             result = served.call(f"/api/tools/{tool}", given, repos, rev, local)
         except CodeQAError as error:
@@ -67,8 +72,10 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
     run.__doc__ = description
     made = where_options(run)
     required = arguments.get("required", ())
-    for name, field in reversed(arguments.get("properties", {}).items()):
-        made = _parameter(name, field, name in required)(made)
+    fields = list(arguments.get("properties", {}).items())
+    for number, (name, field) in reversed([*enumerate(fields)]):
+        bare = number < TYPED_BARE.get(tool, 0)
+        made = _parameter(name, field, name in required, bare)(made)
     return command(tool.replace("_", "-"), EXAMPLES[tool])(made)
 
 
@@ -77,10 +84,10 @@ def _as_typed(text: str) -> str:
     return re.sub(rf"\b({'|'.join(EXAMPLES)})\b", lambda one: one[0].replace("_", "-"), text)
 
 
-def _parameter(name: str, field: Mapping[str, Any], required: bool) -> Any:
+def _parameter(name: str, field: Mapping[str, Any], required: bool, bare: bool) -> Any:
     choices = [one for one in field.get("enum", ()) if one]
     kind = click.Choice(choices) if choices else TYPES.get(field["type"])
-    if required or (field["type"] == "string" and name != "path" and not choices):
+    if bare:
         return click.argument(name, required=required, type=kind)
     flag = "--" + name.replace("_", "-")
     if field["type"] == "boolean":

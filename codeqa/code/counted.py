@@ -17,7 +17,7 @@ from functools import cache
 
 from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
-from codeqa.code.tools.reading import definitions
+from codeqa.code.tools.search import definitions
 from codeqa.errors import CodeQAError
 from codeqa.text.markdown import (
     CITATION,
@@ -78,7 +78,7 @@ _WORDS = {
     "CHANGE": r"(?:chang|modify|modif|edit|remov|renam|delet|touch)(?:e[ds]?|i?es|ied|ing|s)?",
     "CHANGED": r"(?:(?:has |was |have )?(?:been )?changed)",
     "DID": r"(?:last |recently )?(?:changed|touched|edited|modified|added|written|wrote)",
-    "PATH": r"(?:the )?[`@]?(?P<path_or_name>[\w./:#-]*\w/?)(?:\(\))?`?",
+    "SUBJECT": r"(?:the )?[`@]?(?P<name>[\w./:#-]*\w/?)(?:\(\))?`?",
     "WHEN": r"(?: lately| recently| last| here)?(?:[, ]+(?:and|why|when|who|by whom|what for))*",
     "BETWEEN": r"(?:between|from|since) `?(?P<start>[\w./@^~-]+)`?"
     r"(?: (?:and|to) `?(?P<end>[\w./@^~-]+)`?)?",
@@ -87,12 +87,12 @@ _WORDS = {
     r"(?: defined| registered| read| used)*)",
     "FIND": r"(?:find|list|show)(?: me)? (?:all|every)",
     "WITHIN": r"(?: path:(?P<path>\S+))",
-    "UNDER": r"(?: (?:in|under|below) `?(?P<of>[\w./*-]*[/.*][\w./*-]*)`?)?",
+    "UNDER": r"(?: (?:in|under|below) `?(?P<path>[\w./*-]*[/.*][\w./*-]*)`?)?",
 }
-"""What the words in capitals of a form stand for. A group is an argument of the tool, or the `kind`
-that it asks for."""
+"""What the words in capitals of a form stand for. A group is an argument of the tool, or which kind
+it asks for."""
 _FORMS = {
-    "find_references": (
+    "references": (
         r"WHO CALLS NAME(?: directly)?",
         r"(?:LIST|(?:what|which|who) are |how many )?ALLCALLERS (?:of|to|for) NAME",
         r"(?:LIST|(?:what|which|who) are )ALL(?P<name>its) CALLERS",
@@ -101,7 +101,7 @@ _FORMS = {
     "impact": (
         r"what (?:else )?(?:(?:would |will |could )?breaks?|is affected) (?:if|when) I CHANGE NAME",
     ),
-    "call_path": (
+    "path": (
         r"LIST?(?:the |a )?(?:shortest |call )*(?:path|chain|way)(?: of calls)? from START to END",
     ),
     "list_all": (
@@ -119,15 +119,16 @@ _FORMS = {
         r"(?:search|FIND|list)(?: for)?(?: all)?(?: the)? "
         r"(?-i:(?P<pattern>[A-Z][A-Z0-9_]{2,}))s?(?: comments?)?WITHIN?",
     ),
-    "git_log": (
-        r"what CHANGED (?:in |on |to )?PATHWHEN",
-        r"who (?:has )?DID PATHWHEN",
-        r"(?:when|why|by whom) (?:and (?:why|when|by whom) )?(?:was|were) PATH DIDWHEN",
+    "history": (
+        r"what CHANGED (?:in |on |to )?SUBJECTWHEN",
+        r"who (?:has )?DID SUBJECTWHEN",
+        r"(?:when|why|by whom) (?:and (?:why|when|by whom) )?(?:was|were) SUBJECT DIDWHEN",
     ),
 }
-"""Tool → how it is asked for."""
-_KINDS = ("call", "use", "subclasses", "routes", "commands", "tests", "todos", "environment")
-_OF_HISTORY = ("git_log", "changes")
+"""What is counted, and how it is asked for."""
+_WANTS = {"call": "callers", "use": "references", "subclasses": "subclasses"}
+_LISTED = ("routes", "commands", "tests", "todos", "environment")
+_WAY = "path to "
 _POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
     r"(?:[,;?.]\s+(?:and\s+)?|\s+and\s+)(?=(?:why|how|explain|what|which|should|does|is|are)\b)"
@@ -164,53 +165,68 @@ def _expressions() -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _matched(text: str) -> ExactQuestion | None:
-    for tool, expression in _expressions():
+    for form, expression in _expressions():
         if found := expression.fullmatch(text.strip(" ?.!")):
-            named = {key: value for key, value in found.groupdict().items() if value}
-            kind = next((one for one in _KINDS if named.pop(one, "")), "use")
-            if kind == "subclasses":
-                tool, named = "list_all", {"of": named["name"]}
-            return ExactQuestion(tool, named if kind == "use" else {"kind": kind, **named})
+            return _asked(form, {key: value for key, value in found.groupdict().items() if value})
     return None
+
+
+def _asked(form: str, named: dict[str, str]) -> ExactQuestion:
+    """The call of a tool that a message of that form asks for."""
+    if form == "references":
+        want = next((want for kind, want in _WANTS.items() if kind in named), "references")
+        return ExactQuestion("symbol", {"name": named["name"], "want": want})
+    if form == "impact":
+        return ExactQuestion("symbol", {"name": named["name"], "want": form})
+    if form == "path":
+        return ExactQuestion("symbol", {"name": named["start"], "want": f"{_WAY}{named['end']}"})
+    if form == "list_all":
+        kind = next(kind for kind in _LISTED if kind in named)
+        return ExactQuestion(form, {"kind": kind, "path": named.get("path", "")})
+    if form == "changes":
+        commits = f"{named['start']}..{named.get('end', 'HEAD')}"
+        return ExactQuestion("history", {"commit": commits, "about": named.get("about", "")})
+    return ExactQuestion(form, named)
 
 
 def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) -> str:
     """All of it in Markdown, counted, with places and a diagram. '' where a name is neither defined
     here nor written as code; `subjects` are what "it" may mean, as written in code."""
-    values = dict(asked.arguments)
+    values, tool = dict(asked.arguments), TOOLS[asked.tool]
+
+    def meant(name: str) -> str:
+        name = name.removesuffix("()")
+        return next(iter(subjects), "") if name.lower() in _POINTING else name
+
     if asked.tool == "grep" and values["pattern"].islower():
-        values["ignore_case"] = "true"
-    if asked.tool == "changes":  # in the order of the command
-        values = {"start": "", "end": "HEAD", **values}
-    for key, value in asked.arguments.items():
-        is_place = key == "of" and values.get("kind") != "subclasses"
-        if key == "kind" or is_place or asked.tool == "grep":
-            continue
-        value = value.removesuffix("()")
-        if value.lower() in _POINTING:
-            value = next(iter(subjects), "")
-        values[key] = value
+        values |= {"pattern": f"(?i){re.escape(values['pattern'])}", "regex": "true"}
+    if "name" in values:
+        names = values["name"] = meant(values["name"])
+        want, way, end = values.get("want", "").partition(_WAY)
+        if way:
+            values["want"] = f"{_WAY}{meant(end)}"
         # What is inherited from may be defined elsewhere.
-        known = key == "of" or _CODE_LIKE.search(value) or definitions(box.tables(), value)
-        if not (value and known) and asked.tool not in _OF_HISTORY:
-            return ""
+        sure = asked.tool == "history" or want == "subclasses"
+        for name in (names, meant(end)) if way else (names,):
+            if not name or not (sure or _CODE_LIKE.search(name) or definitions(box.tables(), name)):
+                return ""
     try:
-        result = TOOLS[asked.tool].call(box, values)
+        result = tool.call(box, values)
         if result.unknown and not _CODE_LIKE.search(result.unknown):
             return ""
         if " " in values.get("pattern", "") and not result.total:
             return ""  # a message is put together while a program runs: the search finds its parts
-        if not (result.total or result.unknown) and values.get("kind") == "call":
-            anyhow = {key: value for key, value in values.items() if key != "kind"}
-            used = TOOLS[asked.tool].call(box, anyhow)
+        if not (result.total or result.unknown) and values.get("want") == "callers":
+            anyhow = values | {"want": "references"}
+            used = tool.call(box, anyhow)
             if used.total:  # as a decorator, or handed on
                 result, values = used, anyhow
     except CodeQAError as error:
         # A word that is no path: "what changed in version two?"
         told = f"**{escape(error.message)}** {escape(error.hint)}"
-        meant = values.get("path_or_name") or "".join(values.values())
-        is_meant = _CODE_LIKE.search(meant) or (asked.tool == "changes" and re.search(r"\d", meant))
-        return told if is_meant or asked.tool not in _OF_HISTORY else ""
+        said = values.get("name") or "".join(values.values())
+        dated = "commit" in values and re.search(r"\d", said)
+        return told if dated or asked.tool != "history" or _CODE_LIKE.search(said) else ""
     return _worded(result, asked.tool, values)
 
 
@@ -219,11 +235,11 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     if not summary.startswith(written):  # which stay as they are written
         summary = summary[:1].upper() + summary[1:]
     said = f"**{escape(summary)}.** {_linked(result.completeness)}".strip()
-    if tool == "git_log" and result.commits:
+    if tool == "history" and not result.places:
         people = Counter(commit.author for commit in result.commits).most_common()
         by = ", ".join(f"{name} ({number:,})" for name, number in people[:AUTHORS])
         by += f" and {len(people) - AUTHORS:,} more" * (len(people) > AUTHORS)
-        shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa git-show <id>`."
+        shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa history --commit <id>`."
         return joined([said, bullet_list(shown, _commits(result))])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
     more = f": {code_span(_command(tool, values))}"
@@ -248,11 +264,9 @@ def _command(tool: str, values: Mapping[str, str]) -> str:
     """What to type for what is not listed."""
     words = ["codeqa", tool.replace("_", "-")]
     for key, value in values.items():
-        if key == "path" or (key == "kind" and "name" in values):
-            words.append(f"--{key}")
-        words.append("--ignore-case" if key == "ignore_case" else value)
-    rest = ["--skip", str(ITEMS)] if tool == "find_references" else ["--json"]
-    return shlex.join([*words, *rest])
+        option = {"regex": "--regex", "path": "--path", "commit": "--commit", "about": "--about"}
+        words += filter(None, (option.get(key, ""), value if key != "regex" else ""))
+    return shlex.join([*words, "--json"])
 
 
 def place_item(place: Place) -> str:

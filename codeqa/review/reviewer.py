@@ -23,7 +23,7 @@ from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, re
 from codeqa.text.markdown import pieces
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
-REVIEW_TOOLS = ("search_code", "grep", "open_file", "outline", "find_definition", "callers")
+REVIEW_TOOLS = ("search_code", "symbol", "grep", "open_file")
 MOST_CHARACTERS = 20_000
 """Of an issue."""
 _HEADS = TEXT_KINDS | {"module"}
@@ -174,7 +174,8 @@ class Reviewer:
         lines, latest = Counter[str](), dict[str, str]()
         for file in files[:OWNERS]:
             try:
-                told = TOOLS["blame"].call(self.toolbox, {"path": file.path, "lines": file.lines})
+                given = {"path": file.path, "lines": file.lines}
+                told = TOOLS["history"].call(self.toolbox, given)
             except CodeQAError:  # no history here, or none of this file
                 continue
             for commit in told.commits:

@@ -396,15 +396,16 @@ def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str
 
 
 def search_for_programs(
-    search: Search, tables: Tables, language: str = "", **options: Any
+    search: Search, tables: Tables, language: str = "", guess: str = "", **options: Any
 ) -> Found:
-    """What a search with these options finds. Raises UsageError when no indexed file is in that
-    language."""
+    """What a search with these options finds, by a draft of the code, `guess`, as well. Raises
+    UsageError when no indexed file is in that language."""
     if language:
         known = sorted({file.language for file in tables.files() if file.units})
         if language_named(language) not in known:
             raise UsageError(f"No indexed file is in {language}.", f"There is: {', '.join(known)}.")
-    result = search.search(language=language, **options)
+    drafts = (guess,) if guess.strip() else ()
+    result = search.search(language=language, drafts=drafts, **options)
     return Found(
         result.question,
         result.milliseconds,

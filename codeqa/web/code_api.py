@@ -50,6 +50,8 @@ class SearchBody(Schema):
     top: Annotated[int, Field(ge=1, le=300)] = 10
     rerank: Truth = False
     hyde: HydeMode = "off"
+    guess: Text = ""
+    """Lines of code as whoever asks expects them: searched by as a draft is."""
 
 
 class MentionsBody(Schema):

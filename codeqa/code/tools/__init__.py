@@ -1,29 +1,21 @@
-"""What a reader of code does, as functions: search, grep, open, follow calls, look into git.
+"""What a reader of code does, as functions: search, look up a name, grep, open, list, see history.
 
 Each is declared once and is a tool of the agent and of other agents (MCP), a command and an address
-of the API. They read one repository, change nothing, and answer within a bounded size.
+of the API. They read one repository, change nothing, and answer within a bounded size. Their
+arguments are called alike: `path`, `name`, `lines`.
 """
 
 from collections.abc import Callable
 
-from codeqa.code.tools.edges import call_path, callees, callers, find_references, impact
-from codeqa.code.tools.history import blame, changes, git_log, git_show
+from codeqa.code.tools.edges import symbol
+from codeqa.code.tools.history import history
 from codeqa.code.tools.listing import list_all
-from codeqa.code.tools.reading import (
-    find_definition,
-    grep,
-    list_files,
-    open_file,
-    outline,
-    overview,
-    search_code,
-)
+from codeqa.code.tools.reading import grep, open_file
+from codeqa.code.tools.search import search_code
 from codeqa.code.tools.tool import Commit, Place, Tool, Toolbox, ToolResult, declare
 
 _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
-    search_code, grep, open_file, outline, find_definition, find_references, callers, callees,
-    impact, call_path, list_all, list_files, overview, git_log, git_show, blame,
-    changes,
+    search_code, symbol, grep, open_file, list_all, history
 )  # fmt: skip
 
 TOOLS = {function.__name__: declare(function) for function in _FUNCTIONS}

@@ -1,5 +1,6 @@
-"""Tools that follow references: where a name is used, what calls it and what it calls, what a
-change may break, what inherits, the way of calls from one definition to another."""
+"""The tool for one name: its definition, and what follows from references to it: where it is used,
+what calls it and what it calls, what a change may break, what inherits, the way of calls from one
+definition to another."""
 
 from __future__ import annotations
 
@@ -8,14 +9,20 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from codeqa.code.calls import Call, is_test
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
-from codeqa.code.tools.reading import Name, definitions, no_definition
+from codeqa.code.tools.search import (
+    MOST_MEANT,
+    Name,
+    definitions,
+    no_definition,
+    symbol_definition,
+)
 from codeqa.code.tools.tool import Edge, Place, Toolbox, ToolResult, by_file, list_result
 from codeqa.code.usages import (
     CANDIDATES,
@@ -28,6 +35,7 @@ from codeqa.code.usages import (
     usages,
     with_all_methods,
 )
+from codeqa.errors import UsageError
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
@@ -37,9 +45,7 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
 MOST_REFERENCES = 50
 MOST_ALSO = 12
 """Further lines told of one function."""
-MOST_MEANT = 5
-"""Definitions of one name that are followed or told apart."""
-MOST_DEPTH = 3
+LONGEST_CALL = 100
 ALL_CALLS = 1_000
 MOST_FOLLOWED = 400
 """Definitions that are gone on from: a hub of a code base is reached from all of it."""
@@ -54,21 +60,34 @@ OVERRIDING = (
     "function on that is called later. "
 )
 BY_NAME_ALONE = "Of some of these calls only the name is the same; no sure way is known. "
-_DONE = {"call": "called", "use": "used", "import": "imported", "inherits": "inherited from"}
-
-ReferenceKind = Annotated[
-    Literal["", "call", "use", "import", "inherits"], Field(description="Only places of this kind.")
-]
-Skip = Annotated[int, Field(ge=0, description="How many to leave out, as seen before.")]
-Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH, description="Levels that are followed, 1 to 3.")]
 
 
-def find_references(
-    box: Toolbox, name: Name, kind: ReferenceKind = "", skip: Skip = 0
+def symbol(
+    box: Toolbox,
+    name: Name,
+    want: Annotated[
+        str,
+        Field(
+            description="definition, callers, references, callees (two deep), subclasses, impact "
+            "(what a change may break), or `path to NAME` (the calls that lead there)."
+        ),
+    ] = "definition",
 ) -> ToolResult:
+    """What is known of a name, resolved, where grep gives every line with the same letters. The
+    definition comes whole, with what it calls, who calls it and the constants it uses."""
+    kind, _, end = " ".join(want.split()).partition(" to ")
+    if kind == "path" and end:
+        return _call_path(box, name, end)
+    if want not in _WANTS:
+        known = ", ".join(_WANTS)
+        raise UsageError(f"`want` cannot be {want!r}.", f"It is {known} or `path to NAME`.")
+    return _WANTS[want](box, name)
+
+
+def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     """Every place that calls, uses, imports or inherits a definition, by the functions that they
-    are in, source before tests, each with its first line and the numbers of further ones; marked
-    where it is only likely or possible. Says how many there are in all."""
+    are in, each with its first line and the numbers of further ones; marked where it is only likely
+    or possible. Of calls those in tests are counted, and not told one by one."""
     tables = box.tables()
     units = definitions(tables, name)
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
@@ -77,14 +96,15 @@ def find_references(
     if not units and not found:
         return no_definition(tables, name)
     groups = use_places(tables, list(found), kind)
-    places = [place for place, _ in groups[skip : skip + MOST_REFERENCES]]
+    in_source = [place for place, in_test in groups if not in_test]
+    told = in_source if kind and in_source else [place for place, _ in groups]
     parts = by_file(
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
-        for p in places
+        for p in told[:MOST_REFERENCES]
     )
     levels = Counter(site.sureness for site in found)
-    told = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
-    known = [f"{told}{' (only the name is the same)' * bool(levels['possible'])}."] if told else []
+    sure = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
+    known = [f"{sure}{' (only the name is the same)' * bool(levels['possible'])}."] if sure else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
     if not units:
@@ -105,19 +125,25 @@ def find_references(
         known.append(f"{counted(further, 'further place')} of that name may mean something else.")
     if len(named) == CANDIDATES:
         known.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
+    places = [place for place, _ in groups[:MOST_REFERENCES]]
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
-    sure = (place for place in places if SURENESS[-1][1] not in place.note)
-    edges = dict.fromkeys((place.name or place.path, last) for place in sure)
+    surer = (place for place in places if SURENESS[-1][1] not in place.note)
+    edges = dict.fromkeys((place.name or place.path, last) for place in surer)
+    done = "called" if kind else "referred to"
     return list_result(
-        f"{name} is {_DONE.get(kind, 'referred to')} in {counted(len(found), 'place')}",
+        f"{name} is {done} in {counted(len(found), 'place')}",
         parts,
-        "`skip` leads to them; grep finds all lines that hold the name.",
+        "grep finds all lines that hold the name.",
         total=len(found),
-        left=len(groups) - skip - len(parts),
-        told=places,
+        left=len(told) - len(parts),
+        places=tuple(places),
         edges=tuple(Edge(start=start, end=end) for start, end in edges),
         completeness=" ".join([*known, UNSEEN]),
     )
+
+
+def _callers(box: Toolbox, name: str) -> ToolResult:
+    return _references(box, name, "call")
 
 
 def _meant(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
@@ -210,39 +236,36 @@ class Step(NamedTuple):
     """The definition at the other end of that edge."""
 
 
-def callers(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
-    """The functions that surely call a function, each with the line of its call, and with a depth
-    those that call them. Tests, and calls that may mean another of that name, are counted and not
-    listed."""
+def _callees(box: Toolbox, name: str) -> ToolResult:
+    """What a function surely calls in this repository, in the order of its text, each with the line
+    of the call, and below it the names of what that one calls. Calls into libraries are left out.
+    """
     tables = box.tables()
     roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
         return no_definition(tables, name)
-    code, tests, known, cut = _users(tables, roots, depth)
-    summary = f"{name} called by {AT_LEAST * cut}{counted(len(code), 'function')}"
-    if tests:
-        known = f"And by {counted(len(tests), 'test')}. {known}"
-    return _told(summary, known, roots, code or tests)
+    parts, reached, doubtful = list[str](), list[Step](), 0
+    for root in roots:
+        parts.append(f"{root.qualified_name or root.name} [{root.place}]")
+        for one in calls_of(tables, root, ALL_CALLS):
+            if not one.sure:
+                doubtful += 1
+                continue
+            reached.append(Step(one.called, root.path, one.line, through=root))
+            code = _code(root, one.line).strip()[:LONGEST_CALL]
+            parts.append(f"  {one.called.qualified_name} [{one.called.place}]  {one.line}: {code}")
+            if then := [o.called.qualified_name for o in calls_of(tables, one.called) if o.sure]:
+                parts.append(f"    → {', '.join(then)}")
+    known = f"Of {counted(doubtful, 'call')} only the name is the same." if doubtful else ""
+    return list_result(
+        f"{name} calls {counted(len(reached), 'function')}", parts, "Ask for one of them.",
+        total=len(reached), completeness=known,
+        places=tuple(_step_place(one) for one in reached),
+        edges=tuple(Edge(start=name, end=one.unit.qualified_name) for one in reached),
+    )  # fmt: skip
 
 
-def callees(box: Toolbox, name: Name, depth: Depth = 1) -> ToolResult:
-    """What a function calls in this repository, in the order of its text, each with the line of the
-    call, and with a depth what those call. Calls into libraries are left out."""
-    tables = box.tables()
-    roots = definitions(tables, name)[:MOST_MEANT]
-    if not roots:
-        return no_definition(tables, name)
-
-    def called(unit: Unit) -> list[Step]:
-        calls = calls_of(tables, unit, ALL_CALLS)
-        return [Step(one.called, unit.path, one.line, one.note) for one in calls]
-
-    reached, cut = follow(roots, called, depth=depth)
-    summary = f"{name} calls {AT_LEAST * bool(cut)}{counted(len(reached), 'function')}"
-    return _told(summary, cut, roots, reached)
-
-
-def impact(box: Toolbox, name: Name) -> ToolResult:
+def _impact(box: Toolbox, name: str) -> ToolResult:
     """What a change of a definition may break: all that calls, uses or inherits it, directly and
     through others, and the tests among that."""
     tables = box.tables()
@@ -257,9 +280,7 @@ def impact(box: Toolbox, name: Name) -> ToolResult:
     return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])
 
 
-def _users(
-    tables: Tables, roots: Sequence[Unit], depth: int = sys.maxsize
-) -> tuple[list[Step], list[Step], str, bool]:
+def _users(tables: Tables, roots: Sequence[Unit]) -> tuple[list[Step], list[Step], str, bool]:
     """What surely calls, uses or inherits `roots`, directly and through others: code and tests,
     what did not count, as sentences, and whether it was cut off."""
     doubtful = 0
@@ -273,17 +294,17 @@ def _users(
         doubtful += left
         return [Step(one.caller, one.caller.path, one.line, one.note) for one in calls]
 
-    reached, cut = follow(roots, users, depth=depth)
+    reached, cut = follow(roots, users)
     code = [one for one in reached if not is_test(one.unit)]
     tests = [one for one in reached if is_test(one.unit)]
     known = cut
     if doubtful:
         places = counted(doubtful, "place")
-        known += f"{places} with only the name the same did not count: find_references has them. "
+        known += f"{places} with only the name the same did not count: references has them. "
     return code, tests, known, bool(cut)
 
 
-def call_path(box: Toolbox, start: Name, end: Name) -> ToolResult:
+def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
     """The shortest way of calls from one function to another, each call with its line; where none
     is sure, one with calls of which only the name is the same."""
     tables = box.tables()
@@ -333,9 +354,10 @@ def _handed_on(tables: Tables, unit: Unit) -> list[Step]:
     ]
 
 
-def subclasses(tables: Tables, name: str) -> ToolResult:
+def _subclasses(box: Toolbox, name: str) -> ToolResult:
     """What inherits or implements a class, directly or through others; of one that is defined
     elsewhere what names it as its base."""
+    tables = box.tables()
     outside = Unit("", "", "class", last_word(name), name, "", 0, 0)
     here = [unit for unit in definitions(tables, name) if unit.kind in CLASS_KINDS]
     roots = here or [outside]
@@ -415,6 +437,17 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     return told
 
 
+def _step_place(step: Step, note: str = "") -> Place:
+    """The line of an edge, by what it leads to."""
+    one, through = step.unit, step.through or step.unit
+    inside = [u for u in (one, through) if u.path == step.path and _code(u, step.line)]
+    return Place(
+        path=step.path, start_line=step.line, end_line=step.line, name=one.qualified_name,
+        text=_code(inside[0], step.line) if inside else "", language=one.language,
+        kind="test" if is_test(one) else one.kind, note=note,
+    )  # fmt: skip
+
+
 def _told(
     summary: str, known: str, roots: Sequence[Unit], reached: Sequence[Step], is_way: bool = False
 ) -> ToolResult:
@@ -433,20 +466,25 @@ def _told(
         one, through = step.unit, step.through or step.unit
         start, end = called(one), called(through)
         note = ", ".join(filter(None, (step.note, f"through {end}" * (step.level > 1))))
-        inside = [u for u in (one, through) if u.path == step.path and _code(u, step.line)]
-        code = _code(inside[0], step.line) if inside else ""
-        told = f"{'  ' * step.level}{start} [{one.place}]  {step.line}: {code.strip()}"
+        place = _step_place(step, note)
+        told = f"{'  ' * step.level}{start} [{one.place}]  {step.line}: {place.text.strip()}"
         if is_way:
             start, end, note = end, start, f"calls {start}"
         parts.append(f"{told}{note and f'  ({note})'}")
         edges.append(Edge(start=start, end=end, label=f"line {step.line}" * is_way))
-        place = Place(
-            path=step.path, start_line=step.line, end_line=step.line, text=code, name=start,
-            language=one.language, kind="test" if is_test(one) else one.kind, note=note,
-        )  # fmt: skip
-        places.append(place)
+        places.append(place.model_copy(update={"name": start, "note": note}))
     left = len(reached) - len(places)
     return list_result(
         summary, parts, "Ask for one of them.", total=len(reached), left=left,
         completeness=known.strip(), places=tuple(places), edges=tuple(edges),
     )  # fmt: skip
+
+
+_WANTS: dict[str, Callable[[Toolbox, str], ToolResult]] = {
+    "definition": symbol_definition,
+    "callers": _callers,
+    "references": _references,
+    "callees": _callees,
+    "subclasses": _subclasses,
+    "impact": _impact,
+}

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from codeqa.code.tools.reading import File, Lines, line_span, one_file
+from codeqa.code.tools.reading import Lines, line_span, one_file
 from codeqa.code.tools.tool import (
     Commit,
     Place,
@@ -41,7 +41,7 @@ from codeqa.types import CLASS_KINDS, Unit
 
 SECONDS = 20.0
 """How long git may take: the history of one function in a long repository takes some."""
-MOST_COMMITS = 50
+COMMITS = 15
 MOST_OTHERS = 3
 """Files or definitions of the same name that are named."""
 LOG_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
@@ -61,58 +61,65 @@ NEAR_BEST = 0.6
 """Part of the best score from which a change is about what was asked."""
 KINDS = ("added", "changed", "removed")
 
-Revision = Annotated[
-    str,
-    Field(
-        pattern=r"^[0-9A-Za-z][0-9A-Za-z_./@^~-]{0,199}$",
-        description="A commit, branch or tag: 3f2a91c, main, v2.0, HEAD~3.",
-    ),
-]
+_REVISION = r"[0-9A-Za-z](?:\.?[0-9A-Za-z_/@^~-]){0,199}"
+"""A commit, branch or tag: 3f2a91c, main, v2.0, HEAD~3; never two dots, never an option of git."""
 
 
-def git_log(
+def history(
     box: Toolbox,
-    path_or_name: Annotated[
+    path: Annotated[str, Field(description="A file or folder; all for nothing.")] = "",
+    name: Annotated[str, Field(description="A function or class: commits of its lines.")] = "",
+    lines: Lines = "",
+    commit: Annotated[
         str,
-        Field(description="A file, folder, function or class; all of the repository for nothing."),
+        Field(
+            pattern=rf"^({_REVISION}(\.\.{_REVISION})?)?$",
+            description="A commit, branch or tag; `v1..v2` for what changed between two.",
+        ),
     ] = "",
-    limit: Annotated[int, Field(ge=1, le=MOST_COMMITS, description="How many commits.")] = 15,
+    about: Annotated[str, Field(description="What changes between two are to be about.")] = "",
 ) -> ToolResult:
-    """The commits that changed a file, folder, function or class, newest first: when, by whom, why.
-    Of a function only those that touched its lines."""
+    """When, by whom and why code changed, by git. Of a path or name its commits, newest first; of
+    `lines` the commit that changed each last; of a `commit` what it changed, with a path the file
+    as it was then; of `v1..v2` what was added, changed and removed between."""
+    start, between, end = commit.partition("..")
+    if between:
+        return _changes(box, start, end, about)
+    if commit:
+        return _file_at(box, commit, path) if path else _show(box, commit)
+    return _blame(box, path, lines) if path and lines else _log(box, name or path)
+
+
+def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     about, wanted = _history_of(box, path_or_name)
-    printed = run_git(box, ["log", "-s", *SAFE, f"-{limit}", LOG_FORMAT, *wanted])
+    printed = run_git(box, ["log", "-s", *SAFE, f"-{COMMITS}", LOG_FORMAT, *wanted])
     commits = commits_in(printed)
     total = len(commits)
     lines = "".join(wanted).startswith("-L")  # which git can only count by reading all
-    if total == limit and not lines:
+    if total == COMMITS and not lines:
         total = int(run_git(box, ["rev-list", "--count", "HEAD", *wanted]))
     newest = f"the newest {len(commits)} of " if total > len(commits) else ""
-    newest = newest or "the newest " * (total == limit)
+    newest = newest or "the newest " * (total == COMMITS)
     summary = f"history of {about}: {newest}{counted(total, 'commit')}"
     parts = [one.line for one in commits]
-    return list_result(summary, parts, "Ask for fewer.", total=total, told=commits)
+    return list_result(summary, parts, "", total=total, told=commits)
 
 
-def git_show(
-    box: Toolbox,
-    commit: Revision,
-    path: Annotated[
-        str, Field(description="A file, to see it as it was then; nothing: the change.")
-    ] = "",
-) -> ToolResult:
-    """A file as it was at a commit, or, without a path, what the commit changed and why; of tests
-    and documents beside a change of source only the names."""
-    if path:
-        found = one_file(box.tables(), path)
-        code = mask_secrets(_blob(box, f"{commit}:./{found}"))
-        lines = code.removesuffix("\n").split("\n")
-        summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
-        parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
-        _, shown = fitting(parts)
-        place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
-                      text="\n".join(lines[:shown]))  # fmt: skip
-        return list_result(summary, parts, "Only its beginning fits.", places=(place,))
+def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:
+    found = one_file(box.tables(), path)
+    code = mask_secrets(_blob(box, f"{commit}:./{found}"))
+    lines = code.removesuffix("\n").split("\n")
+    summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
+    parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
+    _, shown = fitting(parts)
+    place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
+                  text="\n".join(lines[:shown]))  # fmt: skip
+    return list_result(summary, parts, "Only its beginning fits.", places=(place,))
+
+
+def _show(box: Toolbox, commit: str) -> ToolResult:
+    """What a commit changed and why; of tests and documents beside a change of source only the
+    names."""
     commit += "^{commit}"  # of a tag, what it marks; nothing else has a change
     head = mask_secrets(run_git(box, ["show", "-s", f"{LOG_FORMAT}%x00%b", commit]))
     *fields, body = head.split("\0", 4)
@@ -131,7 +138,7 @@ def git_show(
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
 
 
-def blame(box: Toolbox, path: File, lines: Lines = "") -> ToolResult:
+def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
     """Which commit last changed each line of a file, as of the last commit: who, when and why."""
     found = one_file(box.tables(), path)
     count = _blob(box, f"HEAD:./{found}").count("\n") + 1
@@ -217,14 +224,9 @@ class _Change(NamedTuple):
     """The index holds the file as it is after."""
 
 
-def changes(
-    box: Toolbox,
-    start: Revision,
-    end: Revision = "HEAD",
-    about: Annotated[str, Field(description="What the changes are to be about, in words.")] = "",
-) -> ToolResult:
-    """What changed between two commits: which functions, classes and sections were added, changed
-    or removed, those nearest to `about` first, the diff of the best, and the commits behind."""
+def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
+    """Which functions, classes and sections were added, changed or removed, those nearest to
+    `about` first, the diff of the best, and the commits behind."""
     before, after = commit_of(box.root, start), commit_of(box.root, end)
     raw = run_git(box, ["diff-tree", "-r", "-z", "--no-renames", "--relative", before, after])
     told = raw.split("\0")[:-1]

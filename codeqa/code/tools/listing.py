@@ -1,4 +1,5 @@
-"""A tool that lists all of a kind: routes, commands, tests, TODOs, environment variables.
+"""A tool that lists all of a kind: files, routes, commands, tests, TODOs, environment variables;
+and the repository in a page.
 
 They are found by their form: how such a thing is written in the frameworks that are in wide use. A
 form is data; what is written in another way is not found, and the result says so.
@@ -16,27 +17,27 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from codeqa.code.calls import is_test
-from codeqa.code.tools.edges import subclasses
-from codeqa.code.tools.reading import LONGEST_LINE
-from codeqa.code.tools.tool import Place, Toolbox, ToolResult, bare_place, list_result
-from codeqa.errors import CodeQAError, UsageError
+from codeqa.code.descriptions import overview_of
+from codeqa.code.tools.reading import LONGEST_LINE, Pattern
+from codeqa.code.tools.tool import Place, Toolbox, ToolResult, bare_place, fitting, list_result
+from codeqa.errors import CodeQAError
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables
 from codeqa.text import counted
+from codeqa.text.markdown import CITATION
 from codeqa.types import ROLES, Reference, Unit
 
 MOST_LISTED = 100
 """Things that are listed; of more, their files with counts."""
+MOST_FILES = 80
+"""Files that are named; of more, folders with counts."""
 ALL = 1_000_000
 LINES = 4
 """Lines from a name on in which its form stands."""
 
 Kind = Annotated[
-    Literal["routes", "commands", "tests", "todos", "environment", "subclasses"],
+    Literal["overview", "files", "routes", "commands", "tests", "todos", "environment"],
     Field(description="What to list."),
-]
-Of = Annotated[
-    str, Field(description="The class, for subclasses; else where to look: src/ or src/**/*.py.")
 ]
 
 
@@ -113,14 +114,15 @@ _HOW = {
 }
 
 
-def list_all(box: Toolbox, kind: Kind, of: Of = "") -> ToolResult:
-    """All routes, commands, tests, TODOs, environment variables that are read, or subclasses of a
-    class, counted, each with its place. Found by how they are usually written."""
-    tables = box.tables()
-    if kind == "subclasses":
-        if not of:
-            raise UsageError("Subclasses of which class?", "Name it in `of`.")
-        return subclasses(tables, of)
+def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolResult:
+    """All of a kind, counted, with places: files, routes, commands, tests, TODOs, environment
+    variables that are read. `overview`: what the repository is, its folders, what most of it uses,
+    where it starts."""
+    if kind == "overview":
+        return _overview(box)
+    if kind == "files":
+        return _list_files(box, path)
+    tables, of = box.tables(), path
     records = box.files.matching(of)
     paths, searched = {record.path: record.role for record in records}, ""
     if kind == "tests":
@@ -156,8 +158,34 @@ def list_all(box: Toolbox, kind: Kind, of: Of = "") -> ToolResult:
         places += held if singly else _files(held)
     parts = [f"{p.location} {p.name}{p.note}: {p.text}".rstrip(": ") for p in places[:MOST_LISTED]]
     left = len(places) - len(parts)
-    return list_result(summary, parts, "Narrow it with `of`.", total=len(found), left=left,
+    return list_result(summary, parts, "Narrow it with `path`.", total=len(found), left=left,
                        told=places, completeness=known)  # fmt: skip
+
+
+def _overview(box: Toolbox) -> ToolResult:
+    tables = box.tables()
+    told = overview_of(tables)
+    places = tuple(
+        bare_place(unit)
+        for path, first, last in CITATION.findall(told)
+        for unit in tables.in_file(path)
+        if (unit.start_line, unit.end_line) == (int(first), int(last or first))
+    )
+    text, _ = fitting((told or "Nothing here says what it is.").split("\n"))
+    summary = f"overview of {tables.location.name}"
+    return ToolResult(summary=summary, text=text, total=len(places), places=places)
+
+
+def _list_files(box: Toolbox, pattern: str) -> ToolResult:
+    """The indexed files whose path matches; of many their folders with counts."""
+    records = box.files.matching(pattern)
+    parts = [record.path for record in records]
+    if len(records) > MOST_FILES:
+        folders = Counter(record.path.rpartition("/")[0] + "/" for record in records)
+        parts = [f"{folder} {counted(number, 'file')}" for folder, number in folders.items()]
+    summary = f"{counted(len(records), 'file')}{' in ' + pattern if pattern else ''}"
+    paths = tuple(record.path for record in records[:MOST_LISTED])
+    return list_result(summary, parts, "Narrow it with `path`.", total=len(records), paths=paths)
 
 
 def _files(found: Sequence[Place]) -> Iterator[Place]:

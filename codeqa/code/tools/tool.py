@@ -4,6 +4,7 @@ all else follows, and its result, places of the code, commits or paths with a te
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,8 +201,19 @@ class Tool:
             hint = f"{wrong['msg']}."
             if wrong["type"] == "string_pattern_mismatch":  # an expression helps nobody
                 hint = self.arguments.model_fields[name].description or hint
-            raise UsageError(f"`{name}` cannot be used.", hint) from None
+            if wrong["type"] == "extra_forbidden":
+                hint = f"{self.name} has no such argument."
+            raise UsageError(f"`{name}` cannot be used.", f"{hint} Call {self.usage}.") from None
         return self.function(subject, **given.model_dump(exclude_unset=True))
+
+    @property
+    def usage(self) -> str:
+        """How it is called: `grep(pattern, path="", regex=false)`."""
+        told = (
+            name if field.is_required() else f"{name}={json.dumps(field.default)}"
+            for name, field in self.arguments.model_fields.items()
+        )  # fmt: skip
+        return f"{self.name}({', '.join(told)})"
 
     def described(self) -> dict[str, Any]:
         """What another program has to know of it."""
@@ -211,7 +223,8 @@ class Tool:
         """JSON Schema of the arguments."""
         made = self.arguments.model_json_schema()
         for part in (made, *made.get("properties", {}).values()):
-            part.pop("title", None)
+            for said in ("title", "maxLength", "pattern"):  # agents pay for each word of it
+                part.pop(said, None)
         return made
 
 

@@ -1,0 +1,358 @@
+"""Code by meaning and by name, in the form that saves an agent its next calls: definitions whole,
+with a line each of what they call, what calls them and the constants that they use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from codeqa.code.calls import Call, callees, callers, is_test
+from codeqa.code.imports import IMPORTED, import_evidence
+from codeqa.code.tools.tool import (
+    LARGEST_TEXT,
+    Place,
+    Toolbox,
+    ToolResult,
+    bare_place,
+    fitting,
+    list_result,
+)
+from codeqa.code.usages import language_name
+from codeqa.errors import CodeQAError
+from codeqa.search.channels import nearest_names
+from codeqa.search.mentions import resolve_mentions
+from codeqa.store import UNIT_TABLES, Tables, TextSearch
+from codeqa.text import counted
+from codeqa.text.tokens import (
+    CHARACTERS_PER_TOKEN,
+    form_pattern,
+    name_key,
+    search_tokens,
+    variants,
+)
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
+
+NEAR_BEST = 0.72
+"""Part of the best score from which a hit is shown beside the best: below it, of 22 searches by an
+agent, the second and third were mostly about something else (evals/tools)."""
+SHOWN, NAMED = 3, 12
+"""Definitions shown with their code, and further ones that are named."""
+SHORT = 30
+"""Lines of a function that is shown with the one that calls it."""
+LONG_CLASS = 60
+"""Lines of a class from which on its members are listed rather than shown."""
+MOST_MEMBERS = 40
+MOST_TOLD = 6
+"""Names told of what a definition calls, and of what calls it."""
+MOST_VALUES, LONGEST_VALUE = 8, 600
+"""Constants told with a definition, and characters of each."""
+MOST_VALUED = 5
+"""Places where one name is given a value that are shown."""
+MOST_MEANT = 5
+"""Definitions of one name that are shown, followed or told apart."""
+WEAK = 0.6
+"""Part of the question's words that nothing shown holds from which on it is called weak: so were 3
+of 4 answers that were no help among 28 questions, and one that was."""
+MOST_ABSENT = 8
+NOTHING = "No relevant code found."
+_CAPITALS = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
+_CONSTANT = re.compile(
+    r"(?:(?:export|pub|static|public|private|final|const|val|let)\s+)*_?[A-Z][A-Z0-9_]{2,}\b[^=(]{0,60}="
+)
+_STEM = re.compile(r"[./\\:]+")
+_CLOSING = (")", "]", "}", '"""', "'''")
+_CALLED = re.compile(r"\b([A-Za-z_]\w{3,})\s*\(")
+_IMPORT = re.compile(r"(?:import|from|use|using|require|package|#include|const \w+ = require)\b")
+
+Name = Annotated[
+    str, Field(description="A function, class or constant, with its owner where needed: Flask.run.")
+]
+
+
+def search_code(
+    box: Toolbox,
+    query: Annotated[str, Field(description="What to find: a question, words or names.")],
+    guess: Annotated[
+        str, Field(description="4 to 12 lines of code as you expect the answer to look.")
+    ] = "",
+    path: Annotated[
+        str, Field(description="Only paths that begin so (src/) or match (**/*.go).")
+    ] = "",
+    tokens: Annotated[int, Field(ge=200, le=8_000, description="How much code to show.")] = 1_500,
+) -> ToolResult:
+    """Find code by meaning and by name. Gives whole functions with lines, what they call, who calls
+    them and their constants: seldom a file has to be opened after it. Write a `guess` whenever you
+    can imagine the code; its names need not be right. Example: query="where is the cookie of a
+    session signed", guess="def save_session(self, session, response):\\n    data =
+    self.signer.dumps(dict(session))\\n    response.set_cookie(NAME, data, max_age=AGE)"."""
+    drafts = (guess,) if guess.strip() else ()
+    result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
+    if not result.units:
+        return ToolResult(summary=f"searched “{query}”: nothing", text=NOTHING)
+    best = result.units[0].score or 1.0
+    shown = _best(result.units)
+    room = int(tokens * CHARACTERS_PER_TOKEN)
+    places, parts, known = list[Place](), list[str](), set[str]()
+
+    def show(unit: Unit, note: str, *, whatever: bool = False) -> None:
+        nonlocal room
+        place, told = whole(box, unit, note, places)
+        if any(_holds(one, unit) for one in places) or (len(told) > room and not whatever):
+            return
+        places.append(place)
+        parts.append(told)
+        known.add(unit.id)
+        room -= len(told)
+
+    for hit in shown:
+        show(hit.unit, f"relevance: {hit.score / best:.2f}", whatever=not places)
+    for call in _short_callees(box.tables(), shown[0].unit) if len(shown) == 1 else ():
+        show(call.called, f"called in line {call.line}")
+    rest = [hit.unit for hit in result.units if hit.unit.id not in known]
+    told, fitted = fitting(parts, "\n\n")
+    also = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.place}]" for unit in rest)
+    said = [told, f"Also found: {also}" if also else ""]
+    said += _doubts(box.tables(), result.query.words, guess, places)
+    return ToolResult(
+        summary=f"searched “{query}”: {counted(fitted, 'hit')}",
+        text="\n\n".join(filter(None, said)),
+        total=len(places),
+        places=tuple(places[:fitted]),
+    )
+
+
+def _best(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits that are shown: the best, and what is nearly as good, tests only where they lead."""
+    least = NEAR_BEST * hits[0].score
+    near = [hit for hit in hits if hit.score >= least]
+    apart: list[Hit] = []
+    for hit in near:
+        inside = any(encloses(one.unit, hit.unit) or encloses(hit.unit, one.unit) for one in apart)
+        if not inside and is_test(hit.unit) <= is_test(hits[0].unit):
+            apart.append(hit)
+    return apart[:SHOWN]
+
+
+def _holds(place: Place, unit: Unit) -> bool:
+    same = place.path == unit.path
+    return same and place.start_line <= unit.start_line and unit.end_line <= place.end_line
+
+
+def _short_callees(tables: Tables, unit: Unit) -> Iterable[Call]:
+    """What `unit` surely calls and is short, in the order of its text."""
+    for call in callees(tables, unit):
+        one = call.called
+        if call.sure and one.is_method and one.role == unit.role and _lines(one) <= SHORT:
+            yield call
+
+
+def _lines(unit: Unit) -> int:
+    return unit.end_line - unit.start_line + 1
+
+
+def whole(
+    box: Toolbox, unit: Unit, note: str = "", beside: Sequence[Place] = ()
+) -> tuple[Place, str]:
+    """`unit` as a place, and as it is told: its code, of a long class the head and the members,
+    and below it what it calls that is not `beside`, what calls it, and the constants that it uses.
+    """
+    tables = box.tables()
+    lines, members = unit.source_code.split("\n"), list[str]()
+    is_head = unit.kind == "module" and not unit.signature
+    long_class = unit.kind in CLASS_KINDS and unit.head_end_line and len(lines) > LONG_CLASS
+    if is_head:
+        imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
+        lines = lines[:imports] if any(map(str.strip, lines[:imports])) else lines
+        while len(lines) > 1 and not lines[-1].strip():
+            lines.pop()
+    elif long_class:
+        lines = lines[: unit.head_end_line - unit.start_line + 1]
+    if is_head or long_class:
+        owner = "" if is_head else unit.qualified_name
+        inside = (one for one in tables.in_file(unit.path) if one.class_name == owner)
+        members = [
+            f"{one.name} [{one.start_line}-{one.end_line}]"
+            for one in inside
+            if one.id != unit.id and one.kind not in TEXT_KINDS
+        ]
+    text = "\n".join(lines)
+    if len(text) > LARGEST_TEXT:
+        lines = text[:LARGEST_TEXT].split("\n")[:-1] or [text[:LARGEST_TEXT]]
+    last = unit.start_line + len(lines) - 1
+    place = bare_place(unit).model_copy(
+        update={"end_line": last, "text": "\n".join(lines), "note": note}
+    )
+    if last < unit.end_line and not is_head:
+        note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
+    head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"
+    told = [head, place.text, *_listed("Members", members, MOST_MEMBERS)]
+    if unit.kind not in TEXT_KINDS and not is_head:
+        told += _edges(tables, unit, beside)
+        told += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
+    return place, "\n".join(told)
+
+
+def _edges(tables: Tables, unit: Unit, beside: Sequence[Place]) -> list[str]:
+    """A line of what `unit` surely calls, and one of what surely calls it."""
+
+    def at(one: Unit, line: int) -> str:
+        place = line if one.path == unit.path else f"{one.path}:{line}"
+        return f"{one.qualified_name or one.path} [{place}]"
+
+    calls = [one.called for one in callees(tables, unit) if one.sure]
+    told = [at(one, one.start_line) for one in calls if not any(_holds(p, one) for p in beside)]
+    users = callers(tables, unit)[0]
+    tests = sum(is_test(one.caller) for one in users)
+    by = [at(one.caller, one.line) for one in users if not is_test(one.caller)]
+    in_tests = [counted(tests, "test")] * bool(tests and not is_test(unit))
+    listed = _listed("Called by", by, MOST_TOLD)
+    listed = (
+        [f"{listed[0]}; {in_tests[0]}"]
+        if listed and in_tests
+        else listed or [f"Called by: {one}" for one in in_tests]
+    )
+    return [*_listed("Calls", told, MOST_TOLD), *listed]
+
+
+def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> list[str]:
+    """A line of the first `most` items, none for none."""
+    more = f" and {len(items) - most} more" * (len(items) > most)
+    return [f"{title}: {apart.join(items[:most])}{more}"] if items else []
+
+
+def _values(box: Toolbox, place: Place) -> list[str]:
+    """The constants that `place` uses, of its file and of those that it imports them from, each
+    with its whole value."""
+    used = set(_CAPITALS.findall(place.text))
+    found = []
+    for path in [place.path, *_imported_from(box.tables(), place.path, used)] if used else ():
+        try:
+            lines = box.files.read(path).text.split("\n")
+        except CodeQAError:
+            continue
+        for number, line in constants(lines):
+            names = used.intersection(_CAPITALS.findall(line.split("=")[0]))
+            inside = path == place.path and place.start_line <= number <= place.end_line
+            if names and not inside:
+                used -= names
+                value = "\n".join(_value(lines, number))[:LONGEST_VALUE]
+                found.append(f"{value} [{'' if path == place.path else path + ':'}{number}]")
+    return found
+
+
+def _imported_from(tables: Tables, path: str, names: Collection[str]) -> list[str]:
+    """Files that `path` surely imports some of `names` from."""
+    imports = {
+        one.module
+        for one in tables.references_in(path)
+        if one.kind == "import" and one.name in names and one.module
+    }
+    named, language = tables.catalogue().by_file_name, language_name(path)
+    ending = path[path.rindex(".") :] if "." in path else ""
+    return [
+        file
+        for module in sorted(imports)
+        for file in named.get(_STEM.split(module.removesuffix(ending))[-1] + ending, ())
+        if import_evidence(language, path, module, file) >= IMPORTED
+    ]
+
+
+def constants(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Number and text of the lines that give a value to a name in capitals at top level."""
+    return [(n, line) for n, line in enumerate(lines, 1) if _CONSTANT.match(line)]
+
+
+def _value(lines: Sequence[str], number: int) -> list[str]:
+    """The lines of the value that begins in line `number`, and what is written below it in
+    quotes: all that is indented or closes it."""
+    end, quoted = number, lines[number - 1].count('"""') % 2
+    while end < len(lines) and (quoted or lines[end].startswith((" ", "\t", *_CLOSING))):
+        quoted = (quoted + lines[end].count('"""')) % 2
+        end += 1
+    return list(lines[number - 1 : end])
+
+
+def _doubts(
+    tables: Tables, asked: Sequence[str], guess: str, shown: Sequence[Place]
+) -> Iterable[str]:
+    """That little of the question stands in what is shown, where that is so; and which of its
+    words, and of the names that the guess calls, stand nowhere at all."""
+    text = "\n".join(f"{place.path} {place.text}" for place in shown).lower()
+    missing = [word for word in asked if not form_pattern(word).search(text)]
+    if len(missing) > WEAK * len(asked):
+        yield f"Weak: nothing shown holds {', '.join(missing[:MOST_ABSENT])}. Try another guess."
+    names = tables.catalogue().names
+    called = (name for name in _CALLED.findall(guess) if name_key(name) not in names)
+    words = list(dict.fromkeys((*missing, *called)))
+    found = tables.best(
+        [
+            TextSearch(table, " ".join((*search_tokens(word)[-1:], *variants(word))), 1)
+            for word in words
+            for table in UNIT_TABLES
+        ]
+    )
+    each = len(UNIT_TABLES)
+    absent = [word for n, word in enumerate(words) if not any(found[n * each :][:each])]
+    if absent:
+        yield f"Stands nowhere here: {', '.join(absent[:MOST_ABSENT])}."
+
+
+def symbol_definition(box: Toolbox, name: str) -> ToolResult:
+    """Where a function, class or constant is defined, as `whole` tells it."""
+    units = definitions(box.tables(), name)
+    if not units:
+        return _assigned(box, name) or no_definition(box.tables(), name)
+    told = [whole(box, unit) for unit in units[:MOST_MEANT]]
+    rest = [f"{unit.qualified_name} [{unit.place}]" for unit in units[MOST_MEANT:]]
+    parts = [text for _, text in told] + ([f"Also: {', '.join(rest[:NAMED])}"] if rest else [])
+    return list_result(
+        f"{name} has {counted(len(units), 'definition')}", parts, "Put its owner before the name.",
+        total=len(units), apart="\n\n", told=[place for place, _ in told],
+    )  # fmt: skip
+
+
+def definitions(tables: Tables, name: str) -> list[Unit]:
+    """The definitions that `name` stands for: those in source first, signatures without code last,
+    and members of classes behind what has no owner."""
+    mentions, _ = resolve_mentions(tables, [name.removeprefix("@").removesuffix("()")])
+    ids = [id_ for mention in mentions for id_ in mention.units]
+    units = {unit.id: unit for unit in tables.by_ids(ids)}
+    found = [units[identity] for identity in ids if identity in units]
+    return sorted(found, key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name)))
+
+
+def _assigned(box: Toolbox, name: str) -> ToolResult | None:
+    """Where a constant or variable of that name is given its value."""
+    if not name.isidentifier():
+        return None
+    # A word or four before it: const, export, a type.
+    pattern = rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(\n]{{0,80}}=(?:[^=]|$)"
+    found = box.files.find_lines(pattern, box.files.matching(), regex=True)
+    if not found.lines:
+        return None
+    places: list[Place] = []
+    at = [(path, number) for path, held in found.lines.items() for number, _ in held]
+    for path, number in at[:MOST_VALUED]:
+        lines = _value(box.files.read(path).text.split("\n"), number)
+        places.append(
+            Place(path=path, start_line=number, end_line=number + len(lines) - 1,
+                  text="\n".join(lines), language=language_name(path), name=name, kind="value")
+        )  # fmt: skip
+    parts = [f"--- {p.path} (lines {p.start_line}-{p.end_line}) ---\n{p.text}" for p in places]
+    summary = f"{name} is given a value in {counted(found.total, 'place')}"
+    left = found.total - len(parts)
+    return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", told=places)
+
+
+def no_definition(tables: Tables, name: str) -> ToolResult:
+    """That nothing is called so, and what is called nearly so."""
+    summary = f"nothing here is called {name}"
+    near = ", ".join(nearest_names(tables, re.split(r"\W+", name)[-1]))
+    instead = (
+        f"The nearest name is {near}." if near else "No name is near it; grep looks for it as text."
+    )
+    text = f"{summary}. {instead}"
+    return ToolResult(summary=summary, text=text, unknown=name, completeness=instead)
