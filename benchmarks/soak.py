@@ -61,7 +61,7 @@ QUESTIONS = (
 TOOLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("grep", {"pattern": "import"}),
     ("search_code", {"query": "session"}),
-    ("overview", {}),
+    ("list_all", {}),
 )
 NAME = re.compile(r"soak_[a-z]{12}")
 
@@ -164,7 +164,7 @@ class Client:
 
     def finds(self, name: str) -> bool:
         """Whether the index holds a definition of that name."""
-        found = self.post("/api/tools/find_definition", {"name": name})
+        found = self.post("/api/tools/symbol", {"name": name})
         return any(f"def {name}(" in place["text"] for place in found.get("places", ()))
 
 

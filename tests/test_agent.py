@@ -31,7 +31,7 @@ from evals.agent.player import Player
 pytest_plugins = ("chat_fixtures",)
 
 ENDS = ("It is called by `end_of_visit` ", "[shop/visit.py:4-6].")
-CALLERS = ("callers", '{"name": "expire_session"}')
+CALLERS = ("symbol", '{"name": "expire_session", "want": "callers"}')
 GREP = ("grep", '{"pattern": "MONTH"}')
 
 Call = tuple[str, str]
@@ -103,7 +103,7 @@ def test_a_sensible_agent_reads_on_from_what_the_tools_show(opened: Open) -> Non
         engine = opened(**address, context_tokens=300)
         events = ask(engine, f"@codebase {player.question}", effort="deep")
     made = [(step["tool"], json.loads(step["arguments"])) for step in steps(events)]
-    assert ("find_definition", {"name": "expire_session"}) in made, "the name that was meant"
+    assert ("symbol", {"name": "expire_session"}) in made, "the name that was meant"
     assert all(one["verified"] for one in events[-1].data["citations"]), answer(events)
 
 
@@ -120,15 +120,20 @@ def test_the_model_looks_further_before_it_answers(
     events = deep(engine)
     assert kinds(events)[-4:] == ["generating", "looked_up", "token", "done"]
     first, second = steps(events)
-    assert first["summary"] == "expire_session called by 1 function" and not first["failed"]
-    assert first["tool"] == "callers" and json.loads(first["arguments"]) == {
-        "name": "expire_session"
+    assert first["summary"] == "expire_session is called in 1 place" and not first["failed"]
+    assert first["tool"] == "symbol" and json.loads(first["arguments"]) == {
+        "name": "expire_session",
+        "want": "callers",
     }
     assert "I look who calls it." in first["said"] and second["said"] == ""
     assert second["summary"].startswith("grep “MONTH”: 2 lines")
     assert answer(events) == "".join(ENDS)
     asked = script.bodies[0]
-    assert {tool["function"]["name"] for tool in asked["tools"]} >= {"search_code", "grep", "blame"}
+    assert {tool["function"]["name"] for tool in asked["tools"]} >= {
+        "search_code",
+        "grep",
+        "history",
+    }
     assert "How you look further" in asked["messages"][0]["content"]
     assert results(script) == [first["text"], second["text"]]
     said = next(m for m in script.sent if m["role"] == "assistant" and m.get("tool_calls"))
@@ -308,7 +313,7 @@ def test_the_terminal_tells_each_step(
     script.replies = [openai_calls([CALLERS]), stream(ENDS)]
     assert main(["ask", "--deep", ASK, "--repo", str(engine.location.root)]) == 0
     shown = capsys.readouterr()
-    assert "expire_session called by 1 function" in shown.err and "end_of_visit" in shown.out
+    assert "expire_session is called in 1 place" in shown.err and "end_of_visit" in shown.out
 
 
 def test_old_results_are_shortened_and_the_question_never() -> None:

@@ -50,7 +50,7 @@ def engine(shop: chat_kit.Indexed, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_changes_are_told_by_definition_with_places_where_they_can_be_read(engine: Engine) -> None:
-    result = TOOLS["changes"].call(engine.toolbox, {"start": "v1", "end": "v2"})
+    result = TOOLS["history"].call(engine.toolbox, {"commit": "v1..v2"})
     told = {(one.name, one.note.split(",")[0], one.commit) for one in result.places}
     assert {
         ("expire_session", "changed", ""),
@@ -62,8 +62,8 @@ def test_changes_are_told_by_definition_with_places_where_they_can_be_read(engin
     assert [commit.subject for commit in result.commits] == ["v2 of the shop"]
     assert "-    if cookie.age > MONTH:" in result.diff
     assert "AKIAIOSFODNN7EXAMPLE" not in result.text
-    about = {"start": "v1", "end": "v2", "about": "when a session expires"}
-    assert TOOLS["changes"].call(engine.toolbox, about).places[0].name == "expire_session"
+    about = {"commit": "v1..v2", "about": "when a session expires"}
+    assert TOOLS["history"].call(engine.toolbox, about).places[0].name == "expire_session"
 
 
 def test_without_a_model_the_answer_is_the_list_with_the_diff_of_the_best(engine: Engine) -> None:
@@ -90,21 +90,21 @@ def test_a_model_is_sent_what_changed(shop: chat_kit.Indexed, engine: Engine) ->
 
 
 @pytest.mark.parametrize(
-    ("question", "arguments"),
+    ("question", "commit", "about"),
     [
-        ("What changed between v1 and v2?", {"start": "v1", "end": "v2"}),
-        ("what changed since HEAD~3", {"start": "HEAD~3"}),
+        ("What changed between v1 and v2?", "v1..v2", ""),
+        ("what changed since HEAD~3", "HEAD~3..HEAD", ""),
         ("what has changed in the sessions from main to origin/next?",
-         {"start": "main", "end": "origin/next", "about": "the sessions"}),
+         "main..origin/next", "the sessions"),
         ("what changed between 2.2 and 2.3 about how errors are handled?",
-         {"start": "2.2", "end": "2.3", "about": "how errors are handled"}),
-        ("list the changes since 1a2b3c4", {"start": "1a2b3c4"}),
+         "2.2..2.3", "how errors are handled"),
+        ("list the changes since 1a2b3c4", "1a2b3c4..HEAD", ""),
     ],
 )  # fmt: skip
-def test_a_message_that_asks_for_changes(question: str, arguments: dict[str, str]) -> None:
+def test_a_message_that_asks_for_changes(question: str, commit: str, about: str) -> None:
     asked = exact_question(question)
     assert asked is not None
-    assert (asked.tool, asked.arguments) == ("changes", arguments)
+    assert (asked.tool, asked.arguments) == ("history", {"commit": commit, "about": about})
 
 
 def test_words_that_are_no_commits_are_searched_for(engine: Engine) -> None:

@@ -14,7 +14,6 @@ from openai_server import openai_server
 from repositories import git
 
 from codeqa.code.counted import exact_question
-from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
 from codeqa.text.markdown import MOST_NODES, flowchart
 
@@ -193,9 +192,3 @@ def test_a_diagram_can_be_read_whatever_the_names_are() -> None:
     assert len(arrows) == len(NAMES) ** 2
     assert len(read_flowchart(flowchart((f"f{n}", "g" * 500, "") for n in range(99)))) == 29
     assert flowchart([]) == ""
-
-
-def test_a_long_list_is_counted_exactly_and_the_rest_can_be_had(engine: Engine) -> None:
-    whole = TOOLS["find_references"].call(engine.toolbox, {"name": "orders"})
-    rest = TOOLS["find_references"].call(engine.toolbox, {"name": "orders", "skip": 1})
-    assert rest.total == whole.total > 1 and rest.places == whole.places[1:]

@@ -146,10 +146,10 @@ def test_a_shell_completes_commands_tools_options_and_repositories(
 ) -> None:
     for words, expected in {
         "codeqa comp": ["plain,completion"],
-        "codeqa outl": ["plain,outline"],
+        "codeqa hist": ["plain,history"],
         "codeqa list-all tod": ["plain,todos"],
         "codeqa ask --repo my": ["plain,my shop"],
-        "codeqa callers --repo ": ["plain,my shop"],
+        "codeqa symbol --repo ": ["plain,my shop"],
         "codeqa index my": ["plain,my shop"],
         "codeqa index /": ["dir,/"],
         "codeqa ask --effort d": ["plain,deep"],

@@ -64,7 +64,7 @@ def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
         assert wrong.is_error and "`pattern` cannot be used" in wrong.content[0].text
         missing = await session.call_tool("open_file", {"path": "../secret"})
         assert missing.is_error and "No indexed file" in missing.content[0].text
-        overview = await session.call_tool("overview", {})
+        overview = await session.call_tool("list_all", {})
         assert "How it is organised" in overview.content[0].text
         issue = {"title": "The total price is wrong", "body": "With two articles. " * 400}
         review = await session.call_tool("review", issue)

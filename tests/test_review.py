@@ -69,7 +69,7 @@ def test_a_model_searches_and_its_review_is_checked(engine: Engine, script: Scri
     assert 0 < report.tokens_sent < report.tokens_of_whole_files
     assert report.files[0].path == "shop/session.py"
     tools = {tool["function"]["name"] for tool in script.bodies[0]["tools"]}
-    assert "search_code" in tools and "git_log" not in tools
+    assert "search_code" in tools and "history" not in tools
     system, user = script.bodies[0]["messages"]
     assert "ONLY a JSON object" in system["content"]
     assert user["content"].startswith("[ISSUE]\nMake the lifetime") and "MONTH" in user["content"]
@@ -90,11 +90,11 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
 
 def test_only_the_tools_of_a_review_can_be_called(engine: Engine, script: Script) -> None:
     call = {"index": 0, "id": "c", "type": "function",
-            "function": {"name": "git_log", "arguments": "{}"}}  # fmt: skip
+            "function": {"name": "history", "arguments": "{}"}}  # fmt: skip
     log = Streamed((delta(tool_calls=[call]), delta(reason="tool_calls")))
     script.replies = [log, stream([json.dumps(REVIEW)])]
     _, (step,) = reviewed(engine)
-    assert step.failed and "There is no tool 'git_log'" in step.text
+    assert step.failed and "There is no tool 'history'" in step.text
 
 
 def test_an_issue_is_sent_without_its_secrets_and_cannot_end_itself(

@@ -121,18 +121,18 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 def test_a_packed_bomb_is_not_unpacked_to_be_shown(engine: Engine) -> None:
     for tool, values in (
-        ("blame", {"path": "a.py"}),
-        ("git_show", {"commit": "HEAD", "path": "a.py"}),
+        ("history", {"path": "a.py", "lines": "1"}),
+        ("history", {"commit": "HEAD", "path": "a.py"}),
     ):
         with pytest.raises(NotFoundError, match="larger than"):
             TOOLS[tool].call(engine.toolbox, values)
-    shown = TOOLS["git_show"].call(engine.toolbox, {"commit": "HEAD"})
+    shown = TOOLS["history"].call(engine.toolbox, {"commit": "HEAD"})
     assert (
         len(shown.text) < 2_000
         and "ghp_a" not in shown.text
         and "ghp_" + "*" * 36 not in shown.text
     )
-    assert "*" * 40 in TOOLS["git_log"].call(engine.toolbox, {}).text
+    assert "*" * 40 in TOOLS["history"].call(engine.toolbox, {}).text
 
 
 def test_what_is_indexed_is_for_its_user_alone(engine: Engine) -> None:

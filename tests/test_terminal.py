@@ -99,7 +99,7 @@ COMMANDS = [
     (["search", "article", "--kind", "method"], 0),
     (["search", "article", "--json", "--rerank"], 0),
     (["search", "article", "--lang", "cobol"], 2),
-    (["callers", "total_price", "--json"], 0),
+    (["symbol", "total_price", "callers", "--json"], 0),
     (["open-file", "basket.py", "7-9"], 0),
     (["grep", "((", "--regex"], 2),
 ]
@@ -122,7 +122,7 @@ def test_a_command_says_the_same_with_a_running_server_and_without(
     monkeypatch.chdir(shop / "store")
     assert "Basket" in codeqa("ask", "--no-model", "-c", "what does it hold?").out
     assert served.asked, "the repository is that of the folder"
-    assert "--local" in codeqa("callers", "--help").out
+    assert "--local" in codeqa("symbol", "--help").out
 
 
 def test_what_asks_a_server_loads_next_to_nothing(
@@ -133,7 +133,7 @@ def test_what_asks_a_server_loads_next_to_nothing(
         "status = [main([*json.loads(one), '--repo', sys.argv[1]]) for one in sys.argv[2:]]\n"
         "print(json.dumps([status, sorted(sys.modules)]))"
     )
-    commands = (["ask", "--no-model", QUESTION], ["callers", "total_price"])
+    commands = (["ask", "--no-model", QUESTION], ["symbol", "total_price", "callers"])
     done = run_python("-c", code, shop, *map(json.dumps, commands))
     status, loaded = json.loads(done.stdout.splitlines()[-1])
     assert status == [0, 0] and served.asked.count("/api/repos") == 2
@@ -169,7 +169,7 @@ def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
     file, text = served.file, served.file.read_text()
     for what, change in UNFIT.items():
         change(file)
-        result = codeqa("find-definition", "Basket", "--repo", shop)
+        result = codeqa("symbol", "Basket", "--repo", shop)
         assert (result.status, result.err) == (0, ""), what
         assert "class Basket" in result.out and "/api/repos" not in served.asked, what
         assert file.exists() == (what != "that has ended")

@@ -74,6 +74,9 @@ FIRST = {
         "        return taxed(sum(self.prices))\n\n\n"
         "def taxed(price):\n    return price * RATE\n"
     ),
+    "long_module.py": "LIMIT = 3\n\n\nclass Till:\n    def add(self):\n"
+    '        """Puts one in. And more."""\n' + "        self.count += 1\n" * 150
+    + "\n\ndef last():\n    return 0\n",
     "shop/checkout.py": (
         "from shop.basket import Basket\n\n"
         "API_KEY = 'ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3'\n\n\n"
@@ -118,36 +121,60 @@ def call(engine: Engine) -> Call:
 
 
 def test_each_tool_finds_what_it_is_for(call: Call) -> None:
-    found = call("search_code", query="what does everything in the basket cost", k=2)
-    assert (
-        found.text.startswith("--- shop/basket.py (lines ") and "relevance: 1.00) ---" in found.text
-    )
-    assert len(found.places) == 2
-    assert "return taxed(sum(self.prices))" in call("find_definition", name="Basket.total").text
-    assert "Uses: RATE = 2" in call("find_definition", name="taxed").text
-    references = call("find_references", name="total")
+    found = call("search_code", query="what does everything in the basket cost")
+    assert found.text.startswith("--- shop/basket.py (lines ")
+    assert ", relevance: 1.00" in found.text and found.places
+    taxed = call("symbol", name="taxed").text
+    assert taxed.startswith("taxed has 1 definition:\n--- shop/basket.py (lines 17-18) ---\ndef ")
+    assert "Called by: Basket.total [14]" in taxed and "RATE = 2  # TODO" in taxed
+    references = call("symbol", name="total", want="references")
     assert [place.location for place in references.places] == [
         "shop/checkout.py:7", "tests/test_basket.py:6",
     ]  # fmt: skip
     assert references.places[0].name == "pay" and "charge(basket.total())" in references.text
-    callers = call("callers", name="taxed", depth=2)
-    assert [place.name for place in callers.places] == ["Basket.total", "pay"]
-    assert callers.text.endswith("And by 1 test.")
-    value = call("find_definition", name="RATE")
-    assert value.places[0].location == "shop/basket.py:3-6" and "RATE = 2" in value.text
-    assert "    pay [shop/checkout.py:6-7]  7: return charge(basket.total())" in callers.text
-    assert callers.places[1].location == "shop/checkout.py:7"
-    callees = call("callees", name="pay", depth=2)
-    assert [place.name for place in callees.places] == ["charge", "Basket.total", "taxed"]
-    assert call("list_files", pattern="**/pay.py").paths == ("app/pay.py", "web/pay.py")
-    outline = call("outline", path="basket.py")
-    assert [place.name for place in outline.places] == [
-        "Basket", "Basket.add", "Basket.total", "taxed",
-    ]  # fmt: skip
-    assert "def total(self)  The sum of all prices. With tax." in outline.text
+    value = call("symbol", name="RATE")
+    assert value.places[0].location == "shop/basket.py:3" and "RATE = 2" in value.text
+    callees = call("symbol", name="pay", want="callees")
+    assert [place.name for place in callees.places] == ["charge", "Basket.total"]
+    assert "\n    → taxed" in callees.text
+    assert call("list_all", kind="files", path="**/pay.py").paths == ("app/pay.py", "web/pay.py")
     opened = call("open_file", path="shop/basket.py", lines="12-14")
     assert opened.places[0].text.startswith("    def total(self):") and opened.total == 18
     assert "12\t    def total(self):" in opened.text
+
+
+def test_a_long_file_is_opened_as_what_it_defines(call: Call) -> None:
+    outline = call("open_file", path="gone.py")
+    assert outline.places[0].text, "61 lines are shown"
+    outline = call("open_file", path="long_module.py")
+    assert [place.name for place in outline.places] == ["Till", "Till.add", "last"]
+    assert "def add(self)  Puts one in. And more." in outline.text and "LIMIT = 3" in outline.text
+
+
+def test_what_is_found_comes_whole_with_what_saves_the_next_call(call: Call) -> None:
+    guess = "def how_much(basket):\n    return tax(sum(basket.prices), vat_rate())"
+    found = call("search_code", query="sum of the prices with tax", guess=guess)
+    assert "return taxed(sum(self.prices))" in found.text
+    assert "Called by: pay [shop/checkout.py:7]; 1 test" in found.text
+    assert "Stands nowhere here: vat_rate." in found.text
+    lines = call("search_code", query="Basket.total").text.split("\n")
+    assert lines[0].startswith("--- shop/basket.py (lines 12-14, relevance: 1.00")
+    assert "--- shop/basket.py (lines 17-18, called in line 14) ---" in lines, "a short callee"
+
+
+def test_a_guess_finds_what_the_question_alone_does_not(call: Call) -> None:
+    asked = {"query": "when a parcel leaves", "tokens": 200}
+    guess = "def charge(amount):\n    return amount"
+    assert "charge" not in {place.name for place in call("search_code", **asked).places}
+    found = call("search_code", **asked, guess=guess)
+    assert "def charge(amount):" in found.text
+
+
+def test_what_does_not_fit_the_question_is_called_weak(call: Call) -> None:
+    weak = call("search_code", query="throttle requests of kubernetes pods").text
+    assert "Weak: nothing shown holds throttle, requests, kubernetes, pods." in weak
+    assert "Stands nowhere here: " in weak and "kubernetes" in weak.split("nowhere here")[1]
+    assert "Weak" not in call("search_code", query="sum of all prices").text
 
 
 def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
@@ -156,7 +183,7 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
     assert call("grep", pattern="def t\\w+\\(", regex=True, **shop).total == 2
     assert call("grep", pattern="def t\\w+\\(").total == 0
     assert call("grep", pattern="todo", **shop).total == 0
-    assert call("grep", pattern="todo", ignore_case=True, **shop).total == 1
+    assert call("grep", pattern="(?i)todo", regex=True, **shop).total == 1
     assert call("grep", pattern="basket", path="tests/").total == 3
     assert call("grep", pattern="^def .*:$", regex=True, path="shop/").total == 3
 
@@ -165,29 +192,29 @@ def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.Monkey
     clock = iter(range(100))
     monkeypatch.setattr("codeqa.repositories.files.time.monotonic", lambda: 2.0 * next(clock))
     summary = call("grep", pattern="basket").summary
-    assert "0 lines in the first 2 of 21 files, for reading takes too long" in summary
+    assert "0 lines in the first 2 of 22 files, for reading takes too long" in summary
 
 
 def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None:
-    assert [c.subject for c in call("git_log").commits] == [
+    assert [c.subject for c in call("history").commits] == [
         "Prices are in cents", "Baskets and a till",
     ]  # fmt: skip
-    assert len(call("git_log", path_or_name="taxed").commits) == 2
-    assert len(call("git_log", path_or_name="Basket.add").commits) == 1
-    assert "app/pay.py, not web/pay.py: 1 commit" in call("git_log", path_or_name="pay.py").summary
-    blamed = call("blame", path="shop/basket.py", lines="16-18")
+    assert len(call("history", name="taxed").commits) == 2
+    assert len(call("history", name="Basket.add").commits) == 1
+    assert "app/pay.py, not web/pay.py: 1 commit" in call("history", path="pay.py").summary
+    blamed = call("history", path="shop/basket.py", lines="16-18")
     assert [(c.lines, c.subject) for c in blamed.commits] == [
         ("16-17", "Baskets and a till"), ("18-18", "Prices are in cents"),
     ]  # fmt: skip
-    shown = call("git_show", commit="HEAD")
+    shown = call("history", commit="HEAD")
     assert f"+    return price * RATE  # in cents {'*' * len(KEY)}\n" in shown.text
     merge = ["commit-tree", "HEAD^{tree}", "-p", "HEAD", "-p", "HEAD~1", "-m", "Nothing new"]
     made = subprocess.run(
         ["git", *merge], cwd=engine.location.root, check=True, capture_output=True, text=True
     )
-    merged = call("git_show", commit=made.stdout.strip())
+    merged = call("history", commit=made.stdout.strip())
     assert "Nothing new: 0 files changed" in merged.text, "against what it was merged into"
-    before = call("git_show", commit="HEAD~1", path="shop/basket.py")
+    before = call("history", commit="HEAD~1", path="shop/basket.py")
     assert "in cents" not in before.text and before.places[0].note == "at HEAD~1"
 
 
@@ -195,37 +222,44 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
     key = "ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3"
     assert call("grep", pattern=key).total == 0 and call("grep", pattern="hunter2").total == 0
     assert key not in call("open_file", path="shop/checkout.py").text
-    assert key not in call("git_show", commit="HEAD~1", path="shop/checkout.py").text
-    assert key not in call("git_show", commit="HEAD~1").text
+    assert key not in call("history", commit="HEAD~1", path="shop/checkout.py").text
+    assert key not in call("history", commit="HEAD~1").text
     for commit in ("HEAD", "HEAD~1"):
-        shown = call("git_show", commit=commit)
+        shown = call("history", commit=commit)
         assert "hunter2" not in shown.text and "changed2" not in shown.text
         assert ".env" not in shown.paths
     for path in (".env", "../outside.py", "/etc/passwd"):
         with pytest.raises(NotFoundError):
             call("open_file", path=path)
         with pytest.raises(NotFoundError):
-            call("git_show", commit="HEAD", path=path)
+            call("history", commit="HEAD", path=path)
 
 
 @pytest.mark.parametrize(
     ("name", "values", "error", "said"),
     [
-        ("grep", {"patern": "x"}, UsageError, "`pattern` cannot be used"),
+        ("grep", {"patern": "x"}, UsageError, 'Call grep(pattern, path="", regex=false).'),
+        (
+            "grep",
+            {"pattern": "x", "file": "y"},
+            UsageError,
+            "grep has no such argument. Call grep(",
+        ),
         ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing ): (a."),
         # What only an engine that goes back can read, and that takes for ever on some lines.
         ("grep", {"pattern": r"(a)\1", "regex": True}, UsageError, "1"),
         ("grep", {"pattern": ""}, UsageError, "`pattern` cannot be used"),
-        ("search_code", {"query": "x", "k": 1000}, UsageError, "`k` cannot be used"),
+        ("search_code", {"query": "x", "tokens": 1}, UsageError, "`tokens` cannot be used"),
         ("open_file", {"path": "pay.py"}, UsageError, "app/pay.py, web/pay.py"),
         ("open_file", {"path": "nothing.py"}, NotFoundError, "nothing.py"),
         ("open_file", {"path": "basket.py", "lines": "90-99"}, NotFoundError, "18 lines"),
         ("open_file", {"path": "basket.py", "lines": "9-3"}, UsageError, "Ask for 3-9."),
         ("open_file", {"path": "basket.py", "lines": "x"}, UsageError, "`lines` cannot be used"),
-        ("git_log", {"path_or_name": "nothing_here"}, NotFoundError, "nothing_here"),
-        ("git_show", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),
-        ("git_show", {"commit": "0000000"}, NotFoundError, "git has no answer"),
-        ("git_show", {"commit": "-"}, UsageError, "A commit, branch or tag"),
+        ("history", {"name": "nothing_here"}, NotFoundError, "nothing_here"),
+        ("history", {"commit": "--output=/tmp/x"}, UsageError, "`commit` cannot be used"),
+        ("history", {"commit": "0000000"}, NotFoundError, "git has no answer"),
+        ("history", {"commit": "-"}, UsageError, "A commit, branch or tag"),
+        ("symbol", {"name": "taxed", "want": "color"}, UsageError, "path to NAME"),
     ],
 )
 def test_a_wrong_call_is_told_what_is_wrong(
@@ -237,9 +271,9 @@ def test_a_wrong_call_is_told_what_is_wrong(
 
 
 def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
-    for name in ("find_definition", "find_references", "callers", "callees", "impact"):
-        assert call(name, name="no_such_thing").total == 0
-    assert "nearest name is checkout." in call("callers", name="chekcout").text
+    for want in ("definition", "callers", "references", "callees", "impact", "path to taxed"):
+        assert call("symbol", name="no_such_thing", want=want).total == 0
+    assert "nearest name is checkout." in call("symbol", name="chekcout", want="callers").text
     assert call("search_code", query="zzzz", path="nowhere/").text == "No relevant code found."
 
 
@@ -248,20 +282,19 @@ def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
     assert found.total == 2_000 and len(found.places) == 100 and "1,900 more" in found.text
     opened = call("open_file", path="app/many.py", lines="1-2000")
     assert 300 < opened.places[0].end_line <= 400 and opened.total == 2_000
-    assert call("open_file", path="app/many.py").places[0].end_line == 150
-    for result in (found, opened, call("outline", path="app/many.py")):
+    for result in (found, opened, call("open_file", path="app/many.py")):
         assert len(result.text) < LARGEST_TEXT + 300
 
 
 def test_what_is_not_listed_is_counted(engine: Engine, call: Call) -> None:
-    found = call("callees", name="many")
+    found = call("symbol", name="many", want="callees")
     assert (found.summary, found.total) == ("many calls 30 functions", 30)
     assert len(found.places) == 30 and "  step_9 [many.py:" in found.text
     assert call("list_all", kind="todos").summary == "152 lines in 3 files"
     told = exact_answer(engine.toolbox, ExactQuestion("list_all", {"kind": "todos"}), ())
     assert "150 of them" in told and " more:" not in told, "a file stands for all of its lines"
     assert call("list_all", kind="routes").summary == "no routes found"
-    tests = call("list_all", kind="tests", of="src/test/")
+    tests = call("list_all", kind="tests", path="src/test/")
     assert [place.name for place in tests.places] == ["MarkTest.testOne"]
 
 
@@ -269,13 +302,11 @@ def test_where_not_all_is_followed_the_count_says_at_least(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codeqa.code.tools.edges.MOST_FOLLOWED", 1)
-    for tool, name in (("callers", "taxed"), ("callees", "pay")):
-        assert " at least " in call(tool, name=name, depth=2).summary
-        assert " at least " not in call(tool, name=name).summary
+    assert " at least " in call("symbol", name="taxed", want="impact").summary
 
 
 def test_calls_are_told_by_the_function_that_makes_them_source_first(call: Call) -> None:
-    found = call("find_references", name="core.merge_all", kind="call")
+    found = call("symbol", name="core.merge_all", want="callers")
     assert [(p.location, p.name, p.note) for p in found.places if "possible" not in p.note] == [
         ("entry.py:10", "enter", ""),
         ("a_test/test_core.py:5", "test_merge", "also lines 6, 8"),
@@ -285,25 +316,26 @@ def test_calls_are_told_by_the_function_that_makes_them_source_first(call: Call)
 
 
 def test_a_place_is_not_given_to_one_of_two_that_it_may_mean(call: Call) -> None:
-    known = call("find_references", name="fetch_all").completeness
+    known = call("symbol", name="fetch_all", want="references").completeness
     assert "One.fetch_all [twins.py:2-3] 0" in known and "Two.fetch_all [twins.py:7-8] 0" in known
     assert "1 may mean any of them." in known
 
 
 def test_a_way_of_calls_is_sure_where_there_is_one_and_else_said_not_to_be(call: Call) -> None:
-    sure = call("call_path", start="begin", end="finish")
+    sure = call("symbol", name="begin", want="path to finish")
     assert [place.name for place in sure.places] == ["begin", "enter", "merge_all"]
     assert "only the name" not in sure.completeness
-    by_name = call("call_path", start="other", end="finish")
+    by_name = call("symbol", name="other", want="path to finish")
     assert by_name.total == 2 and "only the name is the same" in by_name.completeness
-    assert "(possible: only the name" in call("callees", name="other").text
+    callees = call("symbol", name="other", want="callees")
+    assert "Of 1 call only the name is the same." in callees.text and not callees.places
 
 
 def test_a_method_counts_together_with_its_base_and_what_overrides_it(
     engine: Engine, call: Call
 ) -> None:
     def found(name: str) -> dict[str, str]:
-        result = call("find_references", name=name, kind="call")
+        result = call("symbol", name=name, want="callers")
         return {place.location: place.note for place in result.places}
 
     base, override = found("Sessions.save_session"), found("Cookies.save_session")
@@ -311,17 +343,17 @@ def test_a_method_counts_together_with_its_base_and_what_overrides_it(
     assert base.keys() == override.keys() == {"web.py:8", "a_test/test_sessions.py:2"}
     assert base["web.py:8"] == "through Cookies.save_session, likely"
     assert override["a_test/test_sessions.py:2"] == "through Sessions.save_session, likely"
-    asked = ExactQuestion("find_references", {"kind": "call", "name": "that"})
+    asked = ExactQuestion("symbol", {"name": "that", "want": "callers"})
     told = exact_answer(engine.toolbox, asked, ["Sessions.save_session"])
     assert "`Web.respond`, through Cookies.save_session, likely" in told
 
 
 def test_a_way_of_calls_goes_through_the_method_of_a_base(call: Call) -> None:
-    way = call("call_path", start="Client.fetch", end="TCPConnector.create_link")
+    way = call("symbol", name="Client.fetch", want="path to TCPConnector.create_link")
     names = [place.name for place in way.places]
     assert names == ["Client.fetch", "Client.send", "Client.send.made", "Connector.connect"]
     assert "the method of a base or interface" in way.completeness
-    own = call("call_path", start="Connector.connect", end="Connector.create_link")
+    own = call("symbol", name="Connector.connect", want="path to Connector.create_link")
     assert own.total == 1 and "overrides" not in own.completeness
 
 
@@ -330,12 +362,12 @@ def test_a_commit_is_shown_without_its_secrets_and_a_tag_as_what_it_marks(
 ) -> None:
     root = engine.location.root
     git(root, "tag", "-a", "v1", "-m", "first", "HEAD~1")
-    shown = call("git_show", commit="v1")
+    shown = call("history", commit="v1")
     assert shown.commits[0].subject == "Baskets and a till" and "Tried with *" in shown.text
     assert KEY not in shown.text and f"{len(FIRST)} files changed" in shown.summary
     tree = subprocess.check_output(["git", "rev-parse", "HEAD^{tree}"], cwd=root, text=True)
     with pytest.raises(NotFoundError):
-        call("git_show", commit=tree.strip())
+        call("history", commit=tree.strip())
 
 
 def test_nothing_is_said_to_be_nowhere_that_stands_somewhere(engine: Engine) -> None:
@@ -372,10 +404,10 @@ def test_git_runs_nothing_that_the_repository_names(
     for key in keys:
         git(root, "config", key, str(program))
     try:
-        call("git_log", path_or_name="taxed")
-        call("git_show", commit="HEAD")
-        call("git_show", commit="HEAD~1", path="shop/basket.py")
-        call("blame", path="shop/basket.py")
+        call("history", name="taxed")
+        call("history", commit="HEAD")
+        call("history", commit="HEAD~1", path="shop/basket.py")
+        call("history", path="shop/basket.py", lines="1-18")
     finally:
         attributes.unlink()
         for key in keys:
@@ -399,28 +431,22 @@ def test_every_door_leads_to_the_same_tools(
     monkeypatch.setenv("CODEQA_DATA", str(engine.settings.data_dir))
     values: dict[str, dict[str, Any]] = {
         "search_code": {"query": "total price"},
+        "symbol": {"name": "taxed", "want": "callers"},
         "grep": {"pattern": "taxed"},
         "open_file": {"path": "shop/basket.py", "lines": "1-3"},
-        "outline": {"path": "shop/basket.py"},
-        "call_path": {"start": "pay", "end": "taxed"},
         "list_all": {"kind": "tests"},
-        "list_files": {"pattern": "shop/"},
-        "overview": {},
-        "git_log": {"path_or_name": "taxed"},
-        "git_show": {"commit": "HEAD"},
-        "blame": {"path": "shop/basket.py", "lines": "1-3"},
-        "changes": {"start": "HEAD", "end": "HEAD"},
+        "history": {"name": "taxed"},
     }
     told = {tool["name"]: tool for tool in client.get("/api/tools").get_json()["tools"]}
     assert list(told) == list(TOOLS)
     for name, tool in TOOLS.items():
-        given = values.get(name, {"name": "taxed"})
+        given = values[name]
         expected = call(name, **given).model_dump(mode="json")
-        assert tool.description == told[name]["description"] and len(tool.description) < 300
+        assert tool.description == told[name]["description"] and len(tool.description) < 600
         assert told[name]["arguments"]["additionalProperties"] is False
         assert all("description" in one for one in tool.schema()["properties"].values())
         assert client.post(f"/api/tools/{name}", json=given).get_json() == expected
-        if name in ("grep", "call_path", "blame"):
+        if name in ("grep", "symbol", "open_file"):
             command = [name.replace("_", "-"), *map(str, given.values())]
             assert main([*command, "--repo", str(engine.location.root), "--json"]) == 0
             assert json.loads(capsys.readouterr().out) == expected
@@ -440,7 +466,7 @@ def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
     assert "Did you mean one of: 'grep'" in capsys.readouterr().err
     monkeypatch.setenv("CODEQA_DATA", str(engine.settings.data_dir))
     at = ["--repo", str(engine.location.root)]
-    assert main(["callers", "no_such_thing", *at]) == 1
+    assert main(["symbol", "no_such_thing", "callers", *at]) == 1
     assert "nothing here is called no_such_thing" in capsys.readouterr().out
     assert main(["open_file", "nowhere.py", *at]) == 1
-    assert "list-files shows what there is" in capsys.readouterr().err
+    assert "list-all(files) shows what there is" in capsys.readouterr().err

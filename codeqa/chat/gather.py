@@ -225,7 +225,7 @@ class Gatherer:
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
         found = exact_answer(self.toolbox, exact, names)
         # What changed, a model tells better from the diff than a list does.
-        tells = exact.tool == "changes" and model is not None
+        tells = "commit" in exact.arguments and model is not None
         return found, bool(found) and not (exact.asks_more or tells or room.effort == "deep")
 
     def _similar(self, routed: Routed, history: Sequence[Exchange]) -> tuple[Exchange, ...]:

@@ -194,20 +194,20 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     here nor written as code; `subjects` are what "it" may mean, as written in code."""
     values, tool = dict(asked.arguments), TOOLS[asked.tool]
 
-    def meant(name: str) -> str:
+    def resolved(name: str) -> str:
         name = name.removesuffix("()")
         return next(iter(subjects), "") if name.lower() in _POINTING else name
 
     if asked.tool == "grep" and values["pattern"].islower():
         values |= {"pattern": f"(?i){re.escape(values['pattern'])}", "regex": "true"}
     if "name" in values:
-        names = values["name"] = meant(values["name"])
+        names = values["name"] = resolved(values["name"])
         want, way, end = values.get("want", "").partition(_WAY)
         if way:
-            values["want"] = f"{_WAY}{meant(end)}"
+            values["want"] = f"{_WAY}{resolved(end)}"
         # What is inherited from may be defined elsewhere.
         sure = asked.tool == "history" or want == "subclasses"
-        for name in (names, meant(end)) if way else (names,):
+        for name in (names, resolved(end)) if way else (names,):
             if not name or not (sure or _CODE_LIKE.search(name) or definitions(box.tables(), name)):
                 return ""
     try:
@@ -222,11 +222,11 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
             if used.total:  # as a decorator, or handed on
                 result, values = used, anyhow
     except CodeQAError as error:
-        # A word that is no path: "what changed in version two?"
+        # A word that is no path or commit: "what changed in version two?"
+        commit = values.get("commit")
+        meant = re.search(r"\d", commit) if commit else _CODE_LIKE.search(values.get("name", ""))
         told = f"**{escape(error.message)}** {escape(error.hint)}"
-        said = values.get("name") or "".join(values.values())
-        dated = "commit" in values and re.search(r"\d", said)
-        return told if dated or asked.tool != "history" or _CODE_LIKE.search(said) else ""
+        return told if meant or asked.tool != "history" else ""
     return _worded(result, asked.tool, values)
 
 

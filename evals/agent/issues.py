@@ -50,7 +50,7 @@ def play(title: str, body: str, path: str, asked: dict[str, Any]) -> Reply:
     shown = [str(m["content"]) for m in messages if m["role"] == "tool"]
     beside = re.search(r"Also found: (\S+) \[", shown[0])
     if len(shown) == 2 and beside:
-        return calls_reply([("find_definition", {"name": beside[1]})])
+        return calls_reply([("symbol", {"name": beside[1]})])
     return stream([json.dumps(REVIEW)])
 
 

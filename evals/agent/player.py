@@ -18,9 +18,7 @@ Call = tuple[str, dict[str, Any]]
 
 _NAME = re.compile(r"`([\w.:]+)`")
 _TEXT = re.compile(r"“([^”]+)”")
-_SHOWN = re.compile(r"^--- (\S+):(\d+)(?:-(\d+))? (\w+) (\S+)", re.MULTILINE)
-_HIT = re.compile(r"^--- (\S+) \(lines (\d+)-(\d+), relevance", re.MULTILINE)
-_REST = re.compile(r"^--- (\S+?):.*the rest is open_file lines (\d+-\d+)", re.MULTILINE)
+_HIT = re.compile(r"^--- (\S+) \(lines (\d+)-(\d+)", re.MULTILINE)
 _IN_TREE = re.compile(r"^ +(\S+) \[(\S+):\d+-\d+\]  (\d+): ", re.MULTILINE)
 _ALSO = re.compile(r"(\S+) \[(\S+):(\d+)-\d+\]")
 _OPENED = re.compile(r"^read (\S+) (\d+)-(\d+) of ", re.MULTILINE)
@@ -53,7 +51,7 @@ class Player:
         steps = sum(bool(m.get("tool_calls")) for m in messages)
         wanted = [call for call in self._next(made, shown) if call not in made] if steps < 6 else []
         if not wanted or not body.get("tools"):
-            return stream([_answer(made, shown, str(messages[-1]["content"]))])
+            return stream([_answer(shown, str(messages[-1]["content"]))])
         return calls_reply(list({json.dumps(call): call for call in wanted}.values())[:MOST_CALLS])
 
     def _next(self, made: list[Call], shown: list[str]) -> Iterator[Call]:
@@ -63,30 +61,26 @@ class Player:
         for text in texts:
             yield "grep", {"pattern": text}
         for name in names:
-            yield "find_definition", {"name": name}
+            yield "symbol", {"name": name}
             if re.search(r"who calls", asked, re.I):
-                yield "callers", {"name": name, "depth": 2}
+                yield "symbol", {"name": name, "want": "callers"}
             if re.search(r"\b(?:when|why)\b.*changed", asked, re.I):
-                yield "git_log", {"path_or_name": name, "limit": 3}
+                yield "history", {"name": name}
         if not names and not texts:
             yield "search_code", {"query": asked.rstrip("?")}
         for (tool, given), result in zip(made, shown, strict=True):
-            for path, lines in _REST.findall(result):
-                yield "open_file", {"path": path, "lines": lines}
             if near := re.search(r"The nearest name is ([\w.]+)\.", result):
-                yield "find_definition", {"name": near[1]}
-            if tool == "callers" and "did not count: find_references" in result:
-                yield "find_references", {"name": given["name"]}
-            if tool == "git_log" and (commits := _COMMIT.findall(result)):
-                yield "git_show", {"commit": commits[0]}
+                yield "symbol", {"name": near[1]}
+            if tool == "history" and "name" in given and (commits := _COMMIT.findall(result)):
+                yield "history", {"commit": commits[0]}
             if tool == "grep":
                 yield from _around_first(result)
-            follows = tool == "find_definition" and "has 1 definition" in result
+            follows = tool == "symbol" and "has 1 definition" in result
             if follows and given["name"] in names and re.search(r"what|how", asked, re.I):
-                yield "callees", {"name": given["name"]}
-            if tool in ("callees", "search_code"):
+                yield "symbol", {"name": given["name"], "want": "callees"}
+            if tool == "search_code" or given.get("want") == "callees":
                 named = _IN_TREE.findall(result) or _ALSO.findall(result)
-                yield from (("find_definition", {"name": n}) for n in self._fitting(named))
+                yield from (("symbol", {"name": n}) for n in self._fitting(named))
 
     def _fitting(self, named: list[tuple[str, ...]]) -> list[str]:
         """Those of the names that share most words with the question, at most two."""
@@ -115,18 +109,15 @@ def calls_reply(calls: list[Call]) -> Streamed:
     return Streamed((*(delta(tool_calls=[one]) for one in made), delta(reason="tool_calls")))
 
 
-def _answer(made: list[Call], shown: list[str], asked: str) -> str:
-    """The places that were read, each cited, those of definitions with their names."""
+def _answer(shown: list[str], asked: str) -> str:
+    """The places that were read, each cited."""
     said = []
-    for (tool, _), result in zip(made, shown, strict=True):
-        for path, first, last, kind, name in _SHOWN.findall(result):
-            said.append(f"- `{name}` is a {kind} [{path}:{first}-{last or first}].")
+    for result in shown:
         for path, first, last in (*_HIT.findall(result), *_OPENED.findall(result)):
             said.append(f"- This belongs to it [{path}:{first}-{last}].")
         for name, path, line in _IN_TREE.findall(result):
             root = _ROOT.search(result)
-            where = path if tool == "callers" else root[2] if root else path
-            said.append(f"- `{name}` takes part [{where}:{line}].")
+            said.append(f"- `{name}` takes part [{root[2] if root else path}:{line}].")
     if not said:  # the context was enough
         first = re.search(r"(\S+\.\w+:\d+-\d+)", asked)
         said = [f"- It is here [{first[1]}]."] if first else ["- Nothing was found."]

@@ -64,7 +64,7 @@ _CONSTANT = re.compile(
 )
 _STEM = re.compile(r"[./\\:]+")
 _CLOSING = (")", "]", "}", '"""', "'''")
-_CALLED = re.compile(r"\b([A-Za-z_]\w{3,})\s*\(")
+_CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )(?<!fn )\b([A-Za-z_]\w{3,})\s*\(")
 _IMPORT = re.compile(r"(?:import|from|use|using|require|package|#include|const \w+ = require)\b")
 
 Name = Annotated[
