@@ -188,7 +188,7 @@ def _joined(
     )
     privacy = Privacy(settings, state, cache, models)
     vectors = QuestionVectors()
-    conversations = Conversations(state, cache, settings, location.id, vectors)
+    conversations = Conversations(state, cache, location.id, vectors)
     hooks = load_hooks(settings, location.root)
     router = Router(
         small_call=SmallCall(

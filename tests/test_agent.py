@@ -30,7 +30,7 @@ from evals.agent.player import Player
 
 pytest_plugins = ("chat_fixtures",)
 
-ENDS = ("It is called by `end_of_visit` ", "[shop/visit.py:4-6].")
+ENDS = ("It is called by `end_of_visit` ", "[shop/visit.py:4-6].\n")
 CALLERS = ("symbol", '{"name": "expire_session", "want": "callers"}')
 GREP = ("grep", '{"pattern": "MONTH"}')
 

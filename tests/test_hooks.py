@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from chat_kit import features_of
 
-from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, Retrieved, load_hooks
+from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, load_hooks
 from codeqa.chat.values import NO_CONTEXT, Gathered
 from codeqa.errors import SettingsError
 from codeqa.routing.intents import Intent
 from codeqa.routing.policy import Features, PolicyDecision, decide
 from codeqa.settings import Settings, load_settings
-from codeqa.types import Chunk
+from codeqa.types import Chunk, ContextBlock
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -115,11 +115,6 @@ def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
         seen["policy_override"] = (question, intent, features)
 
     @added(hooks)
-    @Hooks.after_retrieval
-    def found(retrieved: Retrieved) -> Retrieved:
-        return replace(retrieved, chunks=retrieved.chunks[:1])
-
-    @added(hooks)
     @Hooks.before_generation
     def before(asked: Gathered) -> Gathered:
         return replace(asked, strict=True)
@@ -133,8 +128,6 @@ def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
     decision, problems = decide_by(hooks, features, "how?")
     assert (decision, problems) == (DECISION, ())
     assert seen["policy_override"] == ("how?", INTENT, features)
-    retrieved, _ = hooks.run("after_retrieval", Retrieved("q", (chunk("a.py"), chunk("b.py"))))
-    assert [one.path for one in retrieved.chunks] == ["a.py"]
     assert hooks.run("before_generation", ASKED)[0].strict
     assert hooks.run("after_generation", "By card.", asked=ASKED)[0] == "By card. (how is it paid?)"
     assert all(len(hooks.names(name)) == 1 for name in ARGUMENTS)
@@ -216,34 +209,6 @@ def test_a_hook_that_fails_is_named_and_left_out(
     assert problems == (f"The hook broken.py:change (after_generation) was left out: {why}.",)
     assert f"broken.py:change (after_generation) was left out: {why}" in caplog.text
     assert "confidential" not in caplog.text and "confidential" not in problems[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "argument", "made", "why"),
-    [
-        ("before_generation", "asked", "replace(asked, history=['q'])", ".history"),
-        ("before_generation", "asked", "replace(asked, cancelled=1)", ".cancelled"),
-        ("after_retrieval", "retrieved", "replace(retrieved, chunks=())", ""),
-        ("after_retrieval", "retrieved", "replace(retrieved, chunks=(1,))", "chunks"),
-        ("after_retrieval", "retrieved", "retrieved.chunks", "tuple instead of Retrieved"),
-        ("policy_override", "decision", "replace(decision, inject_rag='x')", "inject_rag"),
-    ],
-)
-def test_a_value_of_a_wrong_kind_is_not_used(
-    plugins: Plugins, name: str, argument: str, made: str, why: str
-) -> None:
-    hooks = load_hooks(plugins(wrong=hook(name, f"return {made}", argument)))
-    given: dict[str, Any] = {
-        "policy_override": DECISION,
-        "after_retrieval": Retrieved("q", (chunk("a.py"),)),
-        "before_generation": ASKED,
-    }
-    value, problems = hooks.run(name, given[name], features=Features(), intent=INTENT, question="q")
-    if why:
-        assert value == given[name]
-        assert len(problems) == 1 and why in problems[0]
-    else:
-        assert value == Retrieved("q") and not problems
 
 
 # where plugins come from
@@ -387,11 +352,10 @@ def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None
     )  # fmt: skip
     assert decision.inject_rag and not decision.suggest_codebase and not problems
     assert decision.rules[-1] == "hook house_rules.py:search_for_payments"
-    retrieved = Retrieved("q", (chunk("legacy/pay.py"), chunk("pay.py")))
-    found, problems = hooks.run("after_retrieval", retrieved)
-    assert [c.path for c in found.chunks] == ["pay.py"] and not problems
-    asked, problems = hooks.run("before_generation", replace(ASKED, question="a Payment?"))
-    assert asked.strict and not problems
+    block = ContextBlock("", (chunk("legacy/pay.py"), chunk("pay.py")))
+    given = replace(ASKED, question="a Payment?", block=block)
+    asked, problems = hooks.run("before_generation", given)
+    assert asked.strict and [c.path for c in asked.block.chunks] == ["pay.py"] and not problems
     text, problems = hooks.run("after_generation", "Booked.", asked=asked)
     assert text.startswith("Booked.\n") and "two people" in text and not problems
     assert hooks.run("after_generation", "Paid.", asked=ASKED) == ("Paid.", ())

@@ -148,25 +148,12 @@ def test_the_question_is_embedded_on_this_machine_and_its_vector_kept(engine: En
     assert [one.vector for one in kept] == [write_vector(vector)]
 
 
-def test_the_last_twenty_messages_and_the_profile_are_read_side_by_side(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversations, state = engine.conversations, engine.conversations.state
+def test_the_last_twenty_messages_and_the_profile_are_known(engine: Engine) -> None:
+    conversations = engine.conversations
     for number in range(12):
         ask(engine, f"what does warehouse_part_{number} do?")
     ask(engine, "My name is Ada.", conversation="another")
     conversations.flush()
-    both = threading.Barrier(2, timeout=20)  # breaks when one waits for the other to end
-
-    def meeting(read: Any) -> Any:
-        def first_meet(*given: Any, **more: Any) -> Any:
-            both.wait()
-            return read(*given, **more)
-
-        return first_meet
-
-    monkeypatch.setattr(state.turns, "active", meeting(state.turns.active))
-    monkeypatch.setattr(state.profile, "facts", meeting(state.profile.facts))
     so_far = conversations.load(read_question(AskOptions("and why?", conversation="talk")))
     asked = [exchange.question for exchange in so_far.history]
     assert asked == [f"what does warehouse_part_{number} do?" for number in range(2, 12)]
@@ -231,10 +218,10 @@ def test_a_client_that_keeps_its_conversation_is_answered_from_that_alone(
     assert listener.last.history == history
     assert told(events, "done")["turn"] == ""
     assert engine.conversations.all() == before
-    assert not engine.conversations.carries("")[1]
+    assert not engine.conversations.has_context("")
     events = ask(engine, ASK, history=(), keep=False)
     assert listener.last.block.chunks
-    assert not engine.conversations.carries("")[1], "nothing of it is kept, the context neither"
+    assert not engine.conversations.has_context(""), "nothing of it is kept, the context neither"
 
 
 # Follow-ups that are searched for.
@@ -492,16 +479,6 @@ def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
     assert listener.last.block.chunks[0].path == "shop/session.py", "so do those after it"
 
 
-@pytest.mark.parametrize("writer", ["listened", "quoting"])
-def test_what_a_follow_up_carries_is_told_as_it_is_counted_later(
-    writer: str, request: pytest.FixtureRequest
-) -> None:
-    asked = request.getfixturevalue(writer)
-    for question in (ASK, "and why is that?", "thank you!", "What do you store about me?"):
-        done = told(ask(asked, question), "done")
-        assert done["carries"] == asked.conversations.carries("talk")[0], question
-
-
 # Hooks.
 
 HOOKS = """
@@ -515,10 +492,11 @@ def search(decision, question):
         return replace(decision, inject_rag=True, suggest_codebase=False)
 
 
-@Hooks.after_retrieval
-def without_legacy(retrieved):
-    kept = (chunk for chunk in retrieved.chunks if not chunk.path.startswith("legacy/"))
-    return replace(retrieved, chunks=tuple(replace(c, content=c.content + TOKEN) for c in kept))
+@Hooks.before_generation
+def without_legacy(asked):
+    kept = (chunk for chunk in asked.block.chunks if not chunk.path.startswith("legacy/"))
+    chunks = tuple(replace(c, content=c.content + TOKEN) for c in kept)
+    return replace(asked, block=replace(asked.block, chunks=chunks))
 
 
 @Hooks.before_generation

@@ -138,7 +138,7 @@ def test_a_page_also_receives_times_and_what_the_answer_came_from(client: FlaskC
     assert told == ["asked", "classified", "retrieved", "generating"]
     assert all(v["milliseconds"] >= 0 for v in values if "stage" in v)
     last = values[-1]
-    more = {"model", "host", "generator", "reranker", "notice", "tokens", "carries", "mode"}
+    more = {"model", "host", "generator", "reranker", "notice", "tokens", "mode"}
     assert more <= set(last) and not more & set(annotations(stream(client, "x"))[-1])
     assert (last["turn"], last["reranker"], last["mode"]) == ("turn-1", "built-in", "review")
     assert last["coverage"] and last["citations"]

@@ -15,7 +15,7 @@ def test_an_opened_conversation_holds_everything_that_the_page_shows(client: Fla
     ask(client, "@codebase how?", "one", body={"rerank": True, "mode": "review"})
     ask(client, "and then?", "one")
     opened = client.get("/api/conversations/one").json
-    assert (opened["id"], opened["title"], opened["carries"]) == ("one", "how?", 3_500)
+    assert (opened["id"], opened["title"]) == ("one", "how?")
     assert opened["context"] is True
     first, second = opened["turns"]
     assert (first["question"], first["tagged"], first["mode"]) == ("how?", True, "review")

@@ -5,12 +5,13 @@ Question → Routed → Gathered → (the answer as it streams) → Checked → 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from codeqa.chat.check import check
-from codeqa.chat.conversations import Conversations, answer_for_history
+from codeqa.chat.conversations import Conversations
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.question import read_question
 from codeqa.chat.route import Router
@@ -20,8 +21,10 @@ from codeqa.chat.writers import Writers, write
 from codeqa.errors import CodeQAError
 from codeqa.routing.intents import by_words
 from codeqa.routing.words import read
-from codeqa.types import Event, Exchange
+from codeqa.types import Event
 
+KEPT_EVERY = 0.5
+"""Seconds after which what came of an answer is kept: a process that dies may lose a second."""
 HEARD_SECONDS = 0.25
 """How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
 
@@ -54,16 +57,22 @@ class Chat:
             yield Event("error", error.as_data())
             return
         stream = Stream(question, options.keep)
-        with self.conversations.answering(stream):
-            try:
-                yield from self._answer(stream)
-            except CodeQAError as error:
-                stream.end(error)
-            finally:
-                # Collected and told below: a generator that is being closed must not yield here.
-                ended = list(self._end(stream)) if stream.loaded else []
-            yield from ended
-            yield self._last_event(stream)
+        try:
+            saving, due = None, time.monotonic() + KEPT_EVERY
+            with closing(self._answer(stream)) as answering:
+                for event in answering:
+                    yield event
+                    late = stream.saved_as and time.monotonic() > due
+                    if late and not (saving and not saving.done()):
+                        saving = self.conversations.keep(stream)
+                        due = time.monotonic() + KEPT_EVERY
+        except CodeQAError as error:
+            stream.end(error)
+        finally:
+            # Collected and told below: a generator that is being closed must not yield here.
+            ended = list(self._end(stream)) if stream.loaded else []
+        yield from ended
+        yield self._last_event(stream)
 
     def _answer(self, stream: Stream) -> Generator[Event, None, None]:
         """The stages of a turn, in their order; `stream` holds what each came to."""
@@ -114,18 +123,12 @@ class Chat:
             return Event("error", {**stream.error, "turn": stream.saved_as})
         if not (stream.finished and routed and gathered and checked):
             return Event("stopped", {"turn": stream.saved_as})
-        answer = answer_for_history(stream.answer, stream.generator)
-        exchange = Exchange(stream.question.text, answer)
-        before = routed.so_far
-        history = before.history if stream.reply == "privacy" else (*before.history, exchange)
-        block = stream.block if gathered.searched else before.context
         return Event(
             "done",
             {
                 **stream.record().told(),
                 "query_tags": ["codebase"] if stream.question.tagged else [],
                 "turn": stream.saved_as,
-                "carries": self.conversations.weight(block, history),
                 "revised": checked.revised,
                 "profile": dict(routed.facts),
             },

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from codeqa.chat.values import Citation
 from codeqa.code.tools import Toolbox
@@ -32,7 +31,7 @@ VALUES = frozenset(
 """Written as code in any sentence; they name nothing of the repository."""
 _SENTENCE_ENDS = re.compile(r"[.!?;]\s+(?=[A-Z`*(\[])|\s[-–—]\s|^\s*(?:[-*+]|\d+[.)])\s")
 LONG = 2_000
-"""Characters of a line beyond which it is not read anew for each citation."""
+"""Characters before a citation that are read for what it is about."""
 UNSENT = "these lines were not part of what was retrieved"
 
 
@@ -171,49 +170,35 @@ def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[Citation]
 
 
 class CitationChecker:
-    """Checks the citations of an answer while it is written. `spans` are the lines that were shown,
-    `found` is every citation once; where it stands twice, what is wrong is told."""
+    """Checks the citations of an answer while it is written, line by line. `spans` are the lines
+    that were shown, `found` is every citation once; where it stands twice, what is wrong is told.
+    """
 
     def __init__(self, spans: Iterable[Citation], code: CitedCode) -> None:
         self.found: dict[tuple[str, int, int], Citation] = {}
         self._spans, self._code = list(spans), code
         self._line, self._fence = "", ""
-        self._looked = 0
-        """Citations of the line in progress that have been checked."""
-        self._due = 0
-        """Length of that line from which on it is read again."""
 
     def feed(self, text: str) -> list[Citation]:
-        """Those that `text` completes, and those of which it makes something else known."""
+        """Those in the lines that `text` ends, if they are new or what is known of them is."""
         told: list[Citation] = []
         *lines, rest = text.split("\n")
         for line in lines:
-            self._line, self._looked = self._line + line, 0
-            told += self._check()
-            self._fence, _ = next_fence(self._fence, self._line)
-            self._line, self._looked, self._due = "", 0, 0
+            told += self._check(self._line + line)
+            self._line = ""
         self._line += rest
-        if ("]" in rest or "`" in rest) and len(self._line) >= self._due:
-            told += self._check()
-            if len(self._line) > LONG:  # a model that repeats itself may never end it
-                self._due = len(self._line) * 5 // 4
         return told
 
-    def _check(self) -> list[Citation]:
-        """What is new in the line so far."""
-        told: list[Citation] = []
-        if next_fence(self._fence, self._line)[1]:
-            return told
-        for citation, symbols, as_code in islice(_of_line(self._line), self._looked, None):
-            self._looked += 1
+    def _check(self, line: str) -> Iterator[Citation]:
+        self._fence, inside = next_fence(self._fence, line)
+        for citation, symbols, as_code in () if inside else _of_line(line):
             if as_code and self._code.lines(citation.path) is None:
                 continue
             checked = verify(citation, symbols, self._spans, self._code)
             before = self.found.get(key := (citation.path, citation.start, citation.end))
             if before is None or (before.verified and not checked.verified):
                 self.found[key] = checked
-                told.append(checked)
-        return told
+                yield checked
 
 
 def verify_all(text: str, spans: Iterable[Citation], code: CitedCode) -> list[Citation]:
@@ -237,7 +222,7 @@ def next_fence(fence: str, line: str) -> tuple[str, bool]:
 # The shapes in which models cite, made one while the answer arrives: `[path:12-34]`.
 #
 # The model is asked for that form and for the numbers or Ids of chunks, and writes what it has seen
-# elsewhere as well: `app.py:12`, `app.py#L3-L9`, `[f.py:L1-L2, g.py:3-4]`, `【f.py:1-2】`, `[1]`.
+# elsewhere as well: `app.py:12`, `app.py#L3-L9`, `[f.py:L1-L2, g.py:3-4]`, `[1]`.
 # To a reader `[Chunk 2]` says nothing, and it means another chunk in the next turn. A citation
 # whose lines do not speak of the symbol before it is led to that symbol's definition.
 
@@ -245,19 +230,19 @@ LONGEST = 200
 """Characters that may wait for the end of what has begun: five chunks by Id."""
 
 _LINES = r"[:#]\s?L?(\d{1,7})(?:\s?[-–—]\s?L?(\d{1,7}))?"
+_SQUARE = rf"\[((?:[^\[\]\n`]|\[[^\[\]\n`]*\]){{1,{LONGEST}}})\]"  # [app/[id]/page.tsx:1-2]
 _SHAPES = re.compile(
-    rf"(?P<code>(?<!`)(?P<marks>`+)(?!`)(?P<inside>[^\n]{{1,{LONGEST}}}?)(?<!`)(?P=marks)(?!`))"
-    rf"|(?<![\w\])])\[(?P<square>(?:[^\[\]\n`]|\[[^\[\]\n`]*\]){{1,{LONGEST}}})\](?![(\[])"
-    rf"|【(?P<lens>[^【】\n]{{1,{LONGEST}}})】"
-    r"|\((?P<round>(?:chunks?|ctx_|id: ?ctx_)[^()\n]{1,80})\)"
+    rf"{CODE_SPAN.pattern}|(?<![\w\])]){_SQUARE}(?![(\[])"
+    r"|\(((?:chunks?|ctx_|id: ?ctx_)[^()\n]{1,80})\)"
     rf"|(?<![\w/.:@`-])(?P<path>[\w.@+/-]*\w\.[A-Za-z]\w{{0,9}}){_LINES}(?![\w:]|\.\d)",
     re.IGNORECASE,
 )
-_CHUNK = re.compile(r"(?:id: ?)?(ctx_[0-9a-f]{8})|chunks?[ #]*(\d{1,3})", re.IGNORECASE)
-_NUMBER = re.compile(r"#?(\d{1,3})")
-_PLACE = re.compile(rf"(?:†)?(.+?){_LINES}")
+_CHUNK = re.compile(r"(?:chunks?[ #]*|#)?(\d{1,3})|(?:id: ?)?(ctx_[0-9a-f]{8})", re.IGNORECASE)
+_PLACE = re.compile(rf"(.+?){_LINES}")
 _RANGE = re.compile(r"L?(\d{1,7})(?:\s?[-–—]\s?L?(\d{1,7}))?", re.IGNORECASE)
 _APART = re.compile(r"\s*(?:[,;&]|\band\b)\s*")
+_CLOSED = re.compile(rf"{CODE_SPAN.pattern}|{_SQUARE}|\([^()]*\)")
+_OPENS = re.compile(r"[\[(`]")
 
 
 class CitationWriter:
@@ -287,64 +272,53 @@ class CitationWriter:
         *lines, rest = text.split("\n")
         for line in lines:
             self._line += line
-            told += [self._decide(len(self._line)), "\n"]
+            told += [self.close(), "\n"]
             self._fence, _ = next_fence(self._fence, self._line)
             self._line, self._told, self._written = "", 0, ""
         self._line += rest
-        told.append(self._decide(max(self._told, _safe_end(self._line))))
+        told.append(self._decide(self._told + _decidable(self._line[self._told :])))
         return "".join(told)
 
     def close(self) -> str:
-        """What still waited when the answer ends."""
+        """What still waited when the answer, or a line of it, ends."""
         return self._decide(len(self._line))
 
     def _decide(self, end: int) -> str:
         """The line up to `end`, rewritten; only what follows the part that was told before."""
-        if self._fence or next_fence("", self._line)[1]:
-            made = self._line[self._told : end]
-        else:
-            made = ""
-            at = self._told
-            for match in _SHAPES.finditer(self._line, self._told, end):
+        made, at = "", self._told
+        if not next_fence(self._fence, self._line)[1]:
+            for match in _SHAPES.finditer(self._line, at, end):
                 made += self._line[at : match.start()]
-                said = self._written + made
-                made += self._cited(match, said)
+                made += self._cited(match, self._written + made)
                 at = match.end()
-            made += self._line[at:end]
+        made += self._line[at:end]
         self._told = end
         self._written += made
         return made
 
     def _cited(self, match: re.Match[str], said: str) -> str:
         """The citations that `match` stands for, as `said` before them asks for; else `match`."""
-        if match["path"]:
-            return self._place(said, match["path"], *match.groups()[-2:]) or match[0]
-        if match["code"]:
-            one = _PLACE.fullmatch(match["inside"].strip())
+        _, code, square, round_, path, *lines = match.groups()
+        if path:
+            return self._place(said, path, *lines) or match[0]
+        if code:
+            one = _PLACE.fullmatch(code.strip())
             return (self._place(said, *one.groups()) if one else "") or match[0]
-        inner = match["square"] or match["lens"] or match["round"]
-        listed = ", ".join(dict.fromkeys(self._listed(inner, said)))
-        return (f"({listed})" if match["round"] and listed else listed) or match[0]
+        listed = ", ".join(dict.fromkeys(self._listed(square or round_, said)))
+        return (f"({listed})" if round_ and listed else listed) or match[0]
 
     def _listed(self, inner: str, said: str) -> list[str]:
         """The places in brackets; [] unless each part is one."""
-        whole = _PLACE.fullmatch(inner)  # a path may hold a comma
-        if whole and (place := self._place(said, *whole.groups())):
-            return [place]
-        parts = _APART.split(inner)
-        numbered = all(map(_NUMBER.fullmatch, parts)) or bool(_CHUNK.match(parts[0]))
         found, path = [], ""
-        for part in parts:
-            if chunk := _CHUNK.fullmatch(part):
+        for part in _APART.split(inner):
+            place, lines = "", _RANGE.fullmatch(part) if path else None
+            if lines:
+                place = self._place(said, path, *lines.groups())
+            elif chunk := _CHUNK.fullmatch(part):
                 place = self._chunks.get((chunk[1] or chunk[2]).lower(), "")
-            elif numbered and (number := _NUMBER.fullmatch(part)):
-                place = self._chunks.get(number[1], "")
             elif one := _PLACE.fullmatch(part):
                 path = one[1]
                 place = self._place(said, *one.groups())
-            else:
-                lines = _RANGE.fullmatch(part)
-                place = self._place(said, path, *lines.groups()) if lines else ""
             if not place:
                 return []
             found.append(place)
@@ -366,29 +340,12 @@ class CitationWriter:
         return f"[{path}:{start}-{end}]" if last or start != end else f"[{path}:{start}]"
 
 
-def _safe_end(line: str) -> int:
-    """Where in `line` nothing begins that what follows may complete: not in its last word, nor in
-    the word that brackets or code begin in which the last word is a part of."""
-    nearest = max(0, len(line) - LONGEST - 4)
-    cut, before = len(line), -1
-    while cut != before:
-        before = cut
-        cut = max(line.rfind(" ", 0, cut), line.rfind("\t", 0, cut)) + 1
-        for opens, closes in ("[]", "【】", "()"):
-            at = line.find(opens, nearest, cut)
-            while at >= 0 and _closed(line, at, opens, closes) <= cut:
-                at = line.find(opens, at + 1, cut)
-            cut = at if at >= 0 else cut
-        if line.count("`", 0, cut) % 2 and line.rfind("`", 0, cut) >= nearest:
-            cut = line.rfind("`", 0, cut)
-    return cut if cut >= nearest else len(line)
-
-
-def _closed(line: str, at: int, opens: str, closes: str) -> int:
-    """Where the bracket at `at` is closed; past the end where it is not."""
-    depth = 0
-    for place in range(at, len(line)):
-        depth += (line[place] == opens) - (line[place] == closes)
-        if not depth:
-            return place + 1
-    return len(line) + 1
+def _decidable(waiting: str) -> int:
+    """How much of `waiting` is changed by nothing that follows: what stands before its last word,
+    or before the word in which brackets or code begin that have not ended."""
+    near = max(0, len(waiting) - LONGEST)
+    bare = _CLOSED.sub(lambda closed: "x" * len(closed[0]), waiting)
+    opened = _OPENS.search(bare, near)
+    end = opened.start() if opened else len(bare)
+    end = max(bare.rfind(" ", 0, end), bare.rfind("\t", 0, end)) + 1
+    return end if end >= near else len(waiting)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from codeqa.chat.messages import as_sent, build_messages, count_tokens
 from codeqa.chat.record import (
     TurnRecord,
     block_of,
@@ -23,14 +20,12 @@ from codeqa.chat.values import (
     EXTRACTIVE,
     NO_CONTEXT,
     ConversationSoFar,
-    Gathered,
     Question,
 )
-from codeqa.chat.vectors import RECENCY_WINDOW, QuestionVectors, write_vector
-from codeqa.errors import NotFoundError, SettingsError, StorageError, places_of
+from codeqa.chat.vectors import QuestionVectors, write_vector
+from codeqa.errors import NotFoundError, StorageError, places_of
 from codeqa.repository.secrets import mask_secrets
-from codeqa.routing.mode import DEFAULT_MODE, read_mode
-from codeqa.settings import Settings
+from codeqa.routing.mode import read_mode
 from codeqa.state import State
 from codeqa.state.cache import Cache, context_key
 from codeqa.state.records import LOCAL_USER, CitedLines, Conversation, ConversationMatch, TurnExtras
@@ -41,8 +36,6 @@ HISTORY_MESSAGES = 20
 LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
 
-KEPT_EVERY = 0.5
-"""Seconds after which what came of an answer is kept: a process that dies may lose a second."""
 FLUSH_SECONDS = 15.0
 """Longest wait of somebody who wants to read: the state itself waits up to ten for a lock."""
 
@@ -61,7 +54,6 @@ class Conversations:
 
     state: State
     cache: Cache
-    settings: Settings
     repository: str
     vectors: QuestionVectors
 
@@ -164,84 +156,46 @@ class Conversations:
 
     # What a follow-up goes on from.
 
-    def carries(self, conversation: str, user: str = LOCAL_USER) -> tuple[int, bool]:
-        """Tokens, estimated, that a follow-up without `@codebase` sends besides its words, and
-        whether there is code among them."""
+    def has_context(self, conversation: str, user: str = LOCAL_USER) -> bool:
+        """Whether a follow-up without `@codebase` has code to go on from."""
         self.flush()
         turns = self._read(conversation, user, LOOKED_BACK)
-        block = self._context(turns, conversation, user)
-        return self.weight(block, exchanges_of(turns)), bool(block.chunks)
-
-    def weight(self, block: ContextBlock, history: tuple[Exchange, ...]) -> int:
-        """Tokens of a follow-up without words of its own.
-
-        0 when a prompt override cannot be used: no model can be asked then, which is said when
-        one is, and what there is can be read all the same.
-        """
-        latest = history[-(RECENCY_WINDOW // 2) :]
-        follow_up = Gathered("", DEFAULT_MODE, block, history=latest)
-        try:
-            messages = build_messages(follow_up, self.settings.config_dir)
-        except SettingsError:
-            return 0
-        return count_tokens(as_sent(messages))
+        return bool(self._context(turns, conversation, user).chunks)
 
     def load(self, question: Question) -> ConversationSoFar:
         """The conversation so far as `question` continues it, and what its user told of themselves.
 
-        Both are read side by side. Raises StorageError, and NotFoundError for a turn to follow
-        that is not there.
+        Raises StorageError, and NotFoundError for a turn to follow that is not there.
         """
         options = question.options
+        profile = self.profile(options.user)
         if options.history is not None:  # of what the client does not tell, only the profile
-            profile = self.profile(options.user)
             return ConversationSoFar(options.history, profile, 2 * len(options.history))
         self.flush()  # a follow-up may come before the answer to it is kept
-        with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(self.profile, options.user)
-            found = self.state.turns.get(options.replaces, options.user)
-            place = found and (found.repository, found.conversation)
-            here = place == (self.repository, options.conversation)
-            replaced = read_turn_record(found) if found and here else None
-            leaf, before = replaced.parent if replaced else options.after, list[TurnRecord]()
-            if leaf or not replaced:  # the latest turns of the branch that is continued
-                before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
-            if leaf and not before:
-                raise NotFoundError(
-                    "The answer that this was to follow is not there.", "It may have been deleted."
-                )
-            return ConversationSoFar(
-                history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
-                profile=reading.result(),
-                messages=2 * len(before),
-                context=self._context(before, options.conversation, options.user),
-                names=next(filter(None, (one.found_names for one in reversed(before))), ()),
-                path=tuple(record.id for record in before),
-                # The conversation may go on elsewhere while this is answered.
-                parent=options.after or (before[-1].id if before else ""),
-                replaced=replaced,
+        found = self.state.turns.get(options.replaces, options.user)
+        place = found and (found.repository, found.conversation)
+        here = place == (self.repository, options.conversation)
+        replaced = read_turn_record(found) if found and here else None
+        leaf, before = replaced.parent if replaced else options.after, list[TurnRecord]()
+        if leaf or not replaced:  # the latest turns of the branch that is continued
+            before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
+        if leaf and not before:
+            raise NotFoundError(
+                "The answer that this was to follow is not there.", "It may have been deleted."
             )
+        return ConversationSoFar(
+            history=exchanges_of(before)[-HISTORY_MESSAGES // 2 :],
+            profile=profile,
+            messages=2 * len(before),
+            context=self._context(before, options.conversation, options.user),
+            names=next(filter(None, (one.found_names for one in reversed(before))), ()),
+            path=tuple(record.id for record in before),
+            # The conversation may go on elsewhere while this is answered.
+            parent=options.after or (before[-1].id if before else ""),
+            replaced=replaced,
+        )
 
     # Turns in the making.
-
-    @contextlib.contextmanager
-    def answering(self, turn: Stream) -> Iterator[None]:
-        """While `turn` is answered what came of it is kept."""
-        ended = threading.Event()
-        if turn.keep:
-            threading.Thread(target=self._keep_up, args=(turn, ended), daemon=True).start()
-        try:
-            yield
-        finally:
-            ended.set()
-
-    def _keep_up(self, turn: Stream, ended: threading.Event) -> None:
-        kept = (0, 0)
-        while not ended.wait(KEPT_EVERY):
-            come = (len(turn.looked_up), len(turn.pieces))
-            if turn.loaded and turn.keep and come != kept:
-                kept = come
-                self.keep(turn).result()
 
     def keep(self, turn: Stream) -> Future[str]:
         """Keep the turn as it is now, behind the answer, or take it back where it is no longer to

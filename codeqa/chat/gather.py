@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.hooks import Hooks, Retrieved
+from codeqa.chat.hooks import Hooks
 from codeqa.chat.near import referred, walk_edges, with_near, with_walk
 from codeqa.chat.question import parse_place
-from codeqa.chat.record import place_of_hit
+from codeqa.chat.record import block_of, place_of_hit
 from codeqa.chat.stream import Steps
-from codeqa.chat.values import NO_CONTEXT, AskOptions, Gathered, Routed
+from codeqa.chat.values import NO_CONTEXT, Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
@@ -25,6 +25,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import preferences, profile_text
+from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import parse_query
 from codeqa.selection import (
     POOL,
@@ -38,7 +39,7 @@ from codeqa.selection import (
     parse_effort,
 )
 from codeqa.settings import Settings
-from codeqa.types import Chunk, ContextBlock, Effort, Event, Exchange, Hit, StageTime
+from codeqa.types import Chunk, ContextBlock, Event, Exchange, Hit, StageTime
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
@@ -73,201 +74,22 @@ class Gatherer:
             history = prune(told, routed.vector, self.conversations.vectors)
         yield from steps.ended()
         with steps.time("retrieve"):
-            gathered = yield from self._retrieve(routed, model, history, given)
+            gathered = yield from _Gathering(self, routed, model, given, history).retrieve()
         yield from steps.ended()
         if any(gathered.retrieved.values()):
             yield Event("retrieved", gathered.retrieved)
         with steps.time("before_generation"):
-            ready = self._ready(gathered, routed)
+            ready, problems = self.hooks.run("before_generation", gathered)
+            if ready.block != gathered.block:  # chunks of the index are masked already
+                chunks = ready.block.chunks
+                masked = tuple(replace(one, content=mask_secrets(one.content)) for one in chunks)
+                quoted = QuotedEvidence(routed.question.query, cached=masked)
+                evidence = ready.evidence and quoted
+                ready = replace(
+                    ready, block=block_of(masked, ready.block.dropped), evidence=evidence
+                )
         yield from steps.ended()
-        return ready
-
-    def _retrieve(
-        self, routed: Routed, model: Model | None, history: tuple[Exchange, ...], given: bool
-    ) -> Generator[Event, None, Gathered]:
-        """Search, or recall, or do neither; yields what happens meanwhile."""
-        question, decision, so_far = routed.question, routed.decision, routed.so_far
-        options = question.options
-        quoted = model is None and not given and not decision.reply
-        needs_evidence = quoted or options.strict
-        replaced = so_far.replaced if options.chooses_chunks else None
-        room = _Room(self.settings, parse_effort(options.effort, self.settings.effort), model)
-        whole = bool(question.whole_files)
-        found = Gathered(
-            question.text,
-            question.mode,
-            history=history,
-            instructions=options.instructions,
-            strict=options.strict and question.mode != ISSUE,  # a review is checked as it is made
-            cancelled=options.cancelled,
-            model=model,
-        )
-        if replaced and (replaced.chunks or replaced.dropped):
-            block = choose_chunks(
-                self.toolbox.files, replaced.block, options, room.characters(whole)
-            )
-            found = replace(found, block=block, searched=True)
-        elif decision.inject_rag:
-            found = replace(found, effort=room.effort)
-            found = yield from self._search(routed, found, room, needs_evidence, given)
-            if question.whole_files or not quoted:
-                found = replace(found, warnings=(*found.warnings, found.block.note))
-        else:
-            block = so_far.context if decision.use_cached_context else NO_CONTEXT
-            if len(block.text) > room.characters():  # it was made for a larger model
-                block = pack(block.chunks, room.characters())
-            block = choose_chunks(self.toolbox.files, block, options, room.characters(whole))
-            found = replace(found, block=block)
-        before = Retrieved(question.text, found.block.chunks, self._similar(routed, history))
-        after, problems = self.hooks.run("after_retrieval", before)
-        evidence = None if options.chooses_chunks else found.evidence
-        if after.chunks != before.chunks:
-            # Chunks of the index are masked already; those that a hook brings may not be.
-            masked = [replace(one, content=mask_secrets(one.content)) for one in after.chunks]
-            found, evidence = replace(found, block=pack(masked, room.characters(whole))), None
-        if needs_evidence and evidence is None and (found.searched or found.block.chunks):
-            chunks, chosen = found.block.chunks, options.chooses_chunks
-            evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
-        return replace(
-            found,
-            similar=after.similar,
-            evidence=evidence,
-            budget=room.budget,
-            window=room.window,
-            warnings=tuple(filter(None, found.warnings)),
-            problems=problems,
-        )
-
-    def _search(
-        self, routed: Routed, before: Gathered, room: _Room, needs_evidence: bool, given: bool
-    ) -> Generator[Event, None, Gathered]:
-        """`before` with what a search finds; yields what happens meanwhile."""
-        question, so_far, options = routed.question, routed.so_far, routed.question.options
-        tables, block = self.toolbox.tables(), NO_CONTEXT
-        if question.whole_files == "all":
-            block = every_file(tables, self.toolbox.files, question.query, room.characters())
-            if block.chunks and not needs_evidence:
-                block = choose_chunks(self.toolbox.files, block, options, room.characters())
-                return replace(before, block=block, searched=True)
-        text, earlier = routed.standalone or question.text, list[Chunk]()
-        rewritten = text if routed.completed_by else ""
-        if rewritten:
-            yield Event("rewritten", {"question": text, "by": routed.completed_by})
-        counted, whole = self._counted(routed, text, before.model, room)
-        asks_model = not given and options.use_model and not whole
-        stages = self.toolbox.search.steps(
-            text,
-            top=POOL if question.whole_files else UNITS_RANKED,
-            path=question.mask,
-            rerank=options.rerank,
-            hyde=options.hyde if asks_model else "off",
-            order=asks_model and room.effort != "fast",
-            use_model=asks_model,
-            cancelled=options.cancelled,
-        )
-        try:
-            while True:
-                yield _search_event(next(stages))
-        except StopIteration as end:
-            result = end.value
-        warnings = list(result.warnings)
-        if routed.standalone:  # what was found before may be what is asked about
-            result, earlier = with_near(tables, result, question.query, so_far)
-        if walked := walk_edges(tables, question.query, text, so_far):
-            result = with_walk(result, walked)
-        if question.whole_files == "files":
-            block = best_files(tables, self.toolbox.files, result, room.characters())
-            paths = {chunk.path for chunk in block.chunks}
-            units = tuple(hit for hit in result.units if hit.unit.path in paths)
-            result = replace(result, units=units, files=()) if units else result
-        if block.chunks:
-            block = choose_chunks(self.toolbox.files, block, options, room.characters())
-        else:
-            warnings.append(block.note)  # of whole files, none of which fits
-            block = build_context(
-                tables,
-                result,
-                self.settings,
-                room.budget,
-                most=RETRIEVAL_K if routed.decision.searched_automatically else None,
-                earlier=earlier,
-                pinned=pinned_chunks(self.toolbox.files, options),
-                excluded=options.exclude,
-            )
-        result = result.head(HITS_SHOWN)
-        evidence = None
-        if needs_evidence and not whole:
-            evidence = gather_evidence(tables, result, walked)
-        if counted:
-            evidence = evidence or QuotedEvidence(question.query)
-            evidence = replace(evidence, lead=counted, counted=True, whole=whole, weak=False)
-        return replace(
-            before,
-            block=block,
-            searched=True,
-            search=result,
-            evidence=evidence,
-            rewritten=rewritten,
-            warnings=tuple(warnings),
-        )
-
-    def _counted(
-        self, routed: Routed, standalone: str, model: Model | None, room: _Room
-    ) -> tuple[str, bool]:
-        """What the index or git says to a question that they answer exactly, '' for others,
-        and whether that is all that was asked. `standalone` is the question made so."""
-        question, so_far = routed.question, routed.so_far
-        exact = exact_question(question.text) if routed.decision.answer_exactly else None
-        if exact is None:
-            return "", False
-        tables, whole = self.toolbox.tables(), parse_query(standalone)
-        units = referred(tables, question.query, whole, so_far) if so_far.history else []
-        names = [unit.qualified_name for unit in units] or list(question.query.pointed)
-        found = exact_answer(self.toolbox, exact, names)
-        # What changed, a model tells better from the diff than a list does.
-        tells = "commit" in exact.arguments and model is not None
-        return found, bool(found) and not (exact.asks_more or tells or room.effort == "deep")
-
-    def _similar(self, routed: Routed, history: Sequence[Exchange]) -> tuple[Exchange, ...]:
-        """Past questions like this one: of this conversation and of others."""
-        question, decision, options = routed.question, routed.decision, routed.question.options
-        if routed.vector is None or not (
-            options.keep and (decision.inject_qa_history or decision.inject_rag)
-        ):
-            return ()
-        found = similar_questions(
-            self.conversations.state,
-            routed.vector,
-            embedding=self.conversations.vectors.name,
-            user=options.user,
-            repository=self.conversations.repository,
-            conversation=options.conversation,
-            skip={options.replaces, *(exchange.turn for exchange in history)},
-        )
-        # Of this conversation nothing that comes after the point where it is taken up.
-        branches_off = options.replaces or options.after
-        return tuple(
-            one
-            for one in found
-            if (decision.inject_rag if one.elsewhere else decision.inject_qa_history)
-            and (one.elsewhere or not branches_off or one.turn in routed.so_far.path)
-            and not names_other_code(question.query, parse_query(one.question))
-        )
-
-    def _ready(self, gathered: Gathered, routed: Routed) -> Gathered:
-        """With what is known of the user, as hooks change it, secrets masked."""
-        decision = routed.decision
-        known = {**routed.so_far.profile, **routed.facts} if decision.inject_profile else {}
-        if decision.intent in NEED_CODE and not routed.features.references_profile:
-            known = preferences(known)
-        told = replace(
-            gathered,
-            intent=decision.intent,
-            profile=profile_text(known),
-            suggest=decision.suggest_codebase,
-        )
-        told, problems = self.hooks.run("before_generation", told)
-        return replace(told.masked(), problems=(*gathered.problems, *problems))
+        return replace(ready.masked(), problems=problems)
 
     def context_for(self, question: str, rerank: bool = False) -> ContextBlock:
         """The context block of `question` alone, nothing cached and nothing answered.
@@ -283,26 +105,226 @@ class Gatherer:
 
 
 @dataclass(frozen=True)
-class _Room:
-    """How much code the answer may be given. The window is asked for once, and only when it is
-    needed: a local server knows it once the model has been loaded."""
+class _Gathering:
+    """What is looked up for one question."""
 
-    settings: Settings
-    effort: Effort
+    by: Gatherer
+    routed: Routed
     model: Model | None
+    given: bool
+    history: tuple[Exchange, ...]
 
     @cached_property
     def window(self) -> int:
-        """Tokens that the model takes; 0 is unknown."""
+        """Tokens that the model takes; 0 is unknown. A local server is asked for it once, and only
+        when it is needed: it knows it once the model has been loaded."""
         return self.model.window() if self.model else 0
 
-    @property
+    @cached_property
     def budget(self) -> Budget:
-        return budget_of(self.effort, self.settings, self.window)
+        settings = self.by.settings
+        effort = parse_effort(self.routed.question.options.effort, settings.effort)
+        return budget_of(effort, settings, self.window)
 
-    def characters(self, whole_files: bool = True) -> int:
-        """Of a block; whole files may take all that the model leaves them."""
-        return largest_block(self.window) if whole_files else self.budget.characters
+    @property
+    def room(self) -> int:
+        """Characters of the block; whole files may take all that the model leaves them."""
+        whole = self.routed.question.whole_files
+        return largest_block(self.window) if whole else self.budget.characters
+
+    @property
+    def only_quotes(self) -> bool:
+        """Nothing else than the code itself can answer."""
+        return self.model is None and not self.given and not self.routed.decision.reply
+
+    @property
+    def may_quote(self) -> bool:
+        return self.only_quotes or self.routed.question.options.strict
+
+    def retrieve(self) -> Generator[Event, None, Gathered]:
+        """Search, or pack anew what was found, or recall it, or do neither; yields what happens
+        meanwhile."""
+        question, so_far, decision = self.routed.question, self.routed.so_far, self.routed.decision
+        options = question.options
+        replaced = so_far.replaced if options.chooses_chunks else None
+        if replaced and (replaced.chunks or replaced.dropped):
+            found = replace(self._start(), block=self._chosen(replaced.block), searched=True)
+        elif decision.inject_rag:
+            found = yield from self._search()
+        else:
+            block = so_far.context if decision.use_cached_context else NO_CONTEXT
+            if len(block.text) > (most := largest_block(self.window)):
+                block = pack(block.chunks, most)  # it was made for a larger model
+            found = replace(self._start(), block=self._chosen(block))
+        chunks, chosen = found.block.chunks, options.chooses_chunks
+        if self.may_quote and (chosen or not found.evidence) and (found.searched or chunks):
+            evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
+            found = replace(found, evidence=evidence)
+        return replace(
+            found, similar=self._similar(), window=self.window, budget=self.budget,
+        )  # fmt: skip
+
+    def _start(self) -> Gathered:
+        """What is told whatever is found."""
+        question, decision = self.routed.question, self.routed.decision
+        known = {**self.routed.so_far.profile, **self.routed.facts}
+        if not decision.inject_profile:
+            known = {}
+        elif decision.intent in NEED_CODE and not self.routed.features.references_profile:
+            known = preferences(known)
+        return Gathered(
+            question.text,
+            question.mode,
+            intent=decision.intent,
+            history=self.history,
+            profile=profile_text(known),
+            instructions=question.options.instructions,
+            suggest=decision.suggest_codebase,
+            # A review is checked as it is made.
+            strict=question.options.strict and question.mode != ISSUE,
+            cancelled=question.options.cancelled,
+            model=self.model,
+        )
+
+    def _search(self) -> Generator[Event, None, Gathered]:
+        """Search the code; yields what happens meanwhile."""
+        question, so_far, routed = self.routed.question, self.routed.so_far, self.routed
+        tables, files, block = self.by.toolbox.tables(), self.by.toolbox.files, NO_CONTEXT
+        start = replace(self._start(), searched=True, effort=self.budget.effort)
+        if question.whole_files == "all":
+            block = every_file(tables, files, question.query, self.room)
+            if block.chunks and not self.may_quote:
+                return replace(start, block=self._chosen(block), warnings=(block.note,))
+        text, earlier = routed.standalone or question.text, list[Chunk]()
+        rewritten = text if routed.completed_by else ""
+        if rewritten:
+            yield Event("rewritten", {"question": text, "by": routed.completed_by})
+        counted, enough = self._counted(text)
+        result = yield from self._found(text, ask_model=not enough)
+        warnings = result.warnings
+        if routed.standalone:  # what was found before may be what is asked about
+            result, earlier = with_near(tables, result, question.query, so_far)
+        if walked := walk_edges(tables, question.query, text, so_far):
+            result = with_walk(result, walked)
+        if question.whole_files == "files":
+            block = best_files(tables, files, result, self.room)
+            paths = {chunk.path for chunk in block.chunks}
+            units = tuple(hit for hit in result.units if hit.unit.path in paths)
+            result = replace(result, units=units, files=()) if units else result
+        if block.chunks:
+            block = self._chosen(block)
+        else:
+            warnings = (*warnings, block.note)  # of whole files, none of which fits
+            block = build_context(
+                tables,
+                result,
+                self.by.settings,
+                self.budget,
+                most=RETRIEVAL_K if routed.decision.searched_automatically else None,
+                earlier=earlier,
+                pinned=self._pinned(),
+                excluded=question.options.exclude,
+            )
+        if question.whole_files or not self.only_quotes:
+            warnings = (*warnings, block.note)
+        result = result.head(HITS_SHOWN)
+        evidence = None
+        if self.may_quote and not enough:
+            evidence = gather_evidence(tables, result, walked)
+        if counted:
+            evidence = evidence or QuotedEvidence(question.query)
+            evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)
+        return replace(
+            start,
+            block=block,
+            search=result,
+            evidence=evidence,
+            rewritten=rewritten,
+            warnings=warnings,
+        )
+
+    def _found(self, text: str, ask_model: bool) -> Generator[Event, None, SearchResult]:
+        """What a search finds for `text`; a model may help where it is to be asked at all."""
+        question, options = self.routed.question, self.routed.question.options
+        ask_model = ask_model and options.use_model and not self.given
+        stages = self.by.toolbox.search.steps(
+            text,
+            top=POOL if question.whole_files else UNITS_RANKED,
+            path=question.mask,
+            rerank=options.rerank,
+            hyde=options.hyde if ask_model else "off",
+            order=ask_model and self.budget.effort != "fast",
+            use_model=ask_model,
+            cancelled=options.cancelled,
+        )
+        while True:
+            try:
+                stage = next(stages)
+            except StopIteration as end:
+                result: SearchResult = end.value
+                return result
+            yield _search_event(stage)
+
+    def _counted(self, standalone: str) -> tuple[str, bool]:
+        """What the index or git says to a question that they answer exactly, '' for others,
+        and whether that is all that was asked. `standalone` is the question made so."""
+        question, so_far = self.routed.question, self.routed.so_far
+        exact = exact_question(question.text) if self.routed.decision.answer_exactly else None
+        if exact is None:
+            return "", False
+        tables, whole = self.by.toolbox.tables(), parse_query(standalone)
+        units = referred(tables, question.query, whole, so_far) if so_far.history else []
+        names = [unit.qualified_name for unit in units] or list(question.query.pointed)
+        found = exact_answer(self.by.toolbox, exact, names)
+        # What changed, a model tells better from the diff than a list does.
+        tells = "commit" in exact.arguments and self.model is not None
+        return found, bool(found) and not (exact.asks_more or tells or self.budget.effort == "deep")
+
+    def _similar(self) -> tuple[Exchange, ...]:
+        """Past questions like this one: of this conversation and of others."""
+        question, decision = self.routed.question, self.routed.decision
+        options, vector = question.options, self.routed.vector
+        if vector is None or not (
+            options.keep and (decision.inject_qa_history or decision.inject_rag)
+        ):
+            return ()
+        found = similar_questions(
+            self.by.conversations.state,
+            vector,
+            embedding=self.by.conversations.vectors.name,
+            user=options.user,
+            repository=self.by.conversations.repository,
+            conversation=options.conversation,
+            skip={options.replaces, *(exchange.turn for exchange in self.history)},
+        )
+        # Of this conversation nothing that comes after the point where it is taken up.
+        branches_off = options.replaces or options.after
+        return tuple(
+            one
+            for one in found
+            if (decision.inject_rag if one.elsewhere else decision.inject_qa_history)
+            and (one.elsewhere or not branches_off or one.turn in self.routed.so_far.path)
+            and not names_other_code(question.query, parse_query(one.question))
+        )
+
+    def _chosen(self, block: ContextBlock) -> ContextBlock:
+        """`block`, packed anew without what is excluded and with what is pinned first, which
+        shares the room, so that all of it is there. Raises as `read_place` does."""
+        options = self.routed.question.options
+        if not options.chooses_chunks:
+            return block
+        found = (*block.chunks, *block.dropped)
+        first = self._pinned(found)
+        kept = [chunk for chunk in found if chunk.place not in options.exclude]
+        packed = pack([*first, *kept], self.room, share=1 / max(2, len(first)))
+        return replace(packed, note=block.note)
+
+    def _pinned(self, found: Sequence[Chunk] = ()) -> list[Chunk]:
+        """The places that are pinned, as they were `found` or as their files are now."""
+        known = {chunk.place: chunk for chunk in found}
+        places = self.routed.question.options.pin
+        pinned = (known.get(place) or read_place(self.by.toolbox.files, place) for place in places)
+        return [replace(chunk, why=PINNED) for chunk in pinned]
 
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
@@ -314,27 +336,6 @@ def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
         return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
     about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
     return Event("drafted", {**about, "took": round(stage.milliseconds)})
-
-
-def choose_chunks(
-    files: Files, block: ContextBlock, options: AskOptions, budget: int
-) -> ContextBlock:
-    """`block`, packed anew without what `options` exclude and with what they pin first, which
-    shares the room, so that all of it is there. Raises as `read_place` does."""
-    if not options.chooses_chunks:
-        return block
-    found = (*block.chunks, *block.dropped)
-    first = pinned_chunks(files, options, found)
-    kept = [chunk for chunk in found if chunk.place not in options.exclude]
-    packed = pack([*first, *kept], budget, share=1 / max(2, len(first)))
-    return replace(packed, note=block.note)
-
-
-def pinned_chunks(files: Files, options: AskOptions, found: Sequence[Chunk] = ()) -> list[Chunk]:
-    """The places that `options` pin, as they were `found` or as their files are now."""
-    known = {chunk.place: chunk for chunk in found}
-    pinned = (known.get(place) or read_place(files, place) for place in options.pin)
-    return [replace(chunk, why=PINNED) for chunk in pinned]
 
 
 def read_place(files: Files, place: str) -> Chunk:

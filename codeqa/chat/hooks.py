@@ -1,4 +1,4 @@
-"""Hooks: four moments of a turn at which a plugin may change what is done, and where plugins lie.
+"""Hooks: three moments of a turn at which a plugin may change what is done, and where plugins lie.
 
 docs/hooks.md is the manual. pluggy keeps the hooks and their order; they are called one after the
 other here, because each is given what the one before it made. Nothing that lies in an indexed
@@ -13,7 +13,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +29,6 @@ from codeqa.routing.policy import Features, PolicyDecision
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
-from codeqa.types import Chunk, Exchange
 
 PROJECT = "codeqa"
 """Name under which pluggy knows these hooks; a hook carries the attribute `codeqa_impl`."""
@@ -46,17 +45,6 @@ class HookError(Exception):
     """Why a hook or a plugin cannot be used, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """What was found for a question, before it is packed: chunks by rank, and past answers."""
-
-    question: str
-    """As it was searched for: without tag and mode, a follow-up made complete."""
-    chunks: tuple[Chunk, ...] = ()
-    similar: tuple[Exchange, ...] = ()
-    """Earlier questions like this one, with their answers, the most similar first."""
-
-
 class HookSpecs:
     """What each hook is given, in the order of a turn; it declares those of the arguments that it
     wants. The first one goes from hook to hook."""
@@ -66,10 +54,6 @@ class HookSpecs:
         self, decision: PolicyDecision, features: Features, intent: Intent, question: str
     ) -> PolicyDecision | None:
         """After the rules of the policy and before anything is looked up."""
-
-    @hookspec
-    def after_retrieval(self, retrieved: Retrieved) -> Retrieved | None:
-        """After a search, before what it found is packed."""
 
     @hookspec
     def before_generation(self, asked: Gathered) -> Gathered | None:
@@ -87,9 +71,6 @@ ARGUMENTS = {
 }
 """Hook → the names of what it is given."""
 
-ELEMENTS = {"rules": str, "chunks": Chunk, "similar": Exchange, "history": Exchange}
-"""Fields that are tuples, and what they hold."""
-
 
 class Hooks:
     """The hooks of one engine; nothing is shared with another.
@@ -99,7 +80,6 @@ class Hooks:
     """
 
     policy_override = staticmethod(partial(hookimpl, specname="policy_override"))
-    after_retrieval = staticmethod(partial(hookimpl, specname="after_retrieval"))
     before_generation = staticmethod(partial(hookimpl, specname="before_generation"))
     after_generation = staticmethod(partial(hookimpl, specname="after_generation"))
 
@@ -156,17 +136,9 @@ def changed_value(made: Any, given: Any, label: str) -> Any:
     kind = type(given)
     if not isinstance(made, kind):
         raise HookError(f"it gave back {type(made).__name__} instead of {kind.__name__} or None")
-    if isinstance(made, str):
-        return well_formed(made)
-    for field in fields(made) if is_dataclass(made) else ():
-        value, before = getattr(made, field.name), getattr(given, field.name)
-        fits = before is None or value is field.default or isinstance(value, type(before))
-        fits = fits or (callable(before) and callable(value))
-        element = ELEMENTS.get(field.name, object)
-        if not fits or (element is not object and not all(isinstance(v, element) for v in value)):
-            raise HookError(f"{kind.__name__}.{field.name} cannot be {type(value).__name__}")
-    decides = isinstance(made, PolicyDecision)
-    return replace(made, rules=(*made.rules, f"hook {label}")) if decides else made
+    if isinstance(made, PolicyDecision):
+        return replace(made, rules=(*made.rules, f"hook {label}"))
+    return well_formed(made) if isinstance(made, str) else made
 
 
 def explain_error(error: BaseException, file: str) -> str:

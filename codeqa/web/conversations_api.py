@@ -119,8 +119,6 @@ class Summary(fields_of(Conversation, "user", "repository")):  # type: ignore[mi
 class OpenedConversation(Schema):
     id: str
     title: str
-    carries: int
-    """Tokens, estimated, that a follow-up sends besides its words."""
     context: bool
     """Whether a follow-up without `@codebase` has code to go on from."""
     answering: str
@@ -190,12 +188,10 @@ def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
     kept = engine.conversations
     # First: once it tells its id the question is kept.
     answering = workspace().answers.turn(place_of(engine, conversation))
-    carries, context = kept.carries(conversation, user)
     return values_of(
         OpenedConversation,
         kept.get(conversation, user),
-        carries=carries,
-        context=context,
+        context=kept.has_context(conversation, user),
         answering=answering,
         turns=_turns_values(engine, conversation, user, kept.turns(conversation, user)),
     )

@@ -4,7 +4,7 @@ import { Connection } from "./chat/connection.js";
 import { Conversation, newId } from "./chat/conversation.js";
 import { Scroll } from "./chat/scroll.js";
 import { clipboardActions, setUpShortcuts } from "./chat/shortcuts.js";
-import { Composer, showEstimate } from "./composer/composer.js";
+import { Composer } from "./composer/composer.js";
 import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
 import { query, request } from "./lib/api.js";
@@ -83,13 +83,11 @@ const composer = new Composer({
   ask: send,
   stop: () => view?.stop(),
   switched: onSwitch,
-  changed: estimate,
   chooseModel: () => models.choose(),
   open: (path, line, end, opener) => panel.openFile(path, line, end, { opener }),
 });
 const models = new ModelChip(() => {
   composer.model = models.name;
-  estimate();
 });
 
 /** Asks a question; with `keep` the text in the field stays. */
@@ -140,7 +138,6 @@ function onChange(conversation, { asked, answered, switched }) {
   byId("welcome").hidden = true;
   list.show(view);
   showTitle();
-  estimate();
   if (asked) scroll.show(asked.node);
   if (answered || switched) scroll.rest();
 }
@@ -160,7 +157,6 @@ function show(conversation) {
   composer.busy = view.running;
   list.show(view);
   showTitle();
-  estimate();
   const last = view.turns.at(-1);
   if (last) {
     scroll.show(last.node, "auto");
@@ -229,16 +225,6 @@ function showTitle() {
 /** The user switched @codebase; while a question is edited that holds for this question alone. */
 function onSwitch() {
   if (view && !composer.editing) view.codebase = composer.codebase;
-}
-
-function estimate() {
-  if (!view) return;
-  showEstimate({
-    carries: view.turns.length ? view.carries : 0,
-    typed: composer.text,
-    codebase: composer.codebase,
-    model: models.name,
-  });
 }
 
 function openFromAddress() {

@@ -261,7 +261,7 @@ class FakeChat:
         yield Event("done", {
             **about, "retrieval_info": info, "query_tags": ["codebase"] if turn.tagged else [],
             "turn": turn.id, "citations": turn.citations, "grounding": turn.grounding,
-            "carries": 3_500, "profile": dict(learnt),
+            "profile": dict(learnt),
             **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),
             **turn.reasons, **{name: getattr(turn, name) for name in told},
         })  # fmt: skip
@@ -386,9 +386,9 @@ class FakeChat:
     def thumbs(self, conversation: str, user: str = "local") -> dict[str, tuple[int, str]]:
         return {turn: rated for turn, rated in self.rated.items() if rated[0]}
 
-    def carries(self, conversation: str, user: str = "local") -> tuple[int, bool]:
+    def has_context(self, conversation: str, user: str = "local") -> bool:
         kept = self._kept.get((user, conversation), [])
-        return 3_500, any(turn.tagged and turn.citations for turn in kept)
+        return any(turn.tagged and turn.citations for turn in kept)
 
     def turn(self, turn_id: str, user: str = "local") -> SimpleNamespace:
         if not re.fullmatch(r"turn-\d+", turn_id):

@@ -15,7 +15,6 @@ const STOPPED_BY = 3000; // milliseconds after which an answer that was stopped 
 export class Conversation {
   node = element("div.turns");
   turns = [];
-  carries = 0; // tokens that a follow-up without @codebase would send
   grounded = false; // code was found in it, which a follow-up goes on from
   codebase = true; // whether the next question is to be searched for
   #repo;
@@ -122,7 +121,6 @@ export class Conversation {
     turn.siblings = versions();
     const { model } = turn.asked;
     if (turn.foundCode) rememberAnswerTime(effortOf(turn.asked), model, turn.outcome.milliseconds);
-    this.carries = turn.outcome.carries ?? this.carries;
     if (turn.foundCode) {
       this.grounded = true;
       // From here on the server knows which follow-ups need more code; but without a model that
@@ -196,7 +194,6 @@ export class Conversation {
 
   /** Takes over what the server keeps; turns before the one at `from` stay as they are. */
   #take(kept, from = 0) {
-    this.carries = kept.carries;
     this.grounded = kept.context;
     for (const turn of this.turns.splice(from)) turn.node.remove();
     for (const one of kept.turns.slice(from)) {

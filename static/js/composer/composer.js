@@ -1,7 +1,6 @@
 // The field in which questions are written, its switches and its one button.
 
-import { byId, element } from "../lib/dom.js";
-import { count, tokensIn } from "../lib/format.js";
+import { byId } from "../lib/dom.js";
 import { recallQuestion, rememberQuestion } from "../lib/preferences.js";
 import { AnswerOptions } from "./answer_options.js";
 import { MentionChips } from "./mention_chips.js";
@@ -29,7 +28,7 @@ export class Composer {
 
   /**
    * `hooks`: `ask({ text, codebase, effort, rerank, hyde, retrieval, strict })`, `stop()`, `switched()`,
-   * `changed()` text or switch, `chooseModel()`, `open(path, line, end, opener)` shows a file.
+   * `chooseModel()`, `open(path, line, end, opener)` shows a file.
    */
   constructor(hooks) {
     this.#hooks = hooks;
@@ -49,10 +48,7 @@ export class Composer {
     this.#answerOptions = new AnswerOptions({
       // What belongs to the question that is edited is not kept for another day.
       keeps: () => !this.editing,
-      changed: () => {
-        this.#describe();
-        hooks.changed();
-      },
+      changed: () => this.#describe(),
       chooseModel: hooks.chooseModel,
     });
     this.#codebase.addEventListener("click", () => {
@@ -60,7 +56,6 @@ export class Composer {
       press(this.#codebase, !pressed(this.#codebase));
       this.#describe();
       hooks.switched();
-      hooks.changed();
       this.focus();
     });
     this.#field.addEventListener("input", () => this.#fit());
@@ -141,7 +136,6 @@ export class Composer {
     if (this.#before) this.#before.codebase = codebase;
     else press(this.#codebase, codebase);
     this.#describe();
-    this.#hooks.changed();
   }
 
   /** Puts an earlier question there, to be changed and asked again beside the old one. */
@@ -224,33 +218,8 @@ export class Composer {
     if (this.#problem.textContent) this.#complain("");
     this.#chips.refresh();
     rememberQuestion(document.body.dataset.repo, this.#field.value);
-    this.#hooks.changed();
   }
 }
 
 const pressed = (chip) => chip.getAttribute("aria-pressed") === "true";
 const press = (chip, on) => chip.setAttribute("aria-pressed", String(on));
-
-/**
- * Says beside the field what the next question would send to the model, in tokens.
- * `carries` is the server's estimate of history and cached context, `typed` the text so far. What
- * a search would find is not known before, so nothing is said while `codebase` is on.
- */
-export function showEstimate({ carries, typed, codebase, model }) {
-  const node = byId("estimate");
-  node.hidden = !model || !carries || codebase;
-  byId("composer-hint").hidden = !node.hidden;
-  if (node.hidden) return;
-  const total = carries + tokensIn(typed.length);
-  node.replaceChildren(words("sends "), `≈ ${brief(total)}`, words(" tokens"));
-  node.title = `About ${count(total)} tokens go to ${model}: the context found before, what was said, and this question. An estimate.`;
-}
-
-/** Left out where there is little room. */
-const words = (text) => element("span.words", text);
-
-/** `912`, `3.1k`, `12k`. */
-function brief(number) {
-  if (number < 1000) return String(number);
-  return `${(number / 1000).toFixed(number < 10_000 ? 1 : 0)}k`;
-}
