@@ -128,7 +128,7 @@ def test_another_value_is_refused_before_anything_is_asked(
         for address in ("/chat/stream", "/"):
             response = client.post(address, json={"question": QUESTION, "hyde": value})
             assert response.status_code == 400
-    for address in ("/", "/api/examples", "/api/status", "/api/models", "/api/repos"):
+    for address in ("/", "/api/status", "/api/models", "/api/repos"):
         assert client.get(address).status_code == 200
     assert server.exchanges == []
 

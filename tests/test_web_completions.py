@@ -116,11 +116,6 @@ def contents(model: Model) -> str:
     return json.dumps(model.requests[-1]["messages"])
 
 
-def kept(port: int) -> list[Any]:
-    address = f"http://127.0.0.1:{port}/api/conversations"
-    return httpx2.get(address).json()["conversations"]  # type: ignore[no-any-return]
-
-
 # What is answered
 
 
@@ -205,22 +200,16 @@ def test_an_answer_that_reached_the_limit_of_the_model_says_length(
         assert answer.choices[0].finish_reason == "length"
 
 
-def test_nothing_is_stored_unless_the_client_asks_for_it(port: int, api: OpenAI) -> None:
+def test_nothing_is_stored(port: int, api: OpenAI) -> None:
     complete(api, user(QUESTION))
     list(complete(api, user(QUESTION), stream=True))
-    assert kept(port) == []
-    answer = complete(api, user(QUESTION), store=True)
-    (conversation,) = kept(port)
-    assert conversation["title"] == QUESTION and conversation["turns"] == 1
-    turn = answer.model_extra["codeqa"]["turn"]
-    context = httpx2.get(f"http://127.0.0.1:{port}/api/context/{turn}").json()
-    assert any(chunk["path"] == "store/basket.py" for chunk in context["chunks"])
+    address = f"http://127.0.0.1:{port}/api/conversations"
+    assert httpx2.get(address).json() == {"conversations": []}
 
 
 def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> None:
     names = [one.id for one in api.models.list()]
     assert names == ["codeqa", "codeqa/my shop"]
-    assert api.models.retrieve("codeqa/my shop").object == "model"
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     # The wishes that other models have are passed over.
     wishes = {"temperature": 0, "max_tokens": 5, "tools": tools, "user": "x"}
@@ -228,11 +217,8 @@ def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> No
     assert "add_article" in answer.choices[0].message.content
     assert answer.choices[0].message.tool_calls is None
     assert answer.model == "codeqa/my shop"
-    with pytest.raises(openai.NotFoundError) as caught:
+    with pytest.raises(openai.NotFoundError, match="no such model"):
         complete(api, user(QUESTION), model="gpt-4o")
-    assert caught.value.code == "model_not_found" and caught.value.param == "model"
-    with pytest.raises(openai.NotFoundError):
-        api.models.retrieve("codeqa/elsewhere")
 
 
 # What is refused, in the shape of that API
@@ -241,9 +227,6 @@ def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> No
 @pytest.mark.parametrize(
     ("more", "param"),
     [
-        ({"n": 2}, "n"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"response_format": {"type": "json_object"}}, "response_format.type"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "system", "content": "x"}]}, "messages"),
         ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),

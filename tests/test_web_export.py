@@ -1,8 +1,7 @@
-"""A conversation as a file: Markdown that nothing can be hidden in, JSON that is read in again."""
+"""A conversation as a file: Markdown that nothing can be hidden in, JSON that holds all of it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from codeqa.render.html import inert_markdown
 from codeqa.settings import Settings
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.app import create_app
-from codeqa.web.conversations_api import ExportedConversation, file_name
+from codeqa.web.conversations_api import file_name
 
 pytest_plugins = (
     "cli_shop",
@@ -84,15 +83,13 @@ def test_markdown_holds_questions_answers_and_what_they_rest_on(
     assert alive(text) == []
 
 
-def test_json_holds_everything_and_every_version_and_can_be_read_in_again(
+def test_json_holds_everything_and_every_version(
     shop_client: FlaskClient,
 ) -> None:
     ask(shop_client, QUESTION)
     ask(shop_client, "and what does it cost?")
     response = exported(shop_client, "json")
     assert response.headers["Content-Type"] == "application/json"
-    read = ExportedConversation.model_validate_json(response.get_data(), strict=True)
-    assert json.loads(read.model_dump_json()) == response.json
     opened = shop_client.get("/api/conversations/c").json["turns"]
     assert [turn["id"] for turn in response.json["turns"]] == [turn["id"] for turn in opened]
     for turn, kept in zip(response.json["turns"], opened, strict=True):
@@ -107,7 +104,7 @@ def test_json_holds_everything_and_every_version_and_can_be_read_in_again(
     assert "without a language model" in exported(shop_client).text
     assert used["siblings"] == values["others"][0]["siblings"] == [first["id"], used["id"]]
     assert [turn["parent"] for turn in values["others"]] == ["", first["id"]]
-    assert ExportedConversation.model_validate(values).others[0].context.chunks
+    assert values["others"][0]["context"]["chunks"]
     assert "how is an article" not in exported(shop_client).text.partition("## ")[2]
 
 

@@ -22,7 +22,7 @@ from serving import serving
 
 from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
-from codeqa.web.endpoints import Endpoint, openapi_document
+from codeqa.web.endpoints import Endpoint
 
 pytest_plugins = (
     "cli_shop",
@@ -44,7 +44,6 @@ MAY_REFUSE = {
     "POST /chat/stream": "nothing asked",
     "POST /v1/chat/completions": "nothing asked",
     "POST /api/conversations/{conversation}": "a title that cannot be shown",
-    "GET /api/lines": "an end before the start",
     "POST /api/repos": "a path that is no folder",
     "POST /api/repos/{repo}": "a name that cannot be typed",
     "GET /api/folders": "a path that is no folder",
@@ -85,33 +84,6 @@ def server(shop: Path, shop_settings: Settings) -> Iterator[Server]:
         yield server
 
 
-def strict(document: dict[str, Any]) -> dict[str, Any]:
-    """`document` in which no response may hold a field that is not described."""
-    document = json.loads(json.dumps(document))
-    found = document["components"]["schemas"]
-    seen: set[str] = set()
-
-    def visit(value: Any) -> None:
-        if isinstance(value, list):
-            for one in value:
-                visit(one)
-        elif isinstance(value, dict):
-            name = str(value.get("$ref", "")).rpartition("/schemas/")[2]
-            if name in found and name not in seen:
-                seen.add(name)
-                visit(found[name])
-            for one in value.values():
-                visit(one)
-
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            visit(operation["responses"])
-    for name in seen:
-        if "properties" in found[name]:
-            found[name]["additionalProperties"] = False
-    return document  # type: ignore[no-any-return]
-
-
 def aimed(case: Any, server: Server) -> None:
     """Have the request be about something that there is."""
     known = {"conversation": "kept", "turn": server.turn, "model": "codeqa", "repo": "my shop",
@@ -133,8 +105,7 @@ def aimed(case: Any, server: Server) -> None:
 
 def try_out(server: Server, count: int, *, otherwise: bool) -> list[str]:
     """Ask everything `count` times as described and as often `otherwise`; what was wrong."""
-    document = strict(server.send("/openapi.json"))
-    schema = schemathesis.openapi.from_dict(document)
+    schema = schemathesis.openapi.from_dict(server.send("/openapi.json"))
     schema.config.update(base_url=server.url())
     problems: list[str] = []
     operations = [result.ok() for result in schema.get_all_operations()]
@@ -179,10 +150,8 @@ def ask(server: Server, operation: Any, name: str, mode: GenerationMode, count: 
     each()
 
 
-def test_every_address_but_the_pages_is_described_validly_with_the_shapes_of_failures(
-    settings: Settings,
-) -> None:
-    app = create_app(settings)
+def test_every_address_but_the_pages_is_described_validly(data_dir: Path) -> None:
+    app = create_app(load_settings(data=data_dir))
     missing = [
         str(rule)
         for rule in app.url_map.iter_rules()
@@ -190,38 +159,21 @@ def test_every_address_but_the_pages_is_described_validly_with_the_shapes_of_fai
         if not isinstance(app.view_functions[rule.endpoint], Endpoint)
     ]
     assert missing == []
-    document = openapi_document(app)
-    paths = document["paths"]
-    assert len(paths) >= 30
-    for methods in paths.values():
-        for operation in methods.values():
-            assert operation["summary"] and operation["tags"] and operation["responses"]
-    identifiers = [one["operationId"] for methods in paths.values() for one in methods.values()]
-    assert len(set(identifiers)) == len(identifiers)
+    document = app.test_client().get("/openapi.json").json
     schemathesis.openapi.from_dict(document).validate()
-    assert document["openapi"].startswith("3.1.")
-    shapes = document["components"]["schemas"]
-    assert set(shapes["FailureDetails"]["required"]) == {"code", "message", "hint"}
-    assert set(shapes["ApiFailureDetails"]["required"]) == {"message", "type", "param", "code"}
-    for path, shape in (("/chat", "Failure"), ("/v1/chat/completions", "ApiFailure")):
-        failed = paths[path]["post"]["responses"]["default"]["content"]
-        assert failed["application/json"]["schema"]["$ref"] == f"#/components/schemas/{shape}"
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    assert len(operations) >= 30 and all(one["summary"] and one["tags"] for one in operations)
+    assert len({one["operationId"] for one in operations}) == len(operations)
+    described = document["components"]["schemas"]["QuestionBody"]["properties"]
+    assert "description" in described["pin"] and "description" in described["repos"]
     assert {} in document["security"], "no token is needed"
 
 
-def test_fields_are_described_by_the_docstrings_of_their_dataclasses(data_dir: Path) -> None:
-    schemas = openapi_document(create_app(load_settings(data=data_dir)))["components"]["schemas"]
-    for model, name in (
-        ("StoredData", "shared"), ("MentionCompletion", "text"), ("TurnValues", "generator"),
-        ("DeletionResult", "problems"), ("MentionCoverage", "places"),
-    ):  # fmt: skip
-        assert schemas[model]["properties"][name].get("description"), (model, name)
-
-
 def test_the_description_says_that_a_token_is_needed(data_dir: Path) -> None:
-    settings = load_settings(data=data_dir, token=SecretStr("one,two"))
-    document = openapi_document(create_app(settings))
-    assert {} not in document["security"] and {"token": []} in document["security"]
+    app = create_app(load_settings(data=data_dir, token=SecretStr("one,two")))
+    bearer = {"Authorization": "Bearer one"}
+    document = app.test_client().get("/openapi.json", headers=bearer).json
+    assert document["security"] == [{"token": []}]
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 

@@ -37,7 +37,6 @@ from codeqa.types import Chunk
 
 Kind = Literal["file", "folder", "symbol"]
 Included = Literal["", "whole", "part", "none"]
-KINDS: tuple[Kind, ...] = ("file", "folder", "symbol")
 EXACT, PREFIX, WORDS, INSIDE = range(4)
 """How well a name fits, the best first: it is what was typed, begins so, its words or their first
 letters do, it holds it anywhere."""
@@ -102,11 +101,9 @@ class MentionCompleter:
         self._catalogue: Catalogue | None = None
         self._known: MentionIndex | None = None
 
-    def complete(
-        self, typed: str, *, kinds: Sequence[Kind] = KINDS, limit: int = 20
-    ) -> tuple[MentionCompletion, ...]:
+    def complete(self, typed: str, limit: int = 20) -> tuple[MentionCompletion, ...]:
         """The best `limit` places for `typed`, which stands behind `@`."""
-        return self._index().complete(typed[:LONGEST_MENTION], kinds, limit)
+        return self._index().complete(typed[:LONGEST_MENTION], limit)
 
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
         """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
@@ -162,9 +159,7 @@ class MentionIndex:
             if entry.kind == "symbol":
                 self._called.setdefault(name, []).append(entry)
 
-    def complete(
-        self, typed: str, kinds: Sequence[Kind], limit: int
-    ) -> tuple[MentionCompletion, ...]:
+    def complete(self, typed: str, limit: int) -> tuple[MentionCompletion, ...]:
         """The best `limit` places for `typed`, best first; for '' those nearest to the root."""
         typed = typed.strip().strip('"“”')
         lines = _LINES.fullmatch(typed)
@@ -173,8 +168,7 @@ class MentionIndex:
             typed = lines[1]
             if lines[2]:
                 first, last = int(lines[2]), int(lines[3] or lines[2])
-                kinds = [kind for kind in kinds if kind == "file"]
-        found = (one for one in self._found(typed) if one.kind in kinds)
+        found = (one for one in self._found(typed) if not first or one.kind == "file")
         written = (self._written(one, first, last) for one in found)
         # What cannot be written behind `@` cannot be mentioned.
         return tuple(islice((one for one in written if one.text), limit))

@@ -6,10 +6,9 @@ server with several users only its owner can send anybody's questions there.
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import asdict
 from urllib.parse import urlsplit
 
-from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models, checked_key
@@ -21,69 +20,25 @@ from codeqa.llm.providers import (
     provider_named,
     settled,
 )
-from codeqa.selection import budget_of
-from codeqa.types import EFFORTS
-from codeqa.web.endpoints import Endpoints, Id, Schema, Text, Values, fields_of, values_of
+from codeqa.web.endpoints import Endpoints, Id, Schema, Text, Values
 from codeqa.web.security import member_of_request
 from codeqa.web.workspace import workspace
 
 OWNERS = "see to the language model"
-NOT_SHOWN = ("base_url", "chat_model", "small_model", "start", "window")
-"""Of a provider."""
 
 endpoints = Endpoints("models", "Language model", "/api/models")
 
 
 class ChoiceBody(Schema):
-    provider: Id | None = None
+    provider: Id = ""
     """Empty for none, where a model is chosen."""
-    model: Id | None = None
-    address: Text | None = None
-    key: Text | None = None
+    model: Id = ""
+    address: Text = ""
+    key: Text = ""
     """Only taken, never given."""
 
 
-class CurrentModel(fields_of(ModelChoice)):  # type: ignore[misc]
-    title: str
-    host: str
-    local: bool
-    source: Literal["page", "setting", ""]
-    key: str
-
-
-class ProviderValues(fields_of(ModelProvider, *NOT_SHOWN)):  # type: ignore[misc]
-    host: str
-    key: str
-    model: str
-    needs_address: bool
-
-
-class ModelsValues(Schema):
-    current: CurrentModel | None
-    providers: list[ProviderValues]
-    problem: str
-    changeable: bool
-    """Whether this user may choose the model."""
-
-
-class LocalServer(Schema):
-    provider: str
-    title: str
-    address: str
-    models: list[str]
-
-
-class BudgetValues(Schema):
-    """Tokens of code that an answer is given at most, by its effort."""
-
-    fast: int
-    normal: int
-    deep: int
-    window: int
-    """Tokens that the model in use takes at once; 0: unknown, or no model."""
-
-
-@endpoints.route("GET", "", ModelsValues)
+@endpoints.route("GET", "")
 def overview() -> Values:
     """The model in use and every provider; nothing is asked of any."""
     models = _models()
@@ -100,19 +55,7 @@ def overview() -> Values:
     }
 
 
-@endpoints.route("GET", "/budgets", BudgetValues)
-def budgets(engine: Engine) -> Values:
-    """How much code goes to the model in use; a server of one's own is asked what it takes."""
-    try:
-        model = engine.models.answer_model()
-    except CodeQAError:  # whoever answers says what is wrong with it
-        model = None
-    window = model.window() if model else 0
-    sizes: Values = {e: budget_of(e, engine.settings, window).tokens for e in EFFORTS}
-    return {**sizes, "window": window}
-
-
-@endpoints.route("GET", "/local", {"servers": list[LocalServer]}, owners=OWNERS)
+@endpoints.route("GET", "/local", owners=OWNERS)
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
     found = [
@@ -122,19 +65,19 @@ def local_servers() -> Values:
     return {"servers": found}
 
 
-@endpoints.route("POST", "/list", {"models": list[str]}, owners=OWNERS)
+@endpoints.route("POST", "/list", owners=OWNERS)
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.route("POST", "/test", {"milliseconds": int, "model": str, "host": str}, owners=OWNERS)
+@endpoints.route("POST", "/test", owners=OWNERS)
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
     return _models().test(*_choice(body))
 
 
-@endpoints.route("POST", "", ModelsValues, owners=OWNERS)
+@endpoints.route("POST", "", owners=OWNERS)
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
     if body.provider:
@@ -145,7 +88,7 @@ def choose(body: ChoiceBody) -> Values:
     return overview()
 
 
-@endpoints.route("POST", "/forget", ModelsValues, owners=OWNERS)
+@endpoints.route("POST", "/forget", owners=OWNERS)
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
     _models().forget_key(_choice(body)[0])
@@ -159,21 +102,19 @@ def _models() -> Models:
 
 def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
     """The model that a request is about, and the key that it brings. Raises UsageError."""
-    choice = ModelChoice(body.provider or "", body.model or "", body.address or "")
-    return settled(choice), checked_key(body.key or "")
+    choice = ModelChoice(body.provider, body.model, body.address)
+    return settled(choice), checked_key(body.key)
 
 
 def _current(models: Models, choice: ModelChoice) -> Values:
     host = _hostname(models.base_url(choice))
-    return values_of(
-        CurrentModel,
-        choice,
-        title=provider_named(choice.provider).title,
-        host=host,
-        local=is_loopback(host),
-        source=models.source(),
-        key=models.key_state(choice),
-    )
+    return asdict(choice) | {
+        "title": provider_named(choice.provider).title,
+        "host": host,
+        "local": is_loopback(host),
+        "source": models.source(),
+        "key": models.key_state(choice),
+    }
 
 
 def _provider(models: Models, provider: ModelProvider) -> Values:
@@ -184,9 +125,8 @@ def _provider(models: Models, provider: ModelProvider) -> Values:
         host, key = "" if own else _hostname(models.base_url(choice)), models.key_state(choice)
     except CodeQAError:  # or nowhere: choosing this provider says why
         host, key = "", "missing"
-    return values_of(
-        ProviderValues, provider, host=host, key=key, model=provider.chat_model, needs_address=own
-    )
+    about = {name: getattr(provider, name) for name in ("name", "title", "key_variable", "local")}
+    return {**about, "host": host, "key": key, "model": provider.chat_model, "needs_address": own}
 
 
 def _hostname(address: str) -> str:

@@ -1,7 +1,7 @@
 """OpenAI's chat API over the same pipeline, so that other chat clients can use CodeQA as a model.
 
-The client keeps its conversation and sends all of it each time; nothing is stored here unless
-it asks for that. What is searched is decided as with automatic retrieval.
+The client keeps its conversation and sends all of it each time; nothing is stored here. What is
+searched is decided as with automatic retrieval.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain
 from typing import Annotated, Any, Literal
 
@@ -23,16 +22,9 @@ from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, error_from
 from codeqa.store import list_locations
 from codeqa.types import Event, Exchange
-from codeqa.web.endpoints import (
-    NAME_CHARACTERS,
-    QUESTION_CHARACTERS,
-    Clean,
-    Endpoints,
-    Schema,
-    Values,
-)
+from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import AnswerDetails, answer_values, ask_engine
+from codeqa.web.questions_api import answer_values, ask_engine
 from codeqa.web.workspace import workspace
 
 MODEL = "codeqa"
@@ -44,16 +36,9 @@ HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Bufferin
 endpoints = Endpoints("completions", "OpenAI's API", "/v1")
 
 
-class UnknownModelError(NotFoundError):
-    """No repository answers to that name."""
-
-    code = "model_not_found"
-    param = "model"
-
-
 class TextPart(Schema):
     type: Literal["text"]
-    text: Annotated[str, Clean]
+    text: str
 
 
 def _parts(content: Any) -> Any:
@@ -78,63 +63,25 @@ class StreamOptions(Schema):
     """Whether a last piece tells what the answer cost."""
 
 
-class ResponseFormat(Schema):
-    type: Literal["text"]
-
-
 class CompletionBody(Schema):
     """What of OpenAI's request is heeded; what else there is, such as `temperature`, is not."""
 
-    model: Annotated[str, Clean, Field(max_length=NAME_CHARACTERS)]
+    model: Text
     """`codeqa`, or one of the names at /v1/models for another repository."""
     messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=2_000)]
     """The conversation so far; the last entry by the user is the question."""
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    store: bool | None = None
-    """Whether the answer is kept as a conversation of its own."""
-    n: Literal[1] | None = None
-    response_format: ResponseFormat | None = None
-    tool_choice: Literal["none", "auto"] | None = None
-    """Tools are never called."""
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
 
 
-class Completion(Schema):
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[Values]
-    usage: dict[str, int]
-    codeqa: AnswerDetails
-    """What CodeQA tells beyond OpenAI's API."""
-
-
-class ModelValues(Schema):
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-
-
-@endpoints.route("GET", "/models", {"object": Literal["list"], "data": list[ModelValues]})
+@endpoints.route("GET", "/models")
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
-    return {"object": "list", "data": list(map(_model, _repositories()))}
+    about = {"object": "model", "created": 0, "owned_by": MODEL}
+    return {"object": "list", "data": [{"id": name, **about} for name in _repositories()]}
 
 
-@endpoints.route("GET", "/models/<path:model>", ModelValues)
-def one_model(model: str) -> Values:
-    """One of these names."""
-    _repository(model)
-    return _model(model)
-
-
-def _model(name: str) -> Values:
-    return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
-
-
-@endpoints.route("POST", "/chat/completions", Completion, "text/event-stream")
+@endpoints.route("POST", "/chat/completions")
 def complete(body: CompletionBody) -> Response | Values:
     """The answer to the last entry by the user, in one piece or, with `stream`, as events.
 
@@ -142,10 +89,13 @@ def complete(body: CompletionBody) -> Response | Values:
     images are refused. What the client's system messages ask for goes along as plain text
     behind the question; it never takes the place of CodeQA's own rules.
     """
-    options, name = _read_messages(body.messages), uuid.uuid4().hex
-    engine = workspace().engine(_repository(body.model))
-    about = {"id": f"chatcmpl-{name}", "created": int(time.time()), "model": body.model}
-    options = replace(options, conversation=name if body.store else "", keep=bool(body.store))
+    options, id_ = _read_messages(body.messages), f"chatcmpl-{uuid.uuid4().hex}"
+    if (repository := _repositories().get(body.model)) is None:
+        raise NotFoundError(
+            "There is no such model.", "`codeqa` asks about the current repository."
+        )
+    engine = workspace().engine(repository)
+    about = {"id": id_, "created": int(time.time()), "model": body.model}
     events = _raised(ask_engine(engine, options))
     if body.stream:
         # A failure before the first word has a status of its own, which clients understand best.
@@ -154,7 +104,7 @@ def complete(body: CompletionBody) -> Response | Values:
             begun.append(event)
             if event.kind in ("token", "done"):
                 break
-        with_usage = bool(body.stream_options and body.stream_options.include_usage)
+        with_usage = bool(body.stream_options.include_usage)
         return Response(_stream(about, begun, events, with_usage), headers=HEADERS)
     answer = whole_answer(events)
     done = answer.details
@@ -238,16 +188,6 @@ def _repositories() -> dict[str, str]:
     }
 
 
-def _repository(model: str) -> str:
-    """Id of the repository that `model` names. Raises UnknownModelError."""
-    known = _repositories()
-    if model not in known:
-        raise UnknownModelError(
-            "There is no such model.", "`codeqa` asks about the current repository."
-        )
-    return known[model]
-
-
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question, which may be searched for without a tag; what
     stands behind it is left out. Raises FieldError where there is none, and ContextLengthError."""
@@ -271,4 +211,6 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
             last = pairs[-1]
             whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
             pairs[-1] = Exchange(last.question, whole)
-    return AskOptions(question, retrieval="auto", history=tuple(pairs), instructions=wishes)
+    return AskOptions(
+        question, retrieval="auto", history=tuple(pairs), instructions=wishes, keep=False
+    )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
 from flask import Response, session
 from pydantic import Field, create_model
 
 from codeqa.chat.question import PLACES
-from codeqa.chat.values import AskOptions, Citation, QuestionOptions, Sentence
+from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
 from codeqa.render.html import Cite
@@ -23,14 +23,11 @@ from codeqa.web.answer_streams import HEADERS, encode_stream
 from codeqa.web.endpoints import (
     NAME_CHARACTERS,
     QUESTION_CHARACTERS,
-    Clean,
     Endpoints,
     Id,
     Schema,
     Text,
-    Truth,
     Values,
-    fields_of,
 )
 from codeqa.web.security import TERMINAL, member_of_request
 from codeqa.web.workspace import place_of, reader_gone, workspace
@@ -39,77 +36,57 @@ RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
 
 Span = Annotated[
-    str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$"), Clean
+    str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$")
 ]
 
 endpoints = Endpoints("chat", "Questions")
 
 
 def _options() -> type[Schema]:
-    """The fields of QuestionOptions as a client sends them: checked, and null where nothing is
-    chosen."""
+    """The fields of QuestionOptions, checked as what a client sends."""
+    whole = create_model("Asked", __base__=Schema, options=(QuestionOptions, ...))
+    described = whole.model_json_schema()["$defs"]["QuestionOptions"]["properties"]
     places = Annotated[list[Span], Field(max_length=PLACES)]
-    checked: dict[Any, Any] = {str: Id | None, bool: Truth, tuple[str, ...]: places | None}
-    fields: Values = {}
-    for name, field in fields_of(QuestionOptions).model_fields.items():
-        default = False if field.annotation is bool else None
-        kind = checked.get(field.annotation, field.annotation | None)  # type: ignore[operator]
-        fields[name] = (kind, Field(default=default, description=field.description))
-    return create_model("Options", __base__=Schema, **fields)
+    checked: dict[Any, Any] = {str: Id, tuple[str, ...]: places}
+    options: Values = {}
+    for field in fields(QuestionOptions):
+        kind = get_type_hints(QuestionOptions)[field.name]
+        about = Field(default=field.default, description=described[field.name].get("description"))
+        options[field.name] = (checked.get(kind, kind), about)
+    return create_model("Options", __base__=Schema, **options)
+
+
+class SdkMessage(Schema):
+    role: str
+    content: str | None = None
 
 
 class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declared once
     """A question, in `question`, `query` or the last user's entry of `messages`."""
 
-    question: Annotated[str, Clean] | None = None
+    question: str = ""
     """`@codebase` in it has the code base searched."""
-    query: Annotated[str, Clean] | None = None
+    query: str = ""
     """The same under its older name."""
-    messages: list[Any] | None = None
+    messages: list[SdkMessage] = Field(default_factory=list)
     """A conversation as the AI SDK sends it; only the last entry by the user counts."""
-    repo: Text | None = None
+    repo: Text = ""
     """Id of the repository; empty for the current one."""
-    repos: Annotated[list[Id], Field(max_length=MOST_REPOSITORIES)] | None = None
+    repos: list[Id] = Field(default_factory=list, max_length=MOST_REPOSITORIES)
     """Ids of several repositories that are asked at once; paths of the answer begin with their
     names."""
-    render: Truth = False
+    render: bool = False
     """Whether the stream also holds what the page shows."""
-    without_model: Truth = False
+    without_model: bool = False
     """Answer by quoting the code, without a language model."""
 
 
-class Grounding(Schema):
-    """How much of an answer is shown by the code that was sent for it."""
-
-    supported: int
-    """Sentences that have their evidence in it."""
-    claims: int
-    """Sentences that claim something about the code."""
-    left_out: int
-    """Sentences that a strict answer was written without."""
-    sentences: list[Sentence]
+ANSWER_DETAILS = ("turn", "intent", "confidence", "retrieval_info", "citations", "grounding",
+                  "notice")  # fmt: skip
+"""What an answer in one piece tells of itself."""
 
 
-class AnswerDetails(Schema):
-    """What an answer in one piece tells of itself."""
-
-    turn: str
-    """Id under which it is kept; empty when it is not."""
-    intent: str
-    confidence: float
-    retrieval_info: dict[str, int]
-    """`num_docs` and `similar_queries`."""
-    citations: list[Citation]
-    grounding: Grounding
-    notice: str
-    """What the reader should know about the answer, as sentences; may be empty."""
-
-
-class BatchAnswer(AnswerDetails):
-    response: str
-
-
-@endpoints.route("POST", "/chat/stream", "text/plain")
+@endpoints.route("POST", "/chat/stream")
 def stream(body: QuestionBody) -> Response:
     """The answer as a data stream.
 
@@ -132,14 +109,14 @@ def stream(body: QuestionBody) -> Response:
     return Response(lines, headers=HEADERS)
 
 
-@endpoints.route("POST", "/chat", BatchAnswer)
+@endpoints.route("POST", "/chat")
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
     answer = whole_answer(ask_engine(*_asked_engine(body)))
     return {"response": answer.text, **answer_values(answer.details)}
 
 
-@endpoints.route("POST", "/", {"response": str})
+@endpoints.route("POST", "/")
 def ask(body: QuestionBody) -> Values:
     """The answer in one piece: `{query, rerank}` gives `{response}`.
 
@@ -156,7 +133,7 @@ def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
     indexed."""
     options, space = _ask_options(body), workspace()
-    engine = space.engine(ID_SEPARATOR.join(dict.fromkeys(body.repos or ())) or body.repo or "")
+    engine = space.engine(ID_SEPARATOR.join(dict.fromkeys(body.repos)) or body.repo)
     several, question = repositories_meant(space.settings, engine.repositories, options.question)
     if len(several) > len(engine.repositories):
         engine = space.engine(ID_SEPARATOR.join(one.id for one in several))
@@ -166,7 +143,8 @@ def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
 def _ask_options(body: QuestionBody) -> AskOptions:
     """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
     the question. Raises UsageError."""
-    given = (body.question, body.query, _last_message(body.messages or ()))
+    said = (message.content for message in reversed(body.messages) if message.role == "user")
+    given = (body.question, body.query, *said)
     question = next((text for text in given if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
@@ -175,25 +153,11 @@ def _ask_options(body: QuestionBody) -> AskOptions:
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
     chosen = {field.name: getattr(body, field.name) for field in fields(QuestionOptions)}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if chosen.get("conversation", "").endswith(RESERVED):
+    if body.conversation.endswith(RESERVED):
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
     return AskOptions(question, use_model=not body.without_model, **chosen)
-
-
-def _last_message(messages: Sequence[Any]) -> str | None:
-    """Text of the last entry by the user that has any, as the AI SDK sends a conversation."""
-    for message in reversed(messages):
-        if isinstance(message, dict) and message.get("role") == "user":
-            content = message.get("content") or message.get("parts")
-            if isinstance(content, list):
-                parts = (part.get("text") for part in content if isinstance(part, dict))
-                content = "".join(text for text in parts if isinstance(text, str))
-            if isinstance(content, str) and content.strip():
-                return content
-    return None
 
 
 def ask_engine(
@@ -210,7 +174,7 @@ def ask_engine(
 
 def answer_values(done: Mapping[str, Any]) -> Values:
     """What an answer in one piece tells of itself, from the data of its `done`."""
-    return {name: done.get(name) for name in AnswerDetails.model_fields}
+    return {name: done.get(name) for name in ANSWER_DETAILS}
 
 
 def citer(engine: Engine) -> Cite:

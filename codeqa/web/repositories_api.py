@@ -8,7 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from pydantic import Field
 
 from codeqa.engine import Engine
 from codeqa.environment import with_home
-from codeqa.errors import CodeQAError, RepositoryError
+from codeqa.errors import RepositoryError
 from codeqa.hosts import is_loopback
 from codeqa.indexing import Indexer
 from codeqa.repositories import (
@@ -33,8 +33,7 @@ from codeqa.repository.clones import Report, looks_remote, read_remote
 from codeqa.search.rerank import reranker_status
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, IndexStatus
-from codeqa.web.endpoints import Clean, Endpoints, Filled, Id, Repo, Schema, Text, Values
+from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.running import proof
 from codeqa.web.security import TERMINAL_TOKEN, member_of_request, require_owner
@@ -45,34 +44,10 @@ OWNERS = "change which repositories there are"
 
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
-EXAMPLE_HITS = 8
-"""Hits looked at for examples of questions; the first that fits is used."""
-USUAL_QUESTIONS = (
-    "What is this project, and how is it organised?",
-    "Where does the program start?",
-    "How are errors handled?",
-    "How is the configuration loaded?",
-)
 
 endpoints = Endpoints("repositories", "Repositories")
 index = Endpoints("index", "Index")
 server = Endpoints("server", "Server")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository(RepositoryReport):
-    """`state` may also be `cloning` or `refreshing`, with `progress`, or `failed`: it was not
-    cloned, and `problem` says why."""
-
-    id: str
-    open: bool
-
-
-class Repositories(Schema):
-    current: str
-    changeable: bool
-    """Whether this user may add, refresh, rename and remove."""
-    repositories: list[Repository]
 
 
 class PathBody(Schema):
@@ -84,40 +59,40 @@ class PathBody(Schema):
 
 
 class NameBody(Schema):
-    name: Annotated[str, Field(max_length=60), Clean]
+    name: Annotated[str, Field(max_length=60)]
     """Empty for the name of the folder."""
 
 
-class Folder(Schema):
-    name: str
-    path: str
-    git: bool
-    """It is a git repository."""
+class SteerBody(Schema):
+    action: Literal["pause", "cancel", "check"]
 
 
-class Folders(Schema):
-    path: str
-    parent: str
-    """Empty at the top."""
-    git: bool
-    folders: list[Folder]
-    """Those that can be opened, by name; the first thousand."""
+class RevisionBody(Schema):
+    revision: Filled
+    """A commit as git takes it: a hash or its beginning, a branch, a tag, `HEAD~3`."""
 
 
-@endpoints.route("GET", "/api/repos", Repositories)
+class Challenge(Schema):
+    challenge: Id
+
+
+@endpoints.route("GET", "/api/repos")
 def repositories() -> Values:
-    """The repositories with an index, the one updated last first, and those being cloned."""
+    """The repositories with an index, the one updated last first, and those being cloned;
+    `changeable`, whether this user may add, refresh, rename and remove."""
     space = workspace()
-    rows = {one.id: _row(one.id, report_on(one)) for one in list_locations(space.settings)}
-    rows |= {repo: _row(repo, report) for repo, report in space.jobs.reports().items()}
-    current = space.engine().location.id if space.has_current() else ""
-    ordered = sorted(rows.values(), key=lambda one: (one.state != "cloning", -one.updated_at))
-    owner = member_of_request().owner
-    return {"current": current, "changeable": owner, "repositories": ordered}
+    reports = {one.id: report_on(one) for one in list_locations(space.settings)}
+    found = [*(reports | space.jobs.reports()).items()]
+    found.sort(key=lambda row: (row[1].state != "cloning", -row[1].updated_at))
+    return {
+        "current": space.engine().location.id if space.has_current() else "",
+        "changeable": member_of_request().owner,
+        "repositories": [_row(repo, report) for repo, report in found],
+    }
 
 
-@endpoints.route("POST", "/api/repos", Repository, status=202)
-def add(body: PathBody) -> Repository:
+@endpoints.route("POST", "/api/repos", status=202)
+def add(body: PathBody) -> Values:
     """Open the repository at `path`, cloned first if it is an address, and index it behind.
 
     What the server may read is its owner's to show: others open what is indexed already.
@@ -142,16 +117,16 @@ def add(body: PathBody) -> Repository:
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>", Repository, owners=OWNERS)
-def rename(repo: str, body: NameBody) -> Repository:
+@endpoints.route("POST", "/api/repos/<repo>", owners=OWNERS)
+def rename(repo: str, body: NameBody) -> Values:
     """Show the repository by another name."""
     location = find_repository(workspace().settings, repo)
     workspace().rename(location.id, body.name)
     return _row(location.id, report_on(location))
 
 
-@endpoints.route("POST", "/api/repos/<repo>/refresh", Repository, status=202, owners=OWNERS)
-def refresh(repo: str) -> Repository:
+@endpoints.route("POST", "/api/repos/<repo>/refresh", status=202, owners=OWNERS)
+def refresh(repo: str) -> Values:
     """Fetch the newest commit where it is a clone, and index what changed, behind."""
     space = workspace()
     location = find_repository(space.settings, repo)
@@ -164,14 +139,14 @@ def refresh(repo: str) -> Repository:
     return _row(location.id, started)
 
 
-@endpoints.route("POST", "/api/repos/<repo>/cancel", {"removed": str}, owners=OWNERS)
+@endpoints.route("POST", "/api/repos/<repo>/cancel", owners=OWNERS)
 def cancel(repo: str) -> Values:
     """End its clone or refresh, or dismiss that one failed. Of a clone nothing is left."""
     workspace().jobs.cancel(repo)
     return {"removed": repo}
 
 
-@endpoints.route("DELETE", "/api/repos/<repo>", {"removed": str}, owners=OWNERS)
+@endpoints.route("DELETE", "/api/repos/<repo>", owners=OWNERS)
 def remove(repo: str) -> Values:
     """Delete its index, and its files if they are a clone that was made by its address. Its
     conversations stay."""
@@ -180,7 +155,7 @@ def remove(repo: str) -> Values:
     return {"removed": repo}
 
 
-@endpoints.route("GET", "/api/folders", Folders, owners=OWNERS)
+@endpoints.route("GET", "/api/folders", owners=OWNERS)
 def folders(path: Text = "") -> Values:
     """The folders in the folder at `path` of the server's machine, for its owner to choose one;
     without it in the home folder of who runs the server."""
@@ -190,7 +165,7 @@ def folders(path: Text = "") -> Values:
         real = top.resolve(strict=True)
         if real.is_relative_to(own):
             raise PermissionError
-        found = sorted(_folders_in(real, own), key=lambda one: one.name.lower())
+        found = sorted(_folders_in(real, own), key=lambda one: one["name"].lower())
     except (OSError, ValueError, RuntimeError):  # a loop of links
         raise RepositoryError(
             f"{top} cannot be opened.", "Give the full path of a folder that you may read."
@@ -199,76 +174,29 @@ def folders(path: Text = "") -> Values:
         "path": str(real),
         "parent": "" if real.parent == real else str(real.parent),
         "git": (real / ".git").exists(),
-        "folders": [one.model_dump() for one in found[:FOLDERS_SHOWN]],
+        "folders": found[:FOLDERS_SHOWN],
     }
 
 
-def _folders_in(top: Path, own: Path) -> Iterator[Folder]:
+def _folders_in(top: Path, own: Path) -> Iterator[Values]:
     for path in top.iterdir():
         with suppress(OSError):
             usable = path.is_dir() and os.access(path, os.R_OK | os.X_OK) and path.resolve() != own
             if usable and path.name == well_formed(path.name):
-                yield Folder(name=path.name, path=str(path), git=(path / ".git").exists())
+                git = (path / ".git").exists()
+                yield {"name": path.name, "path": str(path), "git": git}
 
 
-def _row(repo: str, report: RepositoryReport) -> Repository:
-    return Repository(**asdict(report), id=repo, open=workspace().is_open(repo))
+def _row(repo: str, report: RepositoryReport) -> Values:
+    """`state` may also be `cloning` or `refreshing`, with `progress`, or `failed`: it was not
+    cloned, and `problem` says why."""
+    return asdict(report) | {"id": repo, "open": workspace().is_open(repo)}
 
 
 # Its index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status(IndexStatus):
-    """The status, and what the page shows beside it."""
-
-    state: Literal["missing", "indexing", "refining", "paused", "ready", "stopped", "failed"]
-    id: str
-    effort: str
-    hyde: str
-    retrieval: str
-    """What the settings say of questions without `@codebase`: `explicit` or `auto`."""
-    reranker: str
-    """What the rerank switch runs, or what is in its way and what to do."""
-    reranker_command: str
-    """The command in that text, to be copied; empty where nothing is missing."""
-    skipped: list[tuple[str, int]]  # type: ignore[assignment]
-    """Reason and number of files, the most frequent first."""
-    skipped_total: int
-    steerable: bool
-    """Who asks may pause, cancel and check."""
-
-
-class SteerBody(Schema):
-    action: Literal["pause", "cancel", "check"]
-    repo: Repo = ""
-
-
-class SkippedGroup(Schema):
-    reason: str
-    count: int
-    paths: list[str]
-
-
-class Revisions(Schema):
-    repository: str
-    """Id of the repository as people work on it."""
-    commit: str
-    """The commit that this is a snapshot of; empty for the repository itself."""
-    names: list[str]
-    """Branches and tags, those with the newest commits first."""
-
-
-class RevisionBody(Schema):
-    revision: Filled
-    """A commit as git takes it: a hash or its beginning, a branch, a tag, `HEAD~3`."""
-
-
-class Challenge(Schema):
-    challenge: Id
-
-
-@index.route("GET", "/api/status", Status)
+@index.route("GET", "/api/status")
 def status(engine: Engine) -> Values:
     """What the index holds and what is being done to it."""
     about, reranker = engine.index.status(), reranker_status(engine.settings)
@@ -279,25 +207,22 @@ def status(engine: Engine) -> Values:
         "retrieval": engine.settings.retrieval,
         "reranker": ". ".join(filter(None, (reranker.text, reranker.hint))),
         "reranker_command": reranker.command,
-        # A reason that stands first is the most frequent one; objects in JSON have no order.
-        "skipped": list(about.skipped.items()),
         "skipped_total": sum(about.skipped.values()),
         "steerable": member_of_request().owner,
     }
 
 
-@index.route("POST", "/api/index", Status, status=202, owners="steer indexing")
-def steer(body: SteerBody) -> Values:
+@index.route("POST", "/api/index", status=202, owners="steer indexing")
+def steer(engine: Engine, body: SteerBody) -> Values:
     """Pause or cancel the indexing of this server, or look for changes now, which ends a pause.
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
     """
-    engine = workspace().engine(body.repo)
     getattr(engine.index, body.action)()
     return status(engine)
 
 
-@index.route("GET", "/api/skipped", {"total": int, "groups": list[SkippedGroup]})
+@index.route("GET", "/api/skipped")
 def skipped(engine: Engine) -> Values:
     """Files that are not indexed, by reason, the most frequent first."""
     paths: dict[str, list[str]] = defaultdict(list)
@@ -310,22 +235,13 @@ def skipped(engine: Engine) -> Values:
     return {"total": sum(map(len, paths.values())), "groups": groups}
 
 
-@index.route("GET", "/api/examples", {"questions": list[str]})
-def examples(engine: Engine) -> Values:
-    """Questions that this repository can answer, for an empty conversation."""
-    found: list[str] = []
-    with suppress(CodeQAError):  # without an index the usual ones
-        found += _own_questions(engine)
-    return {"questions": [*found, *USUAL_QUESTIONS][: len(USUAL_QUESTIONS)]}
-
-
-@server.route("GET", "/health", {"status": str})
+@server.route("GET", "/health")
 def health() -> Values:
     """The server runs."""
     return {"status": "ok"}
 
 
-@server.route("GET", "/ready", {"status": str})
+@server.route("GET", "/ready")
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated."""
     space = workspace()
@@ -335,7 +251,7 @@ def ready() -> Values:
     return {"status": about.state}
 
 
-@server.route("POST", "/api/terminal/hello", {"proof": str})
+@server.route("POST", "/api/terminal/hello")
 def hello(body: Challenge) -> Values:
     """Proves that this is the server that it is taken for, before a terminal sends its token."""
     if not is_loopback(request.remote_addr or ""):
@@ -343,7 +259,7 @@ def hello(body: Challenge) -> Values:
     return {"proof": proof(current_app.config[TERMINAL_TOKEN], body.challenge)}
 
 
-@index.route("GET", "/api/revisions", Revisions)
+@index.route("GET", "/api/revisions")
 def revisions(engine: Engine) -> Values:
     """Which commit this is, and the branches and tags that there are."""
     location = engine.location
@@ -351,7 +267,7 @@ def revisions(engine: Engine) -> Values:
     return {"repository": base.id, "commit": location.commit, "names": revision_names(base.root)}
 
 
-@index.route("POST", "/api/revisions", Status, owners="open another commit")
+@index.route("POST", "/api/revisions", owners="open another commit")
 def open_revision(engine: Engine, body: RevisionBody) -> Values:
     """Index the repository as it was at a commit, beside it; by its `id` that is asked and read.
 
@@ -362,19 +278,3 @@ def open_revision(engine: Engine, body: RevisionBody) -> Values:
     snapshot = take_snapshot(space.settings, base.location, body.revision.strip())
     Indexer(space.settings, snapshot).run(refine=False)
     return status(space.engine(snapshot.id))
-
-
-def _own_questions(engine: Engine) -> Iterator[str]:
-    """What can be asked of what the index really holds. Raises CodeQAError without one."""
-    units = [
-        hit.unit
-        for hit in engine.search.search(engine.location.name, top=EXAMPLE_HITS).units
-        if hit.unit.role == "source" and hit.unit.kind != "module" and len(hit.unit.name) > 2
-        if not hit.unit.name.lower().startswith(("_", "test"))
-    ]
-    for kinds, question in (
-        (CLASS_KINDS, "What does `{}` do, and where is it used?"),
-        (METHOD_KINDS, "Who calls `{}`?"),
-    ):
-        if unit := next((unit for unit in units if unit.kind in kinds), None):
-            yield question.format(unit.name)

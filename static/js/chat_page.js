@@ -7,7 +7,6 @@ import { clipboardActions, setUpShortcuts } from "./chat/shortcuts.js";
 import { Composer } from "./composer/composer.js";
 import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
-import { query, request } from "./lib/api.js";
 import { announce, byId, element } from "./lib/dom.js";
 import { setUpTheme } from "./lib/preferences.js";
 import { failureCard, failureText, questionButton, showMessage } from "./lib/widgets.js";
@@ -24,6 +23,12 @@ import { setUpPrivacyDialog } from "./sidebar/privacy_dialog.js";
 import { closeSidebar, setUpSidebar, showSidebar, toggleSidebar } from "./sidebar/sidebar.js";
 
 const { repo, name } = document.body.dataset;
+const EXAMPLES = [
+  "What is this project, and how is it organised?",
+  "Where does the program start?",
+  "How are errors handled?",
+  "How is the configuration loaded?",
+];
 const thread = byId("thread");
 const writing = new Map(); // conversations that are being answered, by id
 let view = null; // the conversation on the page
@@ -246,18 +251,14 @@ function openPlace(path, line, end, opener = null) {
 }
 
 /** Questions to begin with, on the empty page. */
-async function showExamples() {
-  const { questions } = await request(`/api/examples${query({ repo })}`).catch(() => ({
-    questions: [],
-  }));
+function showExamples() {
   byId("examples").replaceChildren(
-    ...questions.map((question) => {
-      const text = question.replaceAll("`", "");
-      return element(
+    ...EXAMPLES.map((question) =>
+      element(
         "li",
-        questionButton(question, () => askAnew(text)),
-      );
-    }),
+        questionButton(question, () => askAnew(question)),
+      ),
+    ),
   );
 }
 

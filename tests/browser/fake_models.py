@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,7 +31,6 @@ class FakeModels:
         self.probed = 0
         self.local = True
         self.exported = True
-        self.window = 128_000
         self.patient = threading.Event()
         self._choice: Any = None
         self._lock = threading.Lock()
@@ -67,9 +65,6 @@ class FakeModels:
 
     def host(self, choice: Any) -> str:
         return urlsplit(self.base_url(choice)).netloc if choice else ""
-
-    def answer_model(self) -> Any:
-        return SimpleNamespace(window=lambda: self.window) if self._choice else None
 
     def list_models(self, choice: Any, key: str = "") -> list[str]:
         self._refuse(key)

@@ -27,7 +27,7 @@ from codeqa.errors import (
 )
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion
 from codeqa.store.tables import DEFINITION_COLUMNS
-from codeqa.types import Chunk, ContextBlock, Event, Hit, IndexStatus, Skipped, Unit
+from codeqa.types import Chunk, ContextBlock, Event, IndexStatus, Skipped
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
 
@@ -475,10 +475,8 @@ class FakeCompletion(MentionCompleter):
         tables: Any = SimpleNamespace(catalogue=lambda: catalogue)
         super().__init__(lambda: tables)
 
-    def complete(
-        self, typed: str, *, kinds: Any = (), limit: int = 20
-    ) -> tuple[MentionCompletion, ...]:
-        return super().complete(typed, kinds=["file"], limit=limit)
+    def complete(self, typed: str, limit: int = 20) -> tuple[MentionCompletion, ...]:
+        return tuple(one for one in super().complete(typed, 100) if one.kind == "file")[:limit]
 
     def coverage(self, question: str, chunks: Any = None) -> list[Any]:
         return []
@@ -515,15 +513,6 @@ class FakeIndex:
     def stop(self) -> None: ...
 
 
-class FakeSearch:
-    def search(self, question: str, **options: Any) -> Any:
-        if question != "store":
-            raise CodeQAError("no more")
-        unit = Unit("src/store/sessions.py", "python", "class", "SessionInterface",
-                    "SessionInterface", SESSIONS, 8, 20)  # fmt: skip
-        return SimpleNamespace(units=(Hit(unit, 1.0),))
-
-
 class FakeEngine:
     def __init__(self) -> None:
         self.begin_anew()
@@ -539,7 +528,7 @@ class FakeEngine:
             id="store-0123abcd", name="store", root=root, snapshot_of="", commit="", remote=("", "")
         )
         self.repositories = (self.location,)
-        self.index, self.search = FakeIndex(), FakeSearch()
+        self.index = FakeIndex()
         self.models = FakeModels()
         self.chat, self.files = FakeChat(self.models), FakeFiles()
         self.conversations = self.chat

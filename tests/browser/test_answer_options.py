@@ -201,17 +201,3 @@ def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
         switch.click()
         expect(switch).to_have_attribute("aria-pressed", pressed)
     expect(note.locator("code")).to_have_text('pip install "codeqa[models]"')
-
-
-def test_each_effort_says_the_tokens_that_the_model_in_use_will_be_sent(
-    page: Page, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page.locator("#effort").click()
-    expect(page.locator("#fast-does")).to_contain_text("up to 3,400 tokens of code")
-    expect(page.locator("#deep-does")).to_have_text("up to 24,000 tokens of code; reranked")
-    page.keyboard.press("Escape")
-    monkeypatch.setattr(scripted.models, "window", 8_192)
-    use_model(page)
-    page.locator("#effort").click()
-    half = "up to 4,100 tokens of code, half of what gpt-4o takes at once; two drafts"
-    expect(page.locator("#normal-does")).to_contain_text(half)

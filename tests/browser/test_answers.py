@@ -136,23 +136,6 @@ def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_stru
     expect(page.locator(".source .cited").first).to_have_attribute("data-line", "1200")
 
 
-def test_code_that_stands_in_a_cited_file_opens_there(page: Page) -> None:
-    invented = CODE.replace("SESSION_COOKIE_NAME", "COOKIE")
-    get_answer(page, f"say:See {CITED}.\n\n{CODE}\n\n{invented}\n\n```\nreturn {{}}\n```\n")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        button = page.get_by_role("button", name="Open src/store/sessions.py, lines 26 to 29")
-        expect(button).to_be_visible()
-        expect(page.locator(".open-file")).to_have_count(1)  # neither the altered nor the short
-    button.click()
-    cited = page.locator(".source .row.cited")
-    expect(cited).to_have_count(4)
-    expect(cited.first).to_contain_text("def open_session(self, app, request):")
-    page.keyboard.press("Escape")
-    expect(button).to_be_focused()
-
-
 def test_stages_and_steps_are_told_while_they_last_and_kept(page: Page) -> None:
     use_model(page)
     ask(page, "silent")

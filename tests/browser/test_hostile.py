@@ -197,16 +197,12 @@ def test_as_what_is_found_stored_and_suggested_and_as_errors(
     expect(page.get_by_role("alert")).to_contain_text(LINES[3])
     unharmed(page)
 
-    replies(page, "**/api/examples?**", {"questions": LINES})
     repositories = [{"id": text, "open": False, "name": text, "path": text, "state": text,
                      "files": 1, "units": 1, "references": 1, "bytes_on_disk": 1, "updated_at": 1,
                      "problem": text, "url": text, "branch": text,
                      "progress": {"phase": text, "done": 1, "total": 2}}
                     for text in LINES]  # fmt: skip
     replies(page, "**/api/repos", {"current": "", "changeable": True, "repositories": repositories})
-    page.goto(scripted.address)
-    expect(page.locator("#examples li")).to_have_count(len(LINES))
-    unharmed(page)
     page.goto(f"{scripted.address}/repositories")
     expect(page.locator("#repositories li")).to_have_count(len(LINES))
     unharmed(page)

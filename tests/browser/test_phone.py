@@ -39,7 +39,6 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
     phone.touchscreen.tap(180, 40)  # elsewhere
     expect(form).to_be_hidden()
     get_answer(phone, f"say:See {CITED}.\n\n{CODE}\n")
-    expect(phone.locator(".open-file")).to_be_visible()
     phone.get_by_role("button", name="Bad answer").tap()
     reason = phone.get_by_label(re.compile("What was wrong with this answer"))
     expect(reason).to_be_in_viewport()

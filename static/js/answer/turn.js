@@ -5,7 +5,7 @@ import { announce, element, icon, setHtml } from "../lib/dom.js";
 import { moment, plural } from "../lib/format.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
-import { Citations, frameCode, keepNumbersTogether, lookUpCode } from "./code_references.js";
+import { Citations, frameCode, keepNumbersTogether } from "./code_references.js";
 import { evidenceOf } from "./evidence.js";
 import { actionButton, factsOf, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
@@ -211,7 +211,6 @@ export class Turn {
     this.node.removeAttribute("aria-busy");
     this.#citations.take(outcome.citations ?? []);
     this.#citations.mark(this.#answer);
-    lookUpCode(this.#answer);
     showMentionsRead(this.node, { id: this.id, text: this.asked.text });
     if (outcome.stopped && this.#past) {
       this.#footer.append(noticeLine("stop", "Stopped before it was complete"));

@@ -2,9 +2,8 @@
 // and sets reranking and HyDE, and each option by itself. Reranking has a switch beside the question,
 // the others are in a form that the chip there opens.
 
-import { query, request } from "../lib/api.js";
 import { announce, byId, element } from "../lib/dom.js";
-import { count, duration, withoutProvider } from "../lib/format.js";
+import { duration, withoutProvider } from "../lib/format.js";
 import { openPopover } from "../lib/popup.js";
 import { recall, remember } from "../lib/preferences.js";
 import { copyButton } from "../lib/widgets.js";
@@ -12,9 +11,9 @@ import { copyButton } from "../lib/widgets.js";
 const HYDE_CHOICES = ["off", "one", "two"]; // how many texts the model writes to search by (HyDE)
 // "" leaves that to the server's setting.
 const EFFORTS = {
-  fast: { label: "Fast", rerank: false, hyde: "off" },
-  normal: { label: "Normal", rerank: false, hyde: "" },
-  deep: { label: "Deep", rerank: true, hyde: "two" },
+  fast: { label: "Fast", sends: "3 functions and 3 classes", rerank: false, hyde: "off" },
+  normal: { label: "Normal", sends: "more code", rerank: false, hyde: "" },
+  deep: { label: "Deep", sends: "the most code", rerank: true, hyde: "two" },
 };
 const TIMES_KEPT = 9; // answers whose times are kept per kind: enough that one slow one does not count
 const KINDS_KEPT = 24; // kinds that are kept, the ones not used for longest go first
@@ -50,7 +49,6 @@ export class AnswerOptions {
   #model = "";
   #rerank = byId("rerank");
   #note = byId("rerank-note");
-  #budgets = {}; // tokens of code by effort, and `window`, what the model takes at once
 
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
   constructor(hooks) {
@@ -58,7 +56,6 @@ export class AnswerOptions {
     this.#chip.addEventListener("click", () => {
       this.#show();
       openPopover(this.#chip, this.#form);
-      this.#askBudgets();
     });
     this.#rerank.addEventListener("click", () => {
       this.#note.hidden = this.#value.rerank;
@@ -109,7 +106,6 @@ export class AnswerOptions {
 
   /** Name of the model in use, "" for none. */
   set model(name) {
-    if (name !== this.#model) this.#budgets = {};
     this.#model = name;
     this.#show();
   }
@@ -133,12 +129,6 @@ export class AnswerOptions {
     if (name !== "rerank") announce(`How to answer: ${this.#words()}`); // a pressed button is told anyway
     if (this.#hooks.keeps()) this.#remember();
     this.#hooks.changed();
-  }
-
-  async #askBudgets() {
-    const { repo } = document.body.dataset;
-    this.#budgets = await request(`/api/models/budgets${query({ repo })}`).catch(() => ({}));
-    this.#show();
   }
 
   #remember() {
@@ -205,15 +195,9 @@ export class AnswerOptions {
     this.#input("retrieval", this.automatic ? "auto" : "explicit").checked = true;
   }
 
-  /** `up to 8,000 tokens of code; two drafts; the model orders files`, and so on. */
+  /** `more code; two drafts; the model orders files`, and so on. */
   #does(effort) {
-    const { [effort]: tokens = 0, window = 0 } = this.#budgets;
-    const parts = [effort === "fast" ? "3 functions and 3 classes" : ""];
-    if (tokens) {
-      const half = window && tokens >= window / 2 - 1;
-      const most = `up to ${count(Math.round(tokens / 100) * 100)} tokens of code`;
-      parts.push(half ? `${most}, half of what ${this.#model} takes at once` : most);
-    }
+    const parts = [EFFORTS[effort].sends];
     if (this.#model) {
       parts.push(HYDE_COUNTS[EFFORTS[effort].hyde || this.#settings.hyde]);
       parts.push(effort === "fast" ? "" : "the model orders files");

@@ -40,7 +40,7 @@ export class IndexStatus {
     });
     byId("index-actions").addEventListener("click", (event) => {
       const { action } = event.target.dataset;
-      if (action) this.#ask({ repo: this.#repo, action });
+      if (action) this.#ask({ action });
     });
     this.#ask();
   }
@@ -54,9 +54,8 @@ export class IndexStatus {
     clearTimeout(this.#timer);
     let status;
     try {
-      status = body
-        ? await request("/api/index", { body })
-        : await request(`/api/status${query({ repo: this.#repo })}`);
+      const address = `/api/${body ? "index" : "status"}${query({ repo: this.#repo })}`;
+      status = await request(address, body ? { body } : {});
       this.#hooks.status(status);
     } catch (error) {
       if (error.code === "away") this.#hooks.lost();
