@@ -347,19 +347,7 @@ def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(engine: Engi
     assert engine.conversations.all() == []
 
 
-# Strictness, pins.
-
-
-def test_strict_answers_are_quoted_when_the_code_shows_too_little(
-    engine: Engine, listener: Listener
-) -> None:
-    question = "@codebase how does quantum chromodynamics renormalise gluons?"
-    events = ask(engine, question, strict=True)
-    assert listener.asked == []
-    done = told(events, "done")
-    assert done["generator"] == "extractive" and "too little" in done["notice"]
-    ask(engine, ASK, strict=True)
-    assert listener.last.strict and listener.last.block.chunks
+# Pins.
 
 
 def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(

@@ -13,7 +13,7 @@ from codeqa.chat.citations import CitedCode, find_citations, verify_all
 from codeqa.chat.grounding import judge_all, overlaps, what_is_not_known
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import Checked
+from codeqa.chat.values import Checked, Sentence
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError
 from codeqa.routing.intents import NEED_CODE
@@ -33,7 +33,7 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
     """Read what `stream` has come to: it may have ended early."""
     gathered, written = stream.gathered, "".join(stream.pieces)
     if gathered is None:
-        return Checked(judged=stream.judged)
+        return Checked()
     revised, problems = written, tuple[str, ...]()
     if stream.finished and not stream.reply:
         revised, problems = hooks.run("after_generation", written, asked=gathered)
@@ -42,13 +42,12 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
     try:
         citations = verify_all(answer, stream.shown(), CitedCode.of(toolbox, chunks))
     except CodeQAError:  # the index is gone by now
-        return Checked(revised, judged=stream.judged, problems=problems)
-    judged, not_known = list(stream.judged), ""
+        return Checked(revised, problems=problems)
+    judged, not_known = list[Sentence](), ""
     ours = stream.reply == ISSUE or gathered.counted
     sent = stream.request.block.chunks if stream.request and not ours else ()
     if stream.finished and sent:
-        if not gathered.strict or revised:
-            judged = judge_all(answer, sent)
+        judged = judge_all(answer, sent)
         not_known = what_is_not_known(judged, gathered.search, sent)
     suggestions: tuple[str, ...] = ()
     if stream.finished and gathered.intent in NEED_CODE:

@@ -23,7 +23,6 @@ from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
-from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import preferences, profile_text
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import parse_query
@@ -137,10 +136,6 @@ class _Gathering:
         """Nothing else than the code itself can answer."""
         return self.model is None and not self.given and not self.routed.decision.reply
 
-    @property
-    def may_quote(self) -> bool:
-        return self.only_quotes or self.routed.question.options.strict
-
     def retrieve(self) -> Generator[Event, None, Gathered]:
         """Search, or pack anew what was found, or recall it, or do neither; yields what happens
         meanwhile."""
@@ -157,7 +152,7 @@ class _Gathering:
                 block = pack(block.chunks, most)  # it was made for a larger model
             found = replace(self._start(), block=self._chosen(block))
         chunks, chosen = found.block.chunks, options.chooses_chunks
-        if self.may_quote and (chosen or not found.evidence) and (found.searched or chunks):
+        if self.only_quotes and (chosen or not found.evidence) and (found.searched or chunks):
             evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
             found = replace(found, evidence=evidence)
         return replace(
@@ -180,8 +175,7 @@ class _Gathering:
             profile=profile_text(known),
             instructions=question.options.instructions,
             suggest=decision.suggest_codebase,
-            # A review is checked as it is made.
-            strict=question.options.strict and question.mode != ISSUE,
+            strict=question.options.strict,
             cancelled=question.options.cancelled,
             model=self.model,
         )
@@ -193,7 +187,7 @@ class _Gathering:
         start = replace(self._start(), searched=True, effort=self.budget.effort)
         if question.whole_files == "all":
             block = every_file(tables, files, question.query, self.room)
-            if block.chunks and not self.may_quote:
+            if block.chunks and not self.only_quotes:
                 return replace(start, block=self._chosen(block), warnings=(block.note,))
         text, earlier = routed.standalone or question.text, list[Chunk]()
         rewritten = text if routed.completed_by else ""
@@ -229,7 +223,7 @@ class _Gathering:
             warnings = (*warnings, block.note)
         result = result.head(HITS_SHOWN)
         evidence = None
-        if self.may_quote and not enough:
+        if self.only_quotes and not enough:
             evidence = gather_evidence(tables, result, walked)
         if counted:
             evidence = evidence or QuotedEvidence(question.query)

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from itertools import chain
 from typing import Any
 
 from codeqa.chat.citations import CODE_SPAN, VALUES, next_fence
-from codeqa.chat.values import ModelRequest, Piece, Sentence
+from codeqa.chat.values import Sentence
 from codeqa.embeddings.registry import sentence_matcher
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import FILE_ENDINGS
@@ -30,8 +29,6 @@ UNKNOWN_BELOW = 0.5
 FEWEST_CLAIMS = 3
 NEAREST = 3
 """Units that are named as what comes nearest to an answer."""
-LEFT_OUT = "{} left out: the code that was sent does not show what they say."
-NOTHING_SHOWN = "I do not know: the code that was found shows nothing of what could be said."
 
 _JOINING = re.compile(rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]\w+")
@@ -116,63 +113,13 @@ def judge_all(answer: str, chunks: Sequence[Chunk]) -> list[Sentence]:
     return [one for text in sentences_of(answer) if (one := grounding.judge(text))]
 
 
-def only_supported(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """What a model writes, sentence by sentence, without those that have no evidence; of these a
-    line tells at the end. Each that was judged is yielded as well, as a `Sentence`.
-
-    What leads to sentences, such as a heading, is told with the first of them.
-    """
-    sent, grounding = tuple[Chunk, ...](), None
-    splitter = SentenceSplitter()
-    lead, mark, gap, told, left_out = "", "", 0, "", 0
-    for piece in chain(pieces, (None,)):
-        if isinstance(piece, ModelRequest):
-            sent, grounding = piece.block.chunks, None
-        elif sent and isinstance(piece, str | None):  # not sooner: it would hold the request up
-            grounding = grounding or Grounding(sent)
-        if piece is not None and not (isinstance(piece, str) and grounding):
-            yield piece
-            continue
-        for sentence in splitter.feed(piece) if piece is not None else splitter.close():
-            one = grounding.judge(sentence) if grounding else None
-            lines = _lines_after(sentence)
-            if one:
-                yield one
-            if one is None and grounding:
-                if not re.search(r"[^\W\d]", sentence):
-                    mark = sentence
-                else:  # a heading goes with what leads on below it, but not with the next heading
-                    lead = lead * (lead.startswith("#") > sentence.startswith("#")) + sentence
-                    mark = ""
-            elif one and one.verdict != "supported":
-                left_out += 1
-                gap = max(gap, lines)
-                mark = "" if lines else mark  # its item, or the list, ends here
-                lead = "" if lines > 1 and not lead.startswith("#") else lead
-            else:
-                told = "\n" * (gap - _lines_after(told)) * bool(told) + lead + mark + sentence
-                lead, mark, gap = "", "", 0
-                yield told
-    if left_out and not told:
-        yield f"{NOTHING_SHOWN}\n"
-    elif left_out:
-        were = "1 sentence was" if left_out == 1 else f"{left_out} sentences were"
-        yield "\n" * (2 - _lines_after(told)) + f"*{LEFT_OUT.format(were)}*\n"
-
-
-def _lines_after(text: str) -> int:
-    return text[len(text.rstrip()) :].count("\n")
-
-
-def as_data(judged: Sequence[Sentence], left_out: Sequence[Sentence] = ()) -> dict[str, Any]:
+def as_data(judged: Sequence[Sentence]) -> dict[str, Any]:
     """What is kept and told of an answer's sentences: `TurnRecord.grounding`."""
-    told = [one for one in judged if one not in left_out]
-    counts = Counter(one.verdict for one in told)
+    counts = Counter(one.verdict for one in judged)
     return {
         "supported": counts["supported"],
         "claims": counts["supported"] + counts["unsupported"],
-        "left_out": len(left_out),
-        "sentences": [asdict(one) for one in told],
+        "sentences": [asdict(one) for one in judged],
     }
 
 
@@ -220,7 +167,7 @@ def overlaps(chunk: Chunk, cited: Iterable[tuple[str, int, int]]) -> bool:
     )
 
 
-# An answer in sentences, told as each is complete: lists, tables and code blocks included.
+# An answer in sentences: lists, tables and code blocks included.
 
 LONGEST = 2_000
 """Characters after which a sentence is taken as it is: its end is not looked for beyond."""
@@ -236,62 +183,37 @@ _END = re.compile(
 _LINE = re.compile(r"[ \t]*(?:#{1,6} |\|)[^\n]*\n\s*(?=\S)")
 
 
-class SentenceSplitter:
-    """Cuts the text that is fed to it into sentences, which join to it again.
+def sentences_of(text: str) -> list[str]:
+    """All sentences of `text`, which join to it again.
 
     A code block is one sentence, as is a heading, a row of a table, and the mark before an item of
-    a list. How the text is cut into pieces changes nothing.
+    a list.
     """
-
-    def __init__(self) -> None:
-        self._rest = ""
-        self._fence = ""
-        self._seen = 0
-        """How much of the rest is whole lines of a code block."""
-
-    def feed(self, text: str) -> Iterator[str]:
-        """The sentences that `text` completes."""
-        self._rest += text
-        while end := self._end():
-            yield self._take(end)
-
-    def close(self) -> Iterator[str]:
-        """What is left when the text ends."""
-        if not self._fence and (marker := _MARKER.match(self._rest)):
-            yield self._take(marker.end())
-        if self._rest:
-            yield self._take(len(self._rest))
-
-    def _take(self, end: int) -> str:
-        taken, self._rest, self._seen, self._fence = self._rest[:end], self._rest[end:], 0, ""
-        return taken
-
-    def _end(self) -> int:
-        """Where the first sentence ends; 0 while that is not known."""
-        near = self._rest[:LONGEST]
-        if self._fence or next_fence("", near.split("\n", 1)[0])[1]:
-            return self._end_of_block()
-        for pattern in (_MARKER, _LINE):
-            if match := pattern.match(near):
-                return match.end()
-        masked = _SPAN.sub(lambda span: _CODE * len(span[0]), near)
-        masked = CITATION.sub(lambda cited: _CITED * len(cited[0]), masked)
-        match = _END.search(masked.rstrip())  # no end is known before what follows the blanks
-        return match.end() if match else len(near) if len(near) == LONGEST else 0
-
-    def _end_of_block(self) -> int:
-        while (end := self._rest.find("\n", self._seen)) >= 0:
-            inside, self._fence = (
-                self._fence,
-                next_fence(self._fence, self._rest[self._seen : end])[0],
-            )
-            self._seen = end + 1
-            if inside and not self._fence:
-                return self._seen
-        return 0
+    found, at = [], 0
+    while at < len(text):
+        end = _end_of_sentence(text, at)
+        found.append(text[at:end])
+        at = end
+    return found
 
 
-def sentences_of(text: str) -> list[str]:
-    """All sentences of `text`, which join to it again."""
-    splitter = SentenceSplitter()
-    return [*splitter.feed(text), *splitter.close()]
+def _end_of_sentence(text: str, start: int) -> int:
+    near = text[start : start + LONGEST]
+    fence, inside = next_fence("", near.split("\n", 1)[0])
+    if inside:
+        return _end_of_block(text, start, fence)
+    for pattern in (_MARKER, _LINE):
+        if match := pattern.match(near):
+            return start + match.end()
+    masked = _SPAN.sub(lambda span: _CODE * len(span[0]), near)
+    masked = CITATION.sub(lambda cited: _CITED * len(cited[0]), masked)
+    match = _END.search(masked)
+    return start + (match.end() if match else len(near))
+
+
+def _end_of_block(text: str, start: int, fence: str) -> int:
+    end = text.find("\n", start) + 1
+    while fence and end:
+        start, end = end, text.find("\n", end) + 1
+        fence, _ = next_fence(fence, text[start : end - 1 if end else None])
+    return end or len(text)

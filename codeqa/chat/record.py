@@ -15,7 +15,7 @@ from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, ContextBlock, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
-NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "left_out": 0, "sentences": ()}
+NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "sentences": ()}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
 
 BROKE_OFF: Mapping[str, str] = {
@@ -88,7 +88,7 @@ class TurnRecord:
     arguments, summary, text, said, milliseconds, failed}."""
     citations: Sequence[Values] = ()
     grounding: Values = field(default_factory=lambda: NOT_JUDGED)
-    """What has its evidence in the code that was sent: {supported, claims, left_out (numbers of
+    """What has its evidence in the code that was sent: {supported, claims (numbers of
     sentences), sentences ({text, verdict, path, start, end})}."""
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""

@@ -23,7 +23,6 @@ from codeqa.chat.values import (
     Piece,
     Question,
     Routed,
-    Sentence,
     ToolStep,
     Writer,
 )
@@ -107,8 +106,6 @@ class Stream:
     """The answer as it was streamed."""
     checker: CitationChecker | None = None
     """Of the citations so far."""
-    judged: list[Sentence] = field(default_factory=list)
-    """In strict mode: the sentences with their evidence, also of those that were left out."""
 
     @property
     def answer(self) -> str:
@@ -184,8 +181,6 @@ class Stream:
             prompt = self.usage.prompt_tokens + piece.prompt_tokens
             completion = self.usage.completion_tokens + piece.completion_tokens
             self.usage = TokenUsage(prompt, completion, piece.cut)
-        elif isinstance(piece, Sentence):
-            self.judged.append(piece)
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
             yield Event("looked_up", piece.as_data())
@@ -226,11 +221,10 @@ class Stream:
     def record(self) -> TurnRecord:
         """The turn as it is now, to be kept and told."""
         gathered, request = self.gathered or Gathered("", ""), self.request or ModelRequest()
-        checked = self.checked or Checked(judged=self.judged)
+        checked = self.checked or Checked()
         warnings = [*self.warnings, request.warning, self._cut_question(request)]
         warnings += [CUT_ANSWER] if self.usage.cut else []
         hooks = (*(self.routed.problems if self.routed else ()), *gathered.problems)
-        left_out = [one for one in self.judged if one.verdict != "supported"]
         block = format_block(self.block.chunks)
         messages = [  # with None for the block, whose chunks are kept anyway
             {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
@@ -256,7 +250,7 @@ class Stream:
             tokens=self._tokens(request),
             looked_up=[step.as_data() for step in self.looked_up],
             citations=[asdict(citation) for citation in checked.citations],
-            grounding=as_data(checked.judged, left_out),
+            grounding=as_data(checked.judged),
             rewritten=gathered.rewritten,
             suggestions=list(checked.suggestions),
             hook_problems=[*hooks, *checked.problems],

@@ -63,7 +63,7 @@ class QuestionOptions:
     tag_is_default: bool = False
     """The client put `@codebase` there by itself: small talk and the like go without it."""
     strict: bool = False
-    """Say only what the code shows."""
+    """The model is told to say only what the code shows."""
     replaces: str = ""
     """Id of the turn that is asked anew, as a branch beside it."""
     after: str = ""
@@ -234,7 +234,7 @@ class Gathered:
     suggest: bool = False
     """Whether asking again with `@codebase` is to be suggested."""
     strict: bool = False
-    """Whether only what the code shows may be said."""
+    """Whether the model is told to say only what the code shows."""
     evidence: QuotedEvidence | None = None
     """For a writer that quotes, and what was counted for every one."""
     cancelled: Cancelled = never
@@ -339,9 +339,9 @@ class Sentence:
     """Place of the chunk that supports it."""
 
 
-Piece = str | ModelRequest | ToolStep | Thought | Sentence | TokenUsage
-"""Text of the answer, what was sent for it, what was looked up and thought meanwhile, sentences
-that were judged before they were told, and at the end what the provider counted."""
+Piece = str | ModelRequest | ToolStep | Thought | TokenUsage
+"""Text of the answer, what was sent for it, what was looked up and thought meanwhile, and at the
+end what the provider counted."""
 
 
 EXTRACTIVE = "extractive"

@@ -23,7 +23,6 @@ from codeqa.account import (
 )
 from codeqa.chat.agent import RESULTS_CHARACTERS, AgentGenerator
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.grounding import only_supported
 from codeqa.chat.messages import ModelGenerator
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed, Writer
@@ -44,7 +43,6 @@ QUOTED_ONLY = (
     "To review, plan or change something takes a language model: this quotes the code that was "
     "found for it."
 )
-NOT_SHOWN = "Answered without the language model, for the code that was found shows too little."
 
 EXAMPLES = (
     "- `@codebase what is this repository, and how is it organised?`\n"
@@ -108,10 +106,6 @@ class Writers:
         if not (given or model):
             warning = QUOTED_ONLY if gathered.mode in NEED_A_MODEL else ""
             return Writer(QuotingGenerator(), warning=warning)
-        weak = evidence is None or (evidence.weak and not evidence.cached)
-        if gathered.strict and weak and gathered.intent in NEED_CODE:
-            # Nothing is written about code that was not found.
-            return Writer(QuotingGenerator(), warning=NOT_SHOWN)
         if given or model is None:
             return Writer(given or QuotingGenerator())
         budget = gathered.budget
@@ -150,14 +144,13 @@ class Writers:
 def write(
     writer: AnswerGenerator, gathered: Gathered, stream: Stream, toolbox: Toolbox
 ) -> Generator[Event, None, None]:
-    """The answer, piece by piece; in strict mode without the sentences that have no evidence."""
+    """The answer, piece by piece."""
     if stream.stopped():
         return
     yield Event("generating")
     try:
         with closing(writer.generate(gathered)) as written:
-            strict = gathered.strict and not gathered.counted
-            for piece in only_supported(written) if strict else written:
+            for piece in written:
                 if stream.stopped():
                     return
                 yield from stream.take(piece, toolbox)
