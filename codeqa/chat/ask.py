@@ -91,9 +91,9 @@ class Chat:
             return
         gathered = yield from self.gatherer.gather(routed, steps, given=given is not None)
         writer = self.writers.choose(routed, gathered, given)
-        stream.gather(gathered, writer)
+        stream.gather(gathered, writer.name)
         with steps.time("generate"):
-            yield from write(writer.generator, gathered, stream, self.gatherer.toolbox)
+            yield from write(writer, gathered, stream, self.gatherer.toolbox)
         yield from steps.ended()
 
     def _load(self, stream: Stream) -> ConversationSoFar:

@@ -35,7 +35,7 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
     if gathered is None:
         return Checked()
     revised, problems = written, tuple[str, ...]()
-    if stream.finished and not stream.reply:
+    if stream.finished and not gathered.reply:
         revised, problems = hooks.run("after_generation", written, asked=gathered)
     answer, revised = revised or written, revised if revised != written else ""
     chunks = stream.block.chunks
@@ -44,7 +44,7 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
     except CodeQAError:  # the index is gone by now
         return Checked(revised, problems=problems)
     judged, not_known = list[Sentence](), ""
-    ours = stream.reply == ISSUE or gathered.counted
+    ours = gathered.reply == ISSUE or gathered.counted
     sent = stream.request.block.chunks if stream.request and not ours else ()
     if stream.finished and sent:
         judged = judge_all(answer, sent)

@@ -23,6 +23,7 @@ from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
+from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import preferences, profile_text
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import parse_query
@@ -46,6 +47,12 @@ RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
 PINNED = "pinned"
+NEED_A_MODEL = ("review", "plan", "change")
+"""Modes that a quoted answer does not really serve."""
+QUOTED_ONLY = (
+    "To review, plan or change something takes a language model: this quotes the code that was "
+    "found for it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,15 @@ class _Gathering:
     @property
     def only_quotes(self) -> bool:
         """Nothing else than the code itself can answer."""
-        return self.model is None and not self.given and not self.routed.decision.reply
+        return self.model is None and not self.given and not self.reply
+
+    @property
+    def reply(self) -> str:
+        """Which of the app's own replies the answer is; most are for want of a model."""
+        reply, given = self.routed.decision.reply, self.given
+        if reply == "privacy":  # what is stored is told by the app, whatever else there is
+            return reply
+        return "" if given or (self.model and reply != ISSUE) else reply
 
     def retrieve(self) -> Generator[Event, None, Gathered]:
         """Search, or pack anew what was found, or recall it, or do neither; yields what happens
@@ -155,9 +170,10 @@ class _Gathering:
         if self.only_quotes and (chosen or not found.evidence) and (found.searched or chunks):
             evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
             found = replace(found, evidence=evidence)
-        return replace(
-            found, similar=self._similar(), window=self.window, budget=self.budget,
-        )  # fmt: skip
+        counted = found.evidence and found.evidence.whole
+        if self.only_quotes and question.mode in NEED_A_MODEL and not counted:
+            found = replace(found, warnings=(*found.warnings, QUOTED_ONLY))
+        return replace(found, similar=self._similar(), window=self.window, budget=self.budget)
 
     def _start(self) -> Gathered:
         """What is told whatever is found."""
@@ -175,6 +191,7 @@ class _Gathering:
             profile=profile_text(known),
             instructions=question.options.instructions,
             suggest=decision.suggest_codebase,
+            reply=self.reply,
             strict=question.options.strict,
             cancelled=question.options.cancelled,
             model=self.model,

@@ -24,7 +24,6 @@ from codeqa.chat.values import (
     Question,
     Routed,
     ToolStep,
-    Writer,
 )
 from codeqa.code.tools import Toolbox
 from codeqa.context.blocks import format_block
@@ -92,8 +91,6 @@ class Stream:
     checked: Checked | None = None
     generator: str = ""
     """Name of what writes the answer."""
-    reply: str = ""
-    """Which of the app's own replies the answer is; '' when it is none."""
 
     request: ModelRequest | None = None
     usage: TokenUsage = field(default_factory=TokenUsage)
@@ -136,9 +133,9 @@ class Stream:
     def route(self, routed: Routed) -> None:
         self.routed, self.question = routed, routed.question
 
-    def gather(self, gathered: Gathered, writer: Writer) -> None:
-        self.gathered, self.generator, self.reply = gathered, writer.generator.name, writer.reply
-        self.warnings += filter(None, (*gathered.warnings, writer.warning))
+    def gather(self, gathered: Gathered, generator: str) -> None:
+        self.gathered, self.generator = gathered, generator
+        self.warnings += gathered.warnings
         # Of what deletes a conversation nothing is kept, not even that it was asked for.
         self.keep &= self.routed is None or self.routed.deletes in ("", "profile")
 
@@ -242,7 +239,7 @@ class Stream:
             **(search_as_data(gathered.search) if gathered.search else {}),
             retrieval_info=gathered.retrieved,
             generator=self.generator,
-            reply=self.reply,
+            reply=gathered.reply,
             model=request.model,
             host=request.host,
             notice=" ".join(filter(None, warnings)),

@@ -233,6 +233,8 @@ class Gathered:
     """What the client program asks of the answer: wishes, beside the rules and never for them."""
     suggest: bool = False
     """Whether asking again with `@codebase` is to be suggested."""
+    reply: str = ""
+    """Which of the app's own replies the answer is; '' when it is none."""
     strict: bool = False
     """Whether the model is told to say only what the code shows."""
     evidence: QuotedEvidence | None = None
@@ -363,17 +365,6 @@ class AnswerGenerator(Protocol):
         Raises ModelError, also after some text.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """What writes an answer; chosen once, by `writers`."""
-
-    generator: AnswerGenerator
-    reply: str = ""
-    """Which of the app's own replies the answer is; '' when it is none."""
-    warning: str = ""
-    """What the reader should know about the choice."""
 
 
 # What of it holds.

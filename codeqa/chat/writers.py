@@ -8,10 +8,9 @@ told to do: what would take a language model it says to take one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from codeqa.account import (
@@ -25,7 +24,7 @@ from codeqa.chat.agent import RESULTS_CHARACTERS, AgentGenerator
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.messages import ModelGenerator
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed, Writer
+from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.llm.client import Model
@@ -33,16 +32,9 @@ from codeqa.quoted.answer import quoted_answer
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, preferences
-from codeqa.routing.policy import GOODBYE, HELLO, THANKS
+from codeqa.routing.policy import GOODBYE, THANKS, is_greeting
 from codeqa.text.markdown import code_span, escape, pieces
 from codeqa.types import Event
-
-NEED_A_MODEL = ("review", "plan", "change")
-"""Modes that a quoted answer does not really serve."""
-QUOTED_ONLY = (
-    "To review, plan or change something takes a language model: this quotes the code that was "
-    "found for it."
-)
 
 EXAMPLES = (
     "- `@codebase what is this repository, and how is it organised?`\n"
@@ -63,20 +55,7 @@ ELSEWHERE = (
     "same there, or use `codeqa privacy delete` in a terminal.\n"
 )
 
-_SMALL_TALK = (
-    (rf"(?<!\w)(?:{THANKS})(?!\w)", "You are welcome{you}."),
-    (
-        rf"^\W*(?:ok(?:ay)?\W+)?(?:{GOODBYE})(?!\w)",
-        "Goodbye{you}. This conversation is kept: you can go on with it any time.",
-    ),
-    (rf"^\W*(?:{HELLO}|test)(?!\w)", "Hello{you}. {offer}"),
-    (
-        r"^\W*(?:ok(?:ay)?|cool|nice|great|good|perfect|awesome|got it|alright|super|wow|i see)"
-        r"(?!\w)[^?]{0,20}$",
-        "Good. Ask on whenever you like.",
-    ),
-)
-"""How people talk, in small letters with single blanks, and what is replied."""
+_LEAVES = re.compile(rf"(?<!\w)(?:{THANKS}|{GOODBYE})(?!\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +72,22 @@ class Writers:
 
     def choose(
         self, routed: Routed, gathered: Gathered, given: AnswerGenerator | None = None
-    ) -> Writer:
+    ) -> AnswerGenerator:
         """The one that writes this answer; `given` takes the place of a model."""
-        reply, model, evidence = routed.decision.reply, gathered.model, gathered.evidence
-        if reply == ISSUE and not given:
-            return Writer(self.review(model), reply)
-        # What is stored is told by the app, whatever else there is.
-        if reply == "privacy" or (reply and not (given or model)):
-            return Writer(AppGenerator(partial(self._reply, reply, routed)), reply)
-        if evidence and evidence.whole and not given:  # what was counted needs no model
-            return Writer(QuotingGenerator())
-        if not (given or model):
-            warning = QUOTED_ONLY if gathered.mode in NEED_A_MODEL else ""
-            return Writer(QuotingGenerator(), warning=warning)
-        if given or model is None:
-            return Writer(given or QuotingGenerator())
-        budget = gathered.budget
+        model, evidence, budget = gathered.model, gathered.evidence, gathered.budget
+        if gathered.reply == ISSUE:
+            return self.review(model)
+        if gathered.reply:
+            return Teller("app", lambda asked: pieces(self._reply(asked.reply, routed)))
+        if given:
+            return given
+        if model is None or (evidence and evidence.whole):  # what was counted needs no model
+            return Teller(EXTRACTIVE, _quoted)
         if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
-            return Writer(ModelGenerator(model, self.toolbox, self.config_dir))
+            return ModelGenerator(model, self.toolbox, self.config_dir)
         # The block has its half of the window; results get as much again of a small one.
         room = min(RESULTS_CHARACTERS, budget.characters // 2)
-        return Writer(AgentGenerator(model, self.toolbox, self.config_dir, room))
+        return AgentGenerator(model, self.toolbox, self.config_dir, room)
 
     def _reply(self, reply: str, routed: Routed) -> str:
         """What the app says, and does: `reply` is `privacy`, `profile` or `greeting`."""
@@ -159,39 +133,31 @@ def write(
         stream.end(error)
 
 
-class QuotingGenerator:
-    """Says only what the code itself says: quoted, cited, most relevant first."""
-
-    name = EXTRACTIVE
-
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """Yield the answer line by line; each section is made when it is reached."""
-        yield from quoted_answer(asked.evidence, about_code=asked.intent != "general")
-
-
 @dataclass(frozen=True, slots=True)
-class AppGenerator:
-    """Tells what the app itself has to say."""
+class Teller:
+    """Writes what takes no model: what the code itself says, or what the app has to say."""
 
-    say: Callable[[], str]
-
-    name = "app"
+    name: str
+    tell: Callable[[Gathered], Iterator[str]]
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """Yield the reply piece by piece. Raises StorageError when what is stored can be neither
-        read nor deleted."""
-        yield from pieces(self.say())
+        """Yield the answer line by line; each section is made when it is reached. Raises
+        StorageError when what is stored can be neither read nor deleted."""
+        yield from self.tell(asked)
+
+
+def _quoted(asked: Gathered) -> Iterator[str]:
+    return quoted_answer(asked.evidence, about_code=asked.intent != "general")
 
 
 def general_reply(text: str, repository: str, *, name: str = "") -> str:
     """The reply to small talk and general questions, as Markdown; `repository` and `name` are what
     the repository and the user are called."""
-    said = " ".join(text.lower().split())
-    code_of = f"the code of {code_span(repository)}"
-    offer = f"Ask me about {code_of}, for example:\n\n{EXAMPLES}"
-    for pattern, reply in _SMALL_TALK:
-        if re.search(pattern, said):
-            return reply.format(you=f", {escape(name)}" if name else "", offer=offer) + "\n"
+    code_of, you = f"the code of {code_span(repository)}", f", {escape(name)}" if name else ""
+    if is_greeting(text) and _LEAVES.search(text):
+        return f"You are welcome{you}. This conversation is kept: go on with it any time.\n"
+    if is_greeting(text):
+        return f"Hello{you}. Ask me about {code_of}, for example:\n\n{EXAMPLES}\n"
     return (
         f"I answer questions about {code_of}, and cite the lines that an answer stands on: begin "
         "one with `@codebase`, or point at code with `@` and a name. All else takes a language "
