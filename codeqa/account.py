@@ -212,7 +212,7 @@ def privacy_report(stored: StoredData) -> str:
         f"- {counted(stored.conversations, 'conversation')} about "
         f"{counted(stored.repositories, 'repository', 'repositories')} with "
         f"{counted(stored.turns, 'question')}, the answers, the code found for them and what was "
-        "sent to a model, until you delete them; of more than 10,000 questions the oldest go. What "
+        "sent to a model, until you delete them. What "
         "looks like a key is masked; other passwords are not recognised.",
         f"- {counted(stored.thumbs, 'thumb')} with your reasons, and "
         f"{counted(stored.vectors, 'vector')} of questions, to recognise similar ones.",

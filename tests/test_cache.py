@@ -196,21 +196,18 @@ def test_a_server_that_is_killed_costs_the_cache_and_comes_back_by_itself(
         cache = RedisCache(server.url)
         cache.set(KEY, "v", 60)
         assert cache.get(KEY) == "v"
-        assert cache.problem() == ""
         server.kill()
         for _ in range(3):
             assert cache.get(KEY) is None
             cache.set(KEY, "w", 60)
             cache.delete("other")
             time.sleep(short_pause)
-        assert cache.problem() == (
-            f"The Redis server at {cache.address} does not work: Connection refused."
-        )
         (warning,) = caplog.records
+        told = f"The Redis server at {cache.address} does not work: Connection refused."
+        assert told in warning.getMessage()
         assert warning.levelname == "WARNING" and KEY not in warning.getMessage()
         server.start()
         time.sleep(short_pause)
-        assert cache.problem() == ""
         cache.set(KEY, "again", 60)
         assert cache.get(KEY) == "again"
     assert caplog.records == [warning]
@@ -227,9 +224,6 @@ def test_a_failed_server_is_left_alone_for_its_pause_and_then_tried(
             assert cache.get(KEY) is None
             cache.set(KEY, "v", 60)
             cache.delete(KEY)
-        assert (
-            cache.problem() == f"The Redis server at {cache.address} does not work: TimeoutError."
-        )
         assert len(calls) == 1
         now[0] += cache_module.PAUSE_SECONDS
         assert cache.get(KEY) is None and cache.get(KEY) is None
@@ -277,7 +271,7 @@ def test_no_server_however_odd_costs_an_answer(
         cache = RedisCache(url.replace("redis", scheme, 1))
         cache.set(KEY, "v", 60)
         assert cache.get(KEY) is None
-        assert cache.problem().startswith(f"The Redis server at {cache.address} ")
+        assert f"The Redis server at {cache.address} does not work" in caplog.text
     assert len(calls) == len(caplog.records) == 1
 
 
@@ -299,6 +293,6 @@ def test_a_server_that_refuses_is_said_in_words(
             cache = RedisCache(server.url)
         cache.set(KEY, "v", 60)
         assert cache.get(KEY) is None
-        assert reason in cache.problem()
+        assert reason in caplog.text
     assert len(caplog.records) == 1
     assert "wrong" not in caplog.text and "right" not in caplog.text

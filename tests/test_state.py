@@ -162,19 +162,6 @@ def test_a_turn_replaces_none_of_another_conversation(state: State, place: dict[
     assert turn is not None and turn.parent == ""
 
 
-def test_beyond_the_limit_the_oldest_turns_go_and_conversations_without_any(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns_module, "TURNS_KEPT", 4)
-    for number, name in enumerate(("old", "long", "", "long", "long"), start=1):
-        save(state, f"t{number}", name)
-    assert [one.id for one in state.conversations.latest("shop")] == ["long"]
-    save(state, "t6", "new", created=1.5, user="ann", repository="site")
-    assert active(state, "long") == ["t4", "t5"]
-    assert state.turns.get("t3") is not None
-    assert active(state, "new", "ann", "site") == ["t6"], "the one just saved stays"
-
-
 @pytest.mark.parametrize(
     ("text", "title"),
     [
@@ -258,17 +245,6 @@ def test_a_turn_that_is_saved_again_stays_where_it_is(state: State) -> None:
     assert state.turns.branches("c", *PLACE) == {"t1": ("t1",), "t2": ("t2", "t3")}
 
 
-def test_where_the_beginning_is_gone_a_branch_begins_later(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns_module, "TURNS_KEPT", 3)
-    for number in range(1, 5):
-        save(state, f"t{number}")
-    save(state, "t5", replaces="t4")
-    assert active(state) == ["t3", "t5"]
-    assert state.turns.branches("c", *PLACE) == {"t3": ("t3",), "t5": ("t4", "t5")}
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(
@@ -339,21 +315,15 @@ def test_vectors_belong_to_a_user_a_repository_and_an_embedding_and_come_in_orde
     ]
 
 
-@pytest.mark.parametrize("way_of", ["conversation", "limit", "user"])
-def test_a_vector_goes_with_its_turn(
-    state: State, monkeypatch: pytest.MonkeyPatch, way_of: str
-) -> None:
+@pytest.mark.parametrize("way_of", ["conversation", "user"])
+def test_a_vector_goes_with_its_turn(state: State, way_of: str) -> None:
     save(state, "t1", vector=b"12")
     save(state, "t2", "d", user="ann", vector=b"12")
     if way_of == "conversation":
         state.conversations.delete("c", *PLACE)
-    elif way_of == "user":
-        state.user_data.delete("local")
     else:
-        monkeypatch.setattr(turns_module, "TURNS_KEPT", 1)
-        save(state, "t3", "d", user="ann")
-    left = [] if way_of == "limit" else [("t2",)]
-    assert state._database.rows("SELECT turn FROM question") == left
+        state.user_data.delete("local")
+    assert state._database.rows("SELECT turn FROM question") == [("t2",)]
 
 
 def test_facts_are_kept_with_the_turn_that_said_them_and_outlive_it(state: State) -> None:
@@ -385,7 +355,7 @@ def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError("disk full")
 
-    monkeypatch.setattr(turns_module, "_limit_turns", fail)
+    monkeypatch.setattr(turns_module, "put_fact", fail)
     with pytest.raises(StorageError, match="disk full"):
         save(state, "t2", vector=b"12", facts={"name": "Ada"})
     assert active(state) == ["t1"] and state.turns.get("t2") is None

@@ -27,8 +27,6 @@ SOCKET_SECONDS = 0.25
 that connects, names itself and its database and asks takes a second at most."""
 PAUSE_SECONDS = 5.0
 """After a failure the server is left alone for so long, and calls return at once."""
-SCAN_STEP = 1_000
-"""Keys that the server looks at in one step while some are looked for by their beginning."""
 
 log = logging.getLogger(__name__)
 
@@ -104,9 +102,7 @@ class RedisCache:
     def keys(self, prefix: str) -> list[str] | None:
         """Keys that begin with `prefix`; None while the server does not work."""
         pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
-        return self._ask(
-            lambda client: sorted(set(client.scan_iter(match=pattern, count=SCAN_STEP)))
-        )
+        return self._ask(lambda client: sorted(set(client.scan_iter(pattern, 1_000))))
 
     def delete_prefix(self, prefix: str) -> int | None:
         """Forget all keys that begin with `prefix`, and how many there were.
@@ -117,15 +113,6 @@ class RedisCache:
         if not found:
             return None if found is None else 0
         return self._ask(lambda client: int(client.delete(*found)))
-
-    def problem(self) -> str:
-        """What is wrong with the server now, as a sentence; '' when it works.
-
-        A server that failed is asked again when its pause is over.
-        """
-        if self._problem:
-            self._ask(lambda client: client.ping())
-        return self._problem
 
     def _ask(self, work: Callable[[Redis], _T]) -> _T | None:
         """Result of `work`; None when the server fails or is being left alone."""

@@ -28,8 +28,7 @@ BESIDE = ("", "-wal", "-shm")
 """Endings of the files that SQLite keeps: it gives the later two the first one's mode."""
 
 ASIDE = ".damaged-"
-"""Behind its name and before the time: a damaged file that was set aside."""
-
+"""Between the name and the time of a damaged file that was set aside."""
 VERSION = 4
 """`PRAGMA user_version` of a file with these tables."""
 

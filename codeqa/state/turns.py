@@ -36,8 +36,6 @@ MATCHES_LISTED = 50
 SNIPPET_CHARACTERS = 160
 BEFORE_HIT = 50
 """Characters of a snippet before what was looked for: a short clause."""
-WORDS_LOOKED_FOR = 20
-"""Words of a search that count; who pastes a page looks for its beginning."""
 
 OF_GROUP = "user = ? AND repository = ? AND conversation = ?"
 """Turns of one conversation."""
@@ -47,9 +45,6 @@ _CONVERSATIONS = """
     SELECT id, user, repository, title, created, updated, (SELECT count(*) FROM turn WHERE
         turn.user = c.user AND turn.repository = c.repository AND turn.conversation = c.id)
     FROM conversation AS c WHERE user = ? AND {} ORDER BY updated DESC, rowid DESC LIMIT ?"""
-
-TURNS_KEPT = 10_000
-"""Turns kept in all: with full contexts about 300 MB, some years of daily use."""
 
 LINKS = (
     f"SELECT id, parent FROM turn INDEXED BY turn_branch WHERE {OF_GROUP} ORDER BY created, rowid"
@@ -113,11 +108,10 @@ class TurnStore(StateTable):
 
         It follows the same turn as `replaces`, a turn of the same conversation that stays
         beside it; else `turn.parent`; else, as where the conversation has no such turn, the
-        last one of the active branch. It becomes that itself. Beyond `TURNS_KEPT` the oldest turns
-        go. Saved again, a turn keeps its place; its texts and details become the new ones, and
-        extras are added. One that is saved `again` and was deleted meanwhile does not come back,
-        nor does one that its user has deleted everything of since it began (`extras.begun`):
-        nothing is stored and False returned.
+        last one of the active branch. It becomes that itself. Saved again, a turn keeps its place;
+        its texts and details become the new ones, and extras are added. One that is saved `again`
+        and was deleted meanwhile does not come back, nor does one that its user has deleted
+        everything of since it began (`extras.begun`): nothing is stored and False returned.
         """
         created = turn.created or time.time()
         group = (turn.user, turn.repository, turn.conversation)
@@ -152,7 +146,6 @@ class TurnStore(StateTable):
                 (turn.id, turn.conversation, *texts, created, turn.user, turn.repository, parent),
             )
             _put_extras(connection, turn.id, group, extras, created)
-            _limit_turns(connection, turn.id)
         return True
 
     def take_back(self, turn: Turn, replaced: str) -> None:
@@ -264,23 +257,6 @@ def _put_extras(
             put_fact(connection, group[0], key, value, turn_id, created)
 
 
-def _limit_turns(connection: sqlite3.Connection, saved: str) -> None:
-    """Delete the oldest turns beyond TURNS_KEPT, never the one just saved, and conversations that
-    have none left."""
-    excess = int(connection.execute("SELECT count(*) FROM turn").fetchone()[0]) - TURNS_KEPT
-    if excess > 0:
-        connection.execute(
-            "DELETE FROM turn WHERE rowid IN (SELECT rowid FROM turn WHERE id != ? "
-            "ORDER BY created, rowid LIMIT ?)",
-            (saved, excess),
-        )
-        connection.execute(
-            "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM turn "
-            "WHERE turn.user = conversation.user AND turn.repository = conversation.repository "
-            "AND turn.conversation = conversation.id)"
-        )
-
-
 # Conversations.
 
 
@@ -306,7 +282,7 @@ class ConversationStore(StateTable):
         A word may be a part of another one, every character stands for itself, and upper and
         lower case are the same in every script. All branches are looked through.
         """
-        words = text.casefold().split()[:WORDS_LOOKED_FOR]
+        words = text.casefold().split()
         if not words:
             return []
         with self._database.reading() as connection:
