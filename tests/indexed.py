@@ -8,7 +8,8 @@ from pathlib import Path
 
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, Tables, locate, save_location
+from codeqa.store import Location, Tables, locate
+from codeqa.store.location import save_location
 from tests.repositories import write
 
 

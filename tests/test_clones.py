@@ -28,7 +28,7 @@ from codeqa.repositories import (
 from codeqa.repository import clones
 from codeqa.repository.clones import clone, delete_clone, looks_remote, read_remote
 from codeqa.settings import Settings
-from codeqa.store import save_location
+from codeqa.store.location import save_location
 from codeqa.types import Progress
 from tests.git_server import GitServer, git_server
 

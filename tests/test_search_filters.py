@@ -8,7 +8,7 @@ from indexed import indexed
 from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.store import Filter, Tables
-from codeqa.store.filters import MOST_WILDCARDS
+from codeqa.store.schema import MOST_WILDCARDS
 
 PYTHON = "def pay_order(card):\n    return card\n\n\nclass Order:\n    pass\n"
 FILES = {

@@ -20,7 +20,8 @@ from codeqa.repositories.multi_repo import locations_of, repositories_meant
 from codeqa.repositories.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, Tables, open_once, remove, snapshots_of
+from codeqa.store import Location, Tables, open_once
+from codeqa.store.location import remove, snapshots_of
 from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
 from codeqa.web.workspace import Workspace
@@ -294,6 +295,6 @@ def test_the_commands_ask_at_a_commit_and_say_so(
     assert "of shop@" in answer.out + answer.err
     assert main(["grep", "put_item", *where]) == 0
     assert "shop/cart.py" not in capfd.readouterr().out
-    assert main(["git-log", "add_item", *where]) == 0
+    assert main(["history", "--name", "add_item", *where]) == 0
     assert "one" in capfd.readouterr().out
     assert main(["search", "item", *where[:2], "--rev", "--upload-pack=x"]) == 2

@@ -26,11 +26,9 @@ from codeqa.store import (
     TextSearch,
     VectorSearch,
     list_locations,
-    local_bytes,
     locate,
-    remove,
-    save_location,
 )
+from codeqa.store.location import local_bytes, remove, save_location
 from codeqa.store.records import Batch, pack_rows
 from codeqa.store.schema import write_meta
 from codeqa.store.writer import Writer

@@ -28,12 +28,12 @@ from codeqa.parsing.pool import NICENESS, FileResult, parse_many
 from codeqa.repository.classify import role_of
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
-from codeqa.store.filters import one_of
 from codeqa.store.records import SKIPPED, Batch, FileRecord
 from codeqa.store.schema import (
     ALL_ROWS,
     REFINED,
     UNIT_TABLES,
+    one_of,
     record_of,
     refined_field,
     vector_array,

@@ -18,8 +18,15 @@ from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
-from codeqa.store import Location, Tables, list_locations, local_bytes, locate, remove
-from codeqa.store.location import location_of, read_note, save_location, write_atomically
+from codeqa.store import Location, Tables, list_locations, locate
+from codeqa.store.location import (
+    local_bytes,
+    location_of,
+    read_note,
+    remove,
+    save_location,
+    write_atomically,
+)
 from codeqa.types import Progress
 
 _NAME = re.compile(r"\w[\w .+@-]{0,59}")

@@ -20,15 +20,8 @@ from codeqa.indexing.runs import hold
 from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import find_git, read_git
 from codeqa.settings import Settings
-from codeqa.store import (
-    Location,
-    Tables,
-    locate,
-    remove,
-    save_location,
-    snapshots_folder,
-    snapshots_of,
-)
+from codeqa.store import Location, Tables, locate
+from codeqa.store.location import remove, save_location, snapshots_folder, snapshots_of
 from codeqa.store.schema import ROWS_VERSION
 
 SNAPSHOTS_KEPT = 10

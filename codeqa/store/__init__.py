@@ -3,39 +3,16 @@
 Importing this package is free: LanceDB and Arrow are loaded by the first open.
 """
 
-from codeqa.store.filters import Filter
-from codeqa.store.location import (
-    Location,
-    list_locations,
-    local_bytes,
-    locate,
-    remove,
-    save_location,
-    snapshots_folder,
-    snapshots_of,
-)
-from codeqa.store.reader import damage
-from codeqa.store.records import INDEXED, FileRecord
-from codeqa.store.schema import UNIT_TABLES, EmbeddingRecord
-from codeqa.store.tables import Tables, TextSearch, VectorSearch, open_once
-
-__all__ = [
-    "INDEXED",
-    "UNIT_TABLES",
-    "EmbeddingRecord",
-    "FileRecord",
-    "Filter",
-    "Location",
-    "Tables",
-    "TextSearch",
-    "VectorSearch",
-    "damage",
-    "list_locations",
-    "local_bytes",
-    "locate",
-    "open_once",
-    "remove",
-    "save_location",
-    "snapshots_folder",
-    "snapshots_of",
-]
+from codeqa.store.location import Location as Location
+from codeqa.store.location import list_locations as list_locations
+from codeqa.store.location import locate as locate
+from codeqa.store.reader import damage as damage
+from codeqa.store.records import INDEXED as INDEXED
+from codeqa.store.records import FileRecord as FileRecord
+from codeqa.store.schema import UNIT_TABLES as UNIT_TABLES
+from codeqa.store.schema import EmbeddingRecord as EmbeddingRecord
+from codeqa.store.schema import Filter as Filter
+from codeqa.store.tables import Tables as Tables
+from codeqa.store.tables import TextSearch as TextSearch
+from codeqa.store.tables import VectorSearch as VectorSearch
+from codeqa.store.tables import open_once as open_once

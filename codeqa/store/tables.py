@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import EmbeddingError, IndexFormatError
-from codeqa.store.filters import Filter, one_of, quote
 from codeqa.store.location import Location
 from codeqa.store.reader import Key, Reader, Snapshot, run_on_loop
 from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
@@ -31,7 +30,10 @@ from codeqa.store.schema import (
     REFINED,
     UNIT_TABLES,
     EmbeddingRecord,
+    Filter,
     Meta,
+    one_of,
+    quote,
     record_of,
 )
 from codeqa.types import TEXT_KINDS, Reference, Unit
@@ -202,7 +204,7 @@ class Tables:
 
     def references(self, *, limit: int = ALL_ROWS, **wanted: Sequence[str]) -> list[Reference]:
         """Up to `limit` references that have in each of these columns one of the values, by place:
-        `references(kind=["call"], path=["a.py"])`."""
+        `references(name=["run"], path=["a.py"])`."""
         condition = " AND ".join(one_of(column, values) for column, values in wanted.items())
         return list(self.catalogue().references(condition, limit))
 

@@ -24,7 +24,6 @@ from uuid import uuid4
 
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import IndexFormatError
-from codeqa.store.filters import one_of
 from codeqa.store.location import Location, connect
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord, search_text, units_of
 from codeqa.store.schema import (
@@ -37,6 +36,7 @@ from codeqa.store.schema import (
     EmbeddingRecord,
     Meta,
     generation_tables,
+    one_of,
     read_meta,
     record_of,
     refined_field,
