@@ -30,7 +30,7 @@ from codeqa.context.blocks import (
     span_chunk,
     unit_chunk,
 )
-from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.repositories.files import Files
 from codeqa.repository.classify import role_of
 from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, resolve_query
@@ -41,7 +41,6 @@ from codeqa.store import FileRecord, Filter, Tables
 from codeqa.text.tokens import form_pattern
 from codeqa.types import (
     CLASS_KINDS,
-    EFFORTS,
     ROLES,
     TEXT_KINDS,
     Chunk,
@@ -140,14 +139,6 @@ class Budget:
     @property
     def tokens(self) -> int:
         return round(self.characters / BUDGET_CHARACTERS_PER_TOKEN)
-
-
-def parse_effort(value: str, default: Effort = "normal") -> Effort:
-    """The effort that `value` names, '' for `default`. Raises UsageError for any other text."""
-    effort = value.strip().lower() or default
-    if effort not in EFFORTS:
-        raise UsageError("There is no such effort.", f"Choose one: {', '.join(EFFORTS)}.")
-    return effort
 
 
 def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:

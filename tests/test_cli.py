@@ -58,7 +58,6 @@ def test_index_shows_plain_progress_and_a_summary_of_what_was_read(shop: Path) -
         ("index ~nobody-of-that-name/src", "~nobody-of-that-name/src"),
         ("index README.md", "is not a folder"),
         ("search basket --kind functoin", "function"),
-        ("search basket --lang klingon", "klingon"),
         ("search basket --top 0", "--top"),
         ("search basket --top many", "--top"),
         ("search basket --repo no-such-name", "codeqa repos list"),

@@ -386,7 +386,7 @@ def literal(found: SearchResult, search: Search) -> bool:
     return names(found.units) == names(search.search(QUESTION).units)
 
 
-TIMED_OUT = {"hyde-1": "timed out", "hyde-2": "skipped: the first draft took too long"}
+TIMED_OUT = {"hyde-1": "timed out", "hyde-2": "skipped: the first draft is not there (timed out)"}
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Opened)
         found = search.search(QUESTION, hyde="two")
         assert asked_for(server) == ["hyde-1"]
     assert outcomes(found)["hyde-1"].startswith("failed: 127.0.0.1 failed with status 400")
-    assert outcomes(found)["hyde-2"] == "skipped: the first draft failed"
+    assert outcomes(found)["hyde-2"] == "skipped: the first draft is not there (failed)"
     assert found.warnings[0].startswith("A draft failed: 127.0.0.1 failed with status 400")
     assert literal(found, search)
 

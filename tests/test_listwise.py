@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from codeqa.llm.client import Model
 from codeqa.search.by_model import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import load_settings
@@ -144,38 +143,19 @@ def test_what_the_question_alone_finds_is_told_before_the_model_is_asked(asked: 
     assert stages == ["", "done"] and len(asked.bodies) == 1
 
 
-@pytest.mark.parametrize(
-    ("question", "window", "why"),
-    [
-        ("weigh_parcel_3", 0, "skipped: the question is a name that is defined here"),
-        (QUESTION, 4_096, "skipped: the model takes too little at once to read the files"),
-    ],
-)
-def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch, question: str, window: int, why: str
-) -> None:
-    monkeypatch.setattr(Model, "window", lambda self: window)
+def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(asked: Asked) -> None:
     with openai_server(asked.script) as server:
-        found = asked.open(server.base_url).search(question, hyde="off", order=True)
+        found = asked.open(server.base_url).search("weigh_parcel_3", hyde="off", order=True)
     assert asked.bodies == []
+    why = "skipped: the question is a name that is defined here"
     assert [(s.name, s.outcome) for s in found.stages] == [("search", "done"), (ORDER, why)]
 
 
-def test_the_rerank_switch_asks_the_model_where_the_setting_says_model(asked: Asked) -> None:
+def test_no_model_is_asked_where_none_may_be(asked: Asked) -> None:
     with openai_server(asked.script) as server:
-        search = asked.open(server.base_url, reranker="model")
-        assert search.search(QUESTION, hyde="off", rerank=True).reranker == "openai/gpt-4o-mini"
-        assert len(asked.bodies) == 1
-        search.search(QUESTION, hyde="off")
-    assert len(asked.bodies) == 1
-
-
-def test_no_model_is_asked_where_none_may_be_and_the_built_in_one_reranks(asked: Asked) -> None:
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url, reranker="model", hyde="two")
-        found = search.search(QUESTION, hyde="", rerank=True, order=True, use_model=False)
+        search = asked.open(server.base_url, hyde="two")
+        search.search(QUESTION, hyde="", order=True, use_model=False)
     assert asked.bodies == []
-    assert found.reranker == "built-in" and "No language model is in use" in found.warnings[0]
 
 
 def test_what_the_model_names_stands_first_also_after_a_reranker(asked: Asked) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from indexed import write
 
-from codeqa.search.by_model import first_messages, order_messages, second_messages
+from codeqa.search.by_model import prompted
 from evals.replay import answer_for, load, serve
 from evals.search.__main__ import main
 
@@ -37,11 +37,12 @@ def recorded(tmp_path: Path) -> Path:
 
 def test_each_request_is_answered_with_what_was_recorded_for_its_question(recorded: Path) -> None:
     known = load([recorded])
-    assert answer_for(first_messages(QUESTION), known) == RECORDED["first"]
-    assert answer_for(second_messages(QUESTION, "draft", "[CONTEXT]"), known) == RECORDED["second"]
+    assert answer_for(prompted("hyde", query=QUESTION), known) == RECORDED["first"]
+    second = prompted("hyde_v2", query=QUESTION, hyde_query="draft", context="[CONTEXT]")
+    assert answer_for(second, known) == RECORDED["second"]
     shown = "[1] log.py\n...\n\n[2] gate.py\n...\n\n[3] bucket.py\n..."
-    assert answer_for(order_messages(QUESTION, shown), known) == "3, 2"
-    assert answer_for(first_messages("another question"), known) is None
+    assert answer_for(prompted("order", query=QUESTION, candidates=shown), known) == "3, 2"
+    assert answer_for(prompted("hyde", query="another question"), known) is None
 
 
 def test_eval_asks_a_replayed_model_and_says_what_would_be_sent(

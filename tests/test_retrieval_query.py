@@ -32,7 +32,6 @@ def test_filters_are_taken_out_of_the_text() -> None:
 def test_what_only_looks_like_a_filter_stays_a_word() -> None:
     query = parse_query("what kind:of thing, http://x.y, x-lang:go lang: see:this")
     assert (query.filters.kinds, query.filters.languages, query.filters.paths) == ((), (), ())
-    assert query.unknown_kinds == ("of",)
     assert query.text == "what kind:of thing, http://x.y, x-lang:go lang: see:this"
 
 
@@ -44,7 +43,7 @@ def test_filters_with_a_minus_leave_out() -> None:
     assert query.filtered
 
 
-def test_a_language_and_a_kind_are_known_by_other_names() -> None:
+def test_a_language_is_known_by_other_names() -> None:
     for written, language in {
         "lang:Python": "python",
         "language:.rs": "rust",
@@ -54,8 +53,6 @@ def test_a_language_and_a_kind_are_known_by_other_names() -> None:
         "lang:pythn": "pythn",
     }.items():
         assert parse_query(f"x {written}").filters.languages == (language,)
-    for written, kind in {"kind:Classes": "class", "kind:func": "function"}.items():
-        assert parse_query(f"x {written}").filters.kinds == (kind,)
 
 
 def test_a_path_filter_reaches_folders_at_any_depth() -> None:

@@ -70,14 +70,6 @@ def test_an_identifier_is_found_first_in_any_language(search: Search, language: 
         assert any(why.startswith("defines") for why in first.why)
 
 
-@pytest.mark.parametrize("question", ["route是什么？", "route在哪里", "routeとはなんですか"])
-def test_a_plain_name_is_told_from_the_words_that_ask(search: Search, question: str) -> None:
-    query = parse_query(question)
-    assert query.words == ("route",)
-    assert query.symbol_like
-    assert search.search(question).units[0].unit.name == "route"
-
-
 @pytest.mark.parametrize(
     ("question", "path"),
     [
@@ -100,11 +92,6 @@ def test_words_of_comments_in_the_language_are_found(search: Search) -> None:
 
 def test_decomposed_accents_are_the_same_words() -> None:
     assert parse_query("Gro\u0308ße").words == parse_query("Größe").words == ("größe",)
-
-
-def test_a_question_of_asking_signs_alone_still_searches_for_them() -> None:
-    assert parse_query("是什么").words == ("是什么",)
-    assert parse_query("なぜ").words == ("なぜ",)
 
 
 @tried(max_examples=200, deadline=None)

@@ -88,15 +88,13 @@ def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:
 @pytest.mark.parametrize(
     ("filters", "warning"),
     [
-        ("lang:pythn", "No indexed file is written in lang:pythn; did you mean python?"),
-        ("lang:cobol", "No indexed file is written in lang:cobol; there is go, python."),
+        ("lang:pythn", "No indexed code is lang:pythn; did you mean python?"),
+        ("lang:cobol", "No indexed code is lang:cobol; there is go, python."),
         ("path:srk/", "No indexed file's path matches path:srk/; did you mean src?"),
         ("path:zzzzzzzz", "No indexed file's path matches path:zzzzzzzz; use another or leave it "
          "out."),
         ("lang:go path:tests", "No indexed code meets all filters of the question; use fewer of "
          "them."),
-        ("kind:clas", "kind:clas is no kind of unit and was searched for as a word; did you mean "
-         "class?"),
     ],
 )  # fmt: skip
 def test_filters_that_let_nothing_through_say_why(
@@ -104,7 +102,7 @@ def test_filters_that_let_nothing_through_say_why(
 ) -> None:
     result = search.search(f"pay order {filters}")
     assert " ".join(result.warnings) == warning
-    assert (result.units == ()) is (not filters.startswith("kind"))
+    assert result.units == ()
 
 
 def test_filters_that_let_something_through_are_silent(search: Search) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from codeqa.context.blocks import chunk_cost
-from codeqa.errors import UsageError
 from codeqa.search.hybrid import open_search
-from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, parse_effort, uses_of
+from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, uses_of
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 from codeqa.types import Chunk
@@ -101,7 +100,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 def shown_of(tables: Tables, settings: Settings, question: str, effort: str) -> list[Chunk]:
     result = open_search(settings, lambda: tables).search(question, top=UNITS_RANKED)
-    budget = budget_of(parse_effort(effort), settings)
+    budget = budget_of(effort, settings)
     return list(build_context(tables, result, settings, budget).chunks)
 
 
@@ -142,16 +141,14 @@ def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the
         ("deep", 100_000, 0, 204_800),
     ):
         settings = load_settings(data=tmp_path, context_tokens=tokens)
-        assert budget_of(parse_effort(effort), settings, window).characters == characters
-    with pytest.raises(UsageError, match="no such effort"):
-        parse_effort("slow")
+        assert budget_of(effort, settings, window).characters == characters
 
 
 def test_a_block_keeps_its_budget_at_every_effort(tables: Tables, settings: Settings) -> None:
     result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
     lengths = []
     for effort in ("fast", "normal", "deep"):
-        budget = budget_of(parse_effort(effort), settings)
+        budget = budget_of(effort, settings)
         block = build_context(tables, result, settings, budget)
         assert len(block.text) <= budget.characters
         lengths.append(len(block.text))
@@ -166,7 +163,7 @@ def test_what_was_found_for_an_earlier_question_keeps_a_place(
     result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
     chunk = Chunk("ctx_00000000", "before.py", 1, 1, "python", "BEFORE = 1")
     for effort in ("fast", "normal"):
-        budget = budget_of(parse_effort(effort), settings)
+        budget = budget_of(effort, settings)
         block = build_context(tables, result, settings, budget, earlier=[chunk])
         assert "BEFORE = 1" in block.text
         assert next(c.why for c in block.chunks if c.path == "before.py").startswith("found for an")

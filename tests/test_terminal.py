@@ -98,7 +98,7 @@ COMMANDS = [
     (["ask", "--no-model", "--json", QUESTION], 0),
     (["search", "article", "--kind", "method"], 0),
     (["search", "article", "--json", "--rerank"], 0),
-    (["search", "article", "--lang", "cobol"], 2),
+    (["search", "article", "--lang", "cobol"], 0),
     (["symbol", "total_price", "callers", "--json"], 0),
     (["open-file", "basket.py", "7-9"], 0),
     (["grep", "((", "--regex"], 2),

@@ -60,12 +60,10 @@ def test_a_misspelt_name_finds_the_nearest(
 ) -> None:
     result = search.search(question)
     assert result.units[0].unit.name == name
-    said = f"nothing is called {written}; the nearest name is {name}"
-    assert result.units[0].why[0] == said
     assert result.warnings == (
         f"Nothing is called {written}; searched for the nearest name {name}.",
     )
-    assert result.query.names and name in result.query.text
+    assert name in result.query.text
 
 
 @pytest.mark.parametrize(
@@ -91,14 +89,12 @@ def test_a_misspelt_name_finds_the_nearest(
 def test_what_is_there_or_not_surely_a_name_stays_as_it_was(search: Search, question: str) -> None:
     result = search.search(question)
     assert result.warnings == ()
-    assert result.query.misspelt == ()
     assert result.query.text == question
 
 
 def test_a_filter_does_not_make_a_name_unknown(search: Search) -> None:
     result = search.search("bulk_create lang:javascript")
     assert "nearest" not in " ".join(result.warnings)
-    assert result.query.misspelt == ()
 
 
 def test_words_of_translations_do_not_count_as_known(search: Search, tables: Tables) -> None:

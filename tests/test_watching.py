@@ -21,7 +21,7 @@ from codeqa.embeddings.registry import Embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing.indexer import changes
 from codeqa.search import hybrid
-from codeqa.search.hybrid import find_candidates
+from codeqa.search.channels import gather
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from tests.index_rows import clean_rows, rows
@@ -145,14 +145,14 @@ def test_an_answer_is_not_older_than_the_index_that_catches_up_meanwhile(
     asked = [opened.search.search("where is find_user?").units[0].unit.start_line]
 
     def found(tables: Tables, *more: Any) -> Any:
-        answer = find_candidates(tables, *more)
+        answer = gather(tables, *more)
         if len(asked) == 1:  # the follower's run ends just now
             asked.append(0)
             opened.index.run()
             tables.look_again()
         return answer
 
-    monkeypatch.setattr(hybrid, "find_candidates", found)
+    monkeypatch.setattr(hybrid, "gather", found)
     write(opened.location.root, {"a.py": "\n" + FILES["a.py"]})
     assert opened.search.search("where is find_user?").units[0].unit.start_line == 2
     assert asked == [1, 0]

@@ -22,7 +22,6 @@ from codeqa.selection import (
     budget_of,
     build_context,
     every_file,
-    parse_effort,
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
@@ -96,7 +95,7 @@ def found(
 def block_for(
     tables: Tables, settings: Settings, question: str, effort: str = "normal"
 ) -> ContextBlock:
-    budget = budget_of(parse_effort(effort), settings)
+    budget = budget_of(effort, settings)
     block = build_context(tables, found(tables, settings, question), settings, budget)
     assert len(block.text) <= budget.characters
     assert parse_block(block.text)

@@ -32,7 +32,7 @@ from codeqa.indexing import Indexer
 from codeqa.search import channels as channel_module
 from codeqa.search import ranking as ranking_module
 from codeqa.search import rerank as rerank_module
-from codeqa.search.channels import Candidates, find_candidates
+from codeqa.search.channels import Candidates, gather, resolve_query
 from codeqa.search.hybrid import query_encoders
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import rank, rank_files
@@ -187,7 +187,8 @@ def measure(
         }
         cases = []
         for question in (one for one in questions if one.repo == repository):
-            query, found, _ = find_candidates(tables, parse_query(question.question), encoders)
+            query, _ = resolve_query(tables, parse_query(question.question))
+            found = gather(tables, query, encoders)
             cases.append(Case(question, query, found))
 
         def add(name: str, some: Sequence[Case], ranking: Ranking = ranked) -> None:

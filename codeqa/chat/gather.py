@@ -36,7 +36,6 @@ from codeqa.selection import (
     build_context,
     every_file,
     largest_block,
-    parse_effort,
 )
 from codeqa.settings import Settings
 from codeqa.types import Chunk, ContextBlock, Event, Exchange, Hit, StageTime
@@ -129,7 +128,7 @@ class _Gathering:
     @cached_property
     def budget(self) -> Budget:
         settings = self.by.settings
-        effort = parse_effort(self.routed.question.options.effort, settings.effort)
+        effort = self.routed.question.options.effort or settings.effort
         return budget_of(effort, settings, self.window)
 
     @property

@@ -13,7 +13,6 @@ from codeqa.routing.mode import read_mode, read_whole
 from codeqa.routing.personal import read_personal
 from codeqa.routing.words import read
 from codeqa.search.query import parse_query
-from codeqa.selection import parse_effort
 from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 
@@ -33,7 +32,6 @@ def read_question(asked: AskOptions) -> Question:
         replaces=well_formed(asked.replaces),
         after=well_formed(asked.after),
         pin=check_places(asked.pin),
-        effort=parse_effort(asked.effort) if asked.effort else "",
         exclude=check_places(asked.exclude),
         instructions=well_formed(asked.instructions),
     )

@@ -47,7 +47,7 @@ def call(
     with engine_of(repos, revision, asked) as (engine, question):
         if asked:
             values = {**values, "question": question}
-            return asdict(search_for_programs(engine.search, engine.tables(), **values))
+            return asdict(search_for_programs(engine.search, **values))
         tool = TOOLS[address.rpartition("/")[2]]
         return tool.call(engine.toolbox, values).model_dump(mode="json")
 

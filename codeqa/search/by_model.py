@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, zip_longest
@@ -27,16 +27,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from codeqa.context.blocks import pack, unit_chunk
-from codeqa.errors import EmbeddingError, IndexFormatError, UsageError
-from codeqa.llm.bounded import (
-    DONE,
-    EMPTY,
-    STOPPED,
-    TIMED_OUT,
-    clean_text,
-    generate_bounded,
-    skipped_stage,
-)
+from codeqa.errors import EmbeddingError, IndexFormatError
+from codeqa.llm.bounded import DONE, generate_bounded, skipped_stage
 from codeqa.llm.client import Cancelled, Message, Model
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
@@ -46,7 +38,7 @@ from codeqa.search.ranking import FileHit, best_of_each, fuse, rank, rank_files,
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tokens import search_tokens, words
-from codeqa.types import HYDE_MODES, Hit, HydeMode, StageTime, Unit
+from codeqa.types import Hit, HydeMode, StageTime, Unit
 
 FIRST, SECOND = "hyde-1", "hyde-2"
 """What the names of the channels begin with: `hyde-1 text`, `hyde-2 vector`."""
@@ -70,8 +62,6 @@ table, so that no hypothesis takes it out of the context."""
 FOUND_BY_HYDE = "found by a draft of the answer"
 """What the code calls a hypothesis is a draft to the user, in messages and on the page."""
 
-_ENDED = {TIMED_OUT: "took too long", STOPPED: "was stopped", EMPTY: "is empty"}
-
 _CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|[^\W_]_+[^\W_]")
 _WORDS_OF_LANGUAGES = """
 abstract async await bool boolean break case catch class const continue def default elif else
@@ -94,9 +84,6 @@ UNITS_SHOWN = 2
 LINES_SHOWN = 14
 LINE_CHARACTERS = 160
 """Of each file its best units, of each unit its first lines: 3,500 to 4,500 tokens in all."""
-SMALLEST_WINDOW = 8_192
-"""Tokens that a model must take for that to fit, with the rules and an answer."""
-TOO_SMALL = "the model takes too little at once to read the files"
 FILES_NAMED = 5
 """Numbers that are read of an answer: more than anybody has an opinion on."""
 ANSWER_TOKENS = 500
@@ -117,20 +104,10 @@ _ONLY_NUMBERS = re.compile(r"[\s\d,;.\[\]()>#*`-]*")
 # Drafts
 
 
-def parse_hyde(value: str, default: str = "off") -> HydeMode:
-    """The mode that `value` names, '' for `default`. Raises UsageError for any other text."""
-    mode = value.strip().lower() or default
-    if mode not in HYDE_MODES:
-        known = ", ".join(HYDE_MODES)
-        raise UsageError("There is no such number of drafts.", f"Choose one: {known}.")
-    return mode
-
-
 def search_by_hypotheses(
     query: Query,
     found: Candidates,
     hits: Sequence[Hit],
-    *,
     tables: Tables,
     encoders: Mapping[str, QueryEncoder],
     model: Model,
@@ -148,23 +125,18 @@ def search_by_hypotheses(
         yield from stages
         return found, stages
 
-    def write(name: str, tokens: int, ask: Callable[[], list[Message]]) -> Stages:
-        return generate_bounded(
-            name, model, ask, tokens, settings.hyde_seconds, cancelled, usable=hypothesis_tokens
-        )
+    def write(name: str, tokens: int, prompt: str, **fields: str) -> Stages:
+        ask = partial(prompted, prompt, settings.config_dir, **fields)
+        seconds = settings.hyde_seconds
+        return generate_bounded(name, model, ask, tokens, seconds, cancelled, hypothesis_tokens)
 
-    def search(draft: StageTime) -> Candidates:
-        return search_by_draft(draft.name, draft.text, query, tables, encoders)
-
-    folder = settings.config_dir
-    ask = partial(first_messages, query.text, folder)
-    first = yield from write(FIRST, FIRST_TOKENS, ask)
-    by_first = search(first) if first.text else Candidates()
+    first = yield from write(FIRST, FIRST_TOKENS, "hyde", query=query.text)
+    by_first = search_by_draft(first, query, tables, encoders)
     found = join(found, by_first)
     if mode != "two":
         return found, [first]
     if first.outcome != DONE:
-        reason = f"the first draft {_ENDED.get(first.outcome, 'failed')}"
+        reason = f"the first draft is not there ({first.outcome.partition(':')[0]})"
     elif agrees(hits, by_first):
         reason = "the first draft found what the question finds"
     if reason:
@@ -176,45 +148,31 @@ def search_by_hypotheses(
     pairs = chain.from_iterable(zip_longest(*of_table) for of_table in best)
     units = {hit.unit.id: hit.unit for pair in pairs for hit in pair if hit is not None}
     block = pack([*map(unit_chunk, units.values())], settings.context_characters).text
-    ask = partial(second_messages, query.text, first.text, block, folder)
-    second = yield from write(SECOND, SECOND_TOKENS, ask)
+    fields = {"query": query.text, "context": block.rstrip(), "hyde_query": first.text}
+    second = yield from write(SECOND, SECOND_TOKENS, "hyde_v2", **fields)
     if second.text:
         _log.debug("-query_v2- %s", second.text)
-        found = join(found, search(second))
-    return found, [first, second]
-
-
-def given_stage(number: int, draft: str) -> StageTime:
-    """The stage of a draft that whoever asks has written, as of the model's own."""
-    return StageTime(f"hyde-{number}", outcome=DONE, text=clean_text(draft))
+    return join(found, search_by_draft(second, query, tables, encoders)), [first, second]
 
 
 def search_by_draft(
-    name: str,
-    draft: str,
-    query: Query,
-    tables: Tables,
-    encoders: Mapping[str, QueryEncoder],
+    draft: StageTime, query: Query, tables: Tables, encoders: Mapping[str, QueryEncoder]
 ) -> Candidates:
     """What the text of a draft finds by words and by meaning, within the filters of `query`, in
     channels of its own (`hyde-1 text`, for the name `hyde-1`). A draft without words finds nothing.
 
     Nothing in it is understood as a filter or as a mention. Raises what the tables raise.
     """
-    text, where = " ".join(hypothesis_tokens(draft)), filter_of(query)
+    text, where = " ".join(hypothesis_tokens(draft.text)), filter_of(query)
     if not text:
         return Candidates()
-
-    def find(by: Mapping[str, QueryEncoder]) -> Candidates:
-        most, prefix = HYPOTHESIS_CANDIDATES, f"{name} "
-        return Candidates.of(
-            search_words(tables, text, draft, where, by, limit=most, prefix=prefix)
-        )
-
+    prefix = f"{draft.name} "
+    find = partial(search_words, tables, text, draft.text, where, prefix=prefix)
     try:
-        return find(encoders)
+        found = find(encoders, limit=HYPOTHESIS_CANDIDATES)
     except (EmbeddingError, IndexFormatError):  # it refused, or the index was made anew
-        return find({})
+        found = find({}, limit=HYPOTHESIS_CANDIDATES)
+    return Candidates.of(found)
 
 
 def needless(query: Query, found: Candidates) -> str:
@@ -225,36 +183,17 @@ def needless(query: Query, found: Candidates) -> str:
     return "" if query.text else "the question has no words"
 
 
-def first_messages(question: str, config_dir: Path | None = None) -> list[Message]:
-    """What the model is asked for the first hypothesis: the question and nothing else.
+def prompted(prompt: str, folder: Path | None = None, **fields: str) -> list[Message]:
+    """What the model is asked by the prompts `<prompt>_system` and `<prompt>_user`, with what looks
+    like a secret masked in `fields`.
 
-    Raises SettingsError for a prompt override that cannot be used.
+    No text of the repository goes into a system message. Raises SettingsError for a prompt
+    override that cannot be used.
     """
-    render = partial(render_prompt, config_dir=config_dir)
-    return _messages(render("hyde_system"), render("hyde_user", query=mask_secrets(question)))
-
-
-def second_messages(
-    question: str, first: str, context: str, config_dir: Path | None = None
-) -> list[Message]:
-    """And for the second: `context` is the block of what was found so far.
-
-    No text of the repository goes into the system message. Raises as `first_messages`.
-    """
-    render = partial(render_prompt, config_dir=config_dir)
-    system = render("hyde_v2_system", query=mask_secrets(question))
-    user = render("hyde_v2_user", context=context.rstrip(), hyde_query=mask_secrets(first))
-    return _messages(system, user)
-
-
-def order_messages(question: str, shown: str, config_dir: Path | None = None) -> list[Message]:
-    """And for the order of the files that `shown_files` shows. Raises as `first_messages`."""
-    render = partial(render_prompt, config_dir=config_dir)
-    user = render("order_user", query=mask_secrets(question), candidates=shown)
-    return _messages(render("order_system"), user)
-
-
-def _messages(system: str, user: str) -> list[Message]:
+    masked = {name: mask_secrets(text) for name, text in fields.items()}
+    system, user = (
+        render_prompt(f"{prompt}_{end}", folder, **masked) for end in ("system", "user")
+    )
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
@@ -338,17 +277,13 @@ def order_files(
     """Yields the stage as it begins and as it ends; returns it with units and files.
 
     Their order stays where the model fails, takes too long or says something else than
-    numbers: the stage says so. It is skipped for the reason `no_help`, and for a model that
-    takes too little at once. Raises nothing.
+    numbers: the stage says so. It is skipped for the reason `no_help`. Raises nothing.
     """
-    # Asked for only now: a local server knows its window once the model has been loaded.
-    if not no_help and 0 < model.window() < SMALLEST_WINDOW:
-        no_help = TOO_SMALL
     if no_help:
         yield (stage := skipped_stage(ORDER, no_help))
         return stage, list(hits), list(files)
     shown, text = shown_files(question, files, hits)
-    ask = partial(order_messages, question, text, settings.config_dir)
+    ask = partial(prompted, "order", settings.config_dir, query=question, candidates=text)
     read = partial(read_order, shown=shown)
     stage = yield from generate_bounded(
         ORDER, model, ask, ANSWER_TOKENS, settings.hyde_seconds, cancelled, usable=read

@@ -273,25 +273,9 @@ def patterns(path: str, *, prefix: bool = False) -> Sequence[str]:
 # The question and the index
 
 
-def find_candidates(
-    tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
-) -> tuple[Query, Candidates, list[str]]:
-    """`query` as the index understands it, what was found for it, and sentences that say what was
-    understood otherwise than written.
-
-    Where a name was misspelt every channel is asked once more. Raises what the tables and the
-    encoders raise.
-    """
-    query, warnings = resolve_query(tables, query)
-    found = gather(tables, query, encoders)
-    if (respelled := repaired(tables, query, found)) is not None:
-        query, warning = respelled
-        found, warnings = gather(tables, query, encoders), [*warnings, warning]
-    return query, found, warnings
-
-
 def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
-    """`query` with its mentions resolved, and what there is to say about them and its filters."""
+    """`query` as the index understands it, with its mentions resolved and misspelt names in the
+    spelling of the nearest; and what there is to say about these and its filters."""
     warnings: list[str] = []
     if query.pointed:
         mentions, unknown = resolve_mentions(tables, query.pointed)
@@ -308,10 +292,8 @@ def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
         units = [unit for unit, _ in frames_here(tables, query.traceback.frames)]
         inner = tuple(Mention(unit.place, units=(unit.id,)) for unit in units[:INNER_FRAMES])
         query = replace(query, mentions=(*query.mentions, *inner))
-    for kind in query.unknown_kinds:
-        rest = _did_you_mean(kind.lower(), KINDS)
-        warnings.append(f"kind:{kind} is no kind of unit and was searched for as a word; {rest}")
-    return query, [*warnings, *filter_warnings(tables, query)]
+    query, respelled = _respelled(tables, query)
+    return query, [*warnings, *filter_warnings(tables, query), *respelled]
 
 
 def filter_warnings(tables: Tables, query: Query) -> list[str]:
@@ -321,10 +303,10 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
         return []
     warnings = []
     catalogue = tables.catalogue()
-    for value in query.filters.languages:
-        if value not in catalogue.languages:
-            rest = _did_you_mean(value, catalogue.languages)
-            warnings.append(f"No indexed file is written in lang:{value}; {rest}")
+    languages, kinds = query.filters.languages, query.filters.kinds
+    for key, values, known in (("lang", languages, catalogue.languages), ("kind", kinds, KINDS)):
+        for value in {*values} - known:
+            warnings.append(f"No indexed code is {key}:{value}; {_did_you_mean(value, known)}")
     for path in query.filters.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
             folders = {one.rstrip("/") for one in catalogue.folders}
@@ -356,57 +338,26 @@ def _without_places(query: Query) -> Query:
     return query if QUESTION_WORDS.issuperset(less.words) else less
 
 
-def repaired(tables: Tables, query: Query, found: Candidates) -> tuple[Query, str] | None:
-    """`query` with the nearest names in the place of misspelt ones, and sentences that say what
-    was taken for what; None when none is misspelt.
-
-    `found` is what `query` found: what stands there, in a name or in a text, is not misspelt.
-    """
-    tried = {name: nearest_names(tables, name) for name in suspects(query, found)}
-    pairs = {name: nearest for name, nearest in tried.items() if nearest}
-    if not pairs:
-        return None
-    text = query.text
-    for name, nearest in pairs.items():
-        whole = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
-        text = re.sub(whole, nearest[0].replace("\\", r"\\"), text, flags=re.I)
-    again = with_words(query, text)
-    others = [name for nearest in pairs.values() for name in nearest]
-    repaired = replace(
-        again,
-        text=text,
-        names=tuple(dict.fromkeys((*again.names, *others))),
-        joined=tuple(dict.fromkeys((*again.joined, *map(name_key, others)))),
-        misspelt=tuple((name, near) for name, nearest in pairs.items() for near in nearest),
-    )
-    return repaired, " ".join(
-        f"Nothing is called {name}; searched for the nearest name{'s' if len(near) > 1 else ''}"
-        f" {', '.join(near)}."
-        for name, near in pairs.items()
-    )
-
-
-def suspects(query: Query, found: Candidates) -> list[str]:
-    """Names that the question looks up and that nothing in `found` holds."""
+def _respelled(tables: Tables, query: Query) -> tuple[Query, list[str]]:
+    """`query` with the nearest names in the place of misspelt ones, and what was taken for what."""
     names = list(query.names)
     if query.symbol_like and len(query.words) == 1:
-        names += [word for word in words(query.text) if word.lower() == query.words[0]][:1]
-    units = found.units.values()
-    keys = {name_key(unit.name) for unit in units}
-
-    def written(name: str) -> bool:
-        by_hand = (unit.source_code for unit in units if unit.role in WRITTEN_BY_HAND)
-        return name_key(name) in keys or any(name.lower() in code.lower() for code in by_hand)
-
-    long = (name for name in dict.fromkeys(names) if allowed_edits(name_key(name)))
-    return [name for name in long if not written(name)]
+        names += [word for word in words(query.text) if word.lower() == query.words[0]]
+    text, warnings = query.text, []
+    for name in dict.fromkeys(names):
+        if near := nearest_names(tables, name):
+            whole = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
+            text = re.sub(whole, " ".join(near).replace("\\", r"\\"), text, flags=re.I)
+            said = f"searched for the nearest name{'s' if len(near) > 1 else ''} {', '.join(near)}"
+            warnings.append(f"Nothing is called {name}; {said}.")
+    return with_words(replace(query, text=text), text) if warnings else query, warnings
 
 
 def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     """The names of the index that `name` is a misspelling of; () when it is none."""
     key = name_key(name)
     names = tables.catalogue().names
-    if key in names:
+    if key in names or not allowed_edits(key):
         return ()
     tokens, where = " ".join((key, *variants(key))), Filter(roles=WRITTEN_BY_HAND)
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):

@@ -6,27 +6,26 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from codeqa.embeddings.registry import query_embedding
-from codeqa.errors import CodeQAError, EmbeddingError, UsageError
+from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.indexing.runs import holder_of, is_paused
+from codeqa.llm.bounded import clean_text
 from codeqa.llm.client import Cancelled, Model, never
 from codeqa.llm.models import Models
 from codeqa.search.by_model import (
     ORDER,
-    given_stage,
     join,
     merge,
     needless,
     order_files,
-    parse_hyde,
     search_by_draft,
     search_by_hypotheses,
 )
-from codeqa.search.channels import QueryEncoder, find_candidates
+from codeqa.search.channels import QueryEncoder, gather, resolve_query
 from codeqa.search.mentions import guaranteed, keep_guaranteed
-from codeqa.search.query import Query, language_named, parse_query
+from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import (
     FileHit,
     RankingSignals,
@@ -35,7 +34,7 @@ from codeqa.search.ranking import (
     rank,
     rank_files,
 )
-from codeqa.search.rerank import BY_MODEL, Reranker, choose_reranker, rerank_built_in
+from codeqa.search.rerank import Reranker, choose_reranker, rerank_built_in
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
@@ -45,9 +44,8 @@ FRESH_FILES = 10
 FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
 
-NO_ORDER = "No language model is in use: the built-in reranker was used."
-
 HITS_SO_FAR = 10
+NO_MODEL = "No draft of the answer was made, for no language model is chosen."
 
 SearchSteps = Generator["StageTime | tuple[Hit, ...]", None, "SearchResult"]
 
@@ -148,8 +146,8 @@ class Search:
     def search(self, question: str, **options: Any) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
 
-        Nothing is sent to a language model unless `hyde`, `order` or the reranker of the setting
-        says so: see `steps`, which raises the same.
+        Nothing is sent to a language model unless `hyde` or `order` says so: see `steps`, which
+        raises the same.
         """
         steps = self.steps(question, **options)
         while True:
@@ -168,7 +166,7 @@ class Search:
         language: str = "",
         path: str = "",
         rerank: bool = False,
-        hyde: str = "off",
+        hyde: Literal["", HydeMode] = "off",
         drafts: Sequence[str] = (),
         order: bool = False,
         use_model: bool = True,
@@ -183,20 +181,21 @@ class Search:
         asks has written: each is searched by as one of the model's is, and no model is asked for
         others. `order` lets it put the best files in order: the beginnings of their code go to
         it. Without `use_model` no language model is asked, whatever else is said. Once
-        `cancelled()` is true what takes long is left out. Raises UsageError for another `hyde`,
-        IndexMissingError and IndexFormatError as the tables do.
+        `cancelled()` is true what takes long is left out. Raises IndexMissingError and
+        IndexFormatError as the tables do.
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
-        mode = "off" if drafts else parse_hyde(hyde, self.settings.hyde)
+        mode = "off" if drafts else hyde or self.settings.hyde
         tables = self.tables()
         encoders, trouble = self._encoders(tables)
         asked, version = query, tables.version()
+        query, warnings = resolve_query(tables, asked)
         try:
-            query, found, warnings = find_candidates(tables, asked, encoders)
+            found = gather(tables, query, encoders)
         except EmbeddingError as error:
             encoders, trouble = {}, error.message
-            query, found, warnings = find_candidates(tables, asked, encoders)
+            found = gather(tables, query, encoders)
         hits = rank(found, query)
         catch_up, paths = self.catch_up, [hit.unit.path for hit in hits]
         complete, outdated = tables.meta().complete, changed_files(tables, paths)
@@ -207,54 +206,47 @@ class Search:
         # Also where the index caught up by itself between the search and that look.
         if behind or (catch_up and complete and tables.version() != version):
             tables.look_again()
-            query, found, warnings = find_candidates(tables, asked, encoders)
+            query, warnings = resolve_query(tables, asked)
+            found = gather(tables, query, encoders)
             hits = rank(found, query)
         warnings += [] if complete else filter(None, [shortfall(tables)])
         files, warnings = rank_files(hits), [*tables.notices, *warnings]
         stages: list[StageTime] = []
-        by_model = rerank and self.settings.reranker.strip() == BY_MODEL
         model = None
-        if use_model and (mode != "off" or order or by_model):
-            model, missing = self._model(asked_for=mode != "off" and bool(hyde))
-            warnings += missing
-        if by_model and model is None:
-            by_model = False
-            warnings.append(NO_ORDER)
+        if use_model and (mode != "off" or order):
+            try:
+                model = self.connect()
+            except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
+                warnings.append(f"No draft of the answer was made. {error}")
+            else:
+                if model is None and mode != "off" and hyde:
+                    warnings.append(NO_MODEL)
         no_help = needless(query, found)
         early = model is not None and not no_help and bool(hits)
         if early:
             yield tuple(keep_guaranteed(hits, guaranteed(hits, query.mentions), HITS_SO_FAR))
         if model is not None and mode != "off":
             found, stages = yield from search_by_hypotheses(
-                query,
-                found,
-                hits,
-                tables=tables,
-                encoders=encoders,
-                model=model,
-                mode=mode,
-                settings=self.settings,
-                cancelled=cancelled,
+                query, found, hits, tables, encoders, model, mode, self.settings, cancelled
             )
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
         for number, draft in enumerate(drafts, 1):
-            stages.append(stage := given_stage(number, draft))
-            found = join(found, search_by_draft(stage.name, stage.text, query, tables, encoders))
+            stages.append(StageTime(f"hyde-{number}", outcome="done", text=clean_text(draft)))
+            found = join(found, search_by_draft(stages[-1], query, tables, encoders))
         if stages:
             hits, files = merge(rank(found, query), hits, files, top)
         reranker = ""
-        if rerank and not by_model and not cancelled():
+        if rerank and not cancelled():
             begun = time.perf_counter()
             reranked = self.reranker(hits, query)
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
-        if (order or by_model) and model and len(files) > 1:
+        if order and model and len(files) > 1:
             stage, hits, files = yield from order_files(
                 model, query.text, hits, files, self.settings, cancelled, no_help
             )
             stages.append(stage)
-            reranker = model.name if by_model and stage.outcome == "done" else reranker
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
@@ -296,15 +288,6 @@ class Search:
             hyde=mode if model else "off",
             stages=tuple(stages),
         )
-
-    def _model(self, *, asked_for: bool) -> tuple[Model | None, list[str]]:
-        """The model that helps to find, None when there is none; and why not."""
-        try:
-            model = self.connect()
-        except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
-            return None, [f"No draft of the answer was made. {error}"]
-        none = "No draft of the answer was made, for no language model is chosen."
-        return model, [none] if model is None and asked_for else []
 
     def _encoders(self, tables: Tables) -> tuple[dict[str, QueryEncoder], str]:
         """Vector column → its encoder, for those at hand; and what stood in the way."""
@@ -395,17 +378,9 @@ def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str
     return f"{files}, text and symbols; {'; '.join(parts) or 'no vectors'}"
 
 
-def search_for_programs(
-    search: Search, tables: Tables, language: str = "", guess: str = "", **options: Any
-) -> Found:
-    """What a search with these options finds, by a draft of the code, `guess`, as well. Raises
-    UsageError when no indexed file is in that language."""
-    if language:
-        known = sorted({file.language for file in tables.files() if file.units})
-        if language_named(language) not in known:
-            raise UsageError(f"No indexed file is in {language}.", f"There is: {', '.join(known)}.")
-    drafts = (guess,) if guess.strip() else ()
-    result = search.search(language=language, drafts=drafts, **options)
+def search_for_programs(search: Search, guess: str = "", **options: Any) -> Found:
+    """What a search with these options finds, by a draft of the code, `guess`, as well."""
+    result = search.search(drafts=(guess,) if guess.strip() else (), **options)
     return Found(
         result.question,
         result.milliseconds,

@@ -1,14 +1,14 @@
 """What a question asks for: words, names, paths, filters and the kind of question it is.
 
-An identifier is found in any language. The words that only ask are known in English, and in Chinese
-and Japanese where no blanks part them from the others. Nothing is translated.
+An identifier is found in any language, the words that only ask are known in English. Nothing is
+translated.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from codeqa.languages import languages
@@ -60,13 +60,6 @@ in Korean with a particle behind."""
 _CODE = r"[A-Za-z0-9_$@./\\-]"
 
 _BETWEEN = re.compile(rf"(?<={_UNSPACED})(?={_CODE})|(?<={_CODE})(?={_UNSPACED})")
-_IDEOGRAPHS = re.compile(rf"{_UNSPACED}+")
-_ASKING_SIGNS = re.compile(
-    r"[\u3041-\u309f]+|什么|怎么样|怎么|怎样|如何|为什么|为何|在?哪里|在?哪儿|哪个|哪些|在哪|谁|请问|请|解释|告诉我|"
-    "是否|可以|能否|工作原理|是|的|了|吗|呢|在|被|这个|那个|一个"
-)
-"""What only asks or joins in Chinese, and Japanese endings: what is left of a run of signs stands
-in a comment as it is, the whole run hardly ever."""
 _PHRASE = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”")
 _FENCED = re.compile(r"`+([^`\n]+)`+")
 _QUALIFIED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->)[^\W\d]\w*)+")
@@ -98,7 +91,6 @@ KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
 _SAME = {"lang": "language", "file": "path"}
-_OTHER_KINDS = {"func": "function", "fn": "function", "def": "function", "doc": "document"}
 _OTHER_LANGUAGES = {"c++": "cpp", "c#": "csharp", "golang": "go", "shell": "bash"}
 """Names in use that are neither ours nor a file ending (`lang:py` and `lang:rs` are)."""
 
@@ -125,8 +117,6 @@ class Query:
     """Files and folders mentioned (`app.py`, `src/flask/`)."""
     filters: Filter = NO_FILTER
     """What its `lang:`, `kind:` and `path:` say; paths as written."""
-    unknown_kinds: tuple[str, ...] = ()
-    """Values of `kind:` that no unit has; they stay in the text."""
     pointed: tuple[str, ...] = ()
     """What stands behind each `@`, as written."""
     traceback: Traceback | None = None
@@ -135,8 +125,6 @@ class Query:
     """What of these is in the index (`resolve_query`): guaranteed, folders restrict."""
     subjects: tuple[str, ...] = ()
     """Words after "does", as written: what something is asked about by its name."""
-    misspelt: tuple[tuple[str, str], ...] = ()
-    """Names that nothing is called by, each with the nearest that there is."""
     roles: frozenset[str] = frozenset()
     """Roles that the question asks about: these are not pushed back."""
     symbol_like: bool = False
@@ -155,16 +143,13 @@ class Query:
 
 
 def parse_query(question: str, *, language: str = "", kind: str = "", path: str = "") -> Query:
-    """Take `question` apart; the keyword filters join those written in it.
-
-    An unknown `kind:` is searched for as a word rather than refused.
-    """
+    """Take `question` apart; the keyword filters join those written in it."""
     question, language, kind, path = map(well_formed, (question, language, kind, path))
     text = strip_tag(unicodedata.normalize("NFC", question).replace("\0", " "))
     text, traceback = take_traceback(text)
     text, pointed = take_mentions(text[:LONGEST_QUESTION])
-    given = [("lang", language), ("kind", kind), ("path", path)]
-    text, filters, unknown_kinds = _take_filters(text, given)
+    given = {"languages": language, "kinds": kind, "paths": path}
+    text, filters = _take_filters(text, given)
     phrases = [first or second for first, second in _PHRASE.findall(text)]
     text = _BETWEEN.sub(" ", text)
     query = Query(
@@ -173,7 +158,6 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
         tokens=(),
         phrases=tuple(phrases),
         filters=filters,
-        unknown_kinds=unknown_kinds,
         pointed=pointed,
         traceback=traceback,
         roles=frozenset(ROLE_OF_WORD[w] for w in _lower(text) if w in ROLE_OF_WORD),
@@ -182,46 +166,29 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     return with_words(query, text)
 
 
-def _take_filters(
-    text: str, given: Iterable[tuple[str, str]]
-) -> tuple[str, Filter, tuple[str, ...]]:
-    """`text` without its filters, what these and `given` ask for, and the values of `kind:` that no
-    unit has: they stay in the text as words.
+def _take_filters(text: str, given: Mapping[str, str]) -> tuple[str, Filter]:
+    """`text` without its filters, and what these and `given` ask for. A `kind:` that no unit has
+    stays in the text as a word.
 
     A `-` before a filter leaves out what it names; several of one key are alternatives.
     """
     found: dict[str, dict[str, None]] = {}
-    unknown_kinds: dict[str, None] = {}
-
-    def add(minus: str, key: str, value: str) -> bool:
-        if not value.strip():
-            return False
-        field = f"{_SAME.get(key.lower(), key.lower())}s"
-        named = {"kinds": kind_named, "languages": language_named}.get(field, str)(value)
-        if named:
-            found.setdefault(f"excluded_{field}" if minus else field, {})[named] = None
-        else:
-            unknown_kinds[value] = None
-        return bool(named)
+    names = {"kinds": str.lower, "languages": language_named}
 
     def take(match: re.Match[str]) -> str:
-        return " " if add(match[1], match[2], match[3] or match[4] or "") else match[0]
+        minus, key, value = match[1], match[2].lower(), match[3] or match[4] or ""
+        field = f"{_SAME.get(key, key)}s"
+        named = names.get(field, str)(value)
+        if not named.strip() or (field == "kinds" and named not in KINDS):
+            return match[0]
+        found.setdefault(f"excluded_{field}" if minus else field, {})[named] = None
+        return " "
 
     text = re.sub(r"\s+", " ", _FILTER.sub(take, text)).strip()
-    for key, value in given:
-        add("", key, value)
-    filters = Filter(**{field: tuple(values) for field, values in found.items()})
-    return text, filters, tuple(unknown_kinds)
-
-
-def kind_named(value: str) -> str:
-    """The kind that is meant by `value` (`Classes` → `class`); '' for none."""
-    low = value.lower()
-    for one in (low, low.removesuffix("s"), low.removesuffix("es")):
-        one = _OTHER_KINDS.get(one, one)
-        if one in KINDS:
-            return one
-    return ""
+    for field, value in given.items():
+        if value.strip():
+            found.setdefault(field, {})[names.get(field, str)(value)] = None
+    return text, Filter(**{field: tuple(values) for field, values in found.items()})
 
 
 def language_named(value: str) -> str:
@@ -247,7 +214,6 @@ def with_words(query: Query, text: str) -> Query:
     """
     files = _files(text)
     plain = _FILE.sub(" ", text) if files else text
-    plain = _IDEOGRAPHS.sub(lambda run: _ASKING_SIGNS.sub(" ", run[0]), plain)
     found = list(dict.fromkeys(w for w in _lower(plain) if w not in QUESTION_WORDS))
     found = found or _lower(text)
     names, qualified = _names(text, files)

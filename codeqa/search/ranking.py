@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from codeqa.search.channels import JOINED, NAMED, QUALIFIED, Candidates
 from codeqa.search.query import Query
-from codeqa.text.tokens import name_key, written_forms
+from codeqa.text.tokens import written_forms
 from codeqa.types import Hit, Unit
 
 WEIGHTS = {"text": 0.5, "vector": 1.0, "vector_refined": 1.0}
@@ -190,10 +190,6 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     spoke.sort(key=lambda signal: -signal[0])
     why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
     why += [text for _, text in penalties(unit, signals)]
-    for written, near in signals.query.misspelt:
-        if name_key(near) == name_key(unit.name):
-            why.insert(0, f"nothing is called {written}; the nearest name is {unit.name}")
-            break
     if changed:
         why.append(f"file {changed} since it was indexed")
     return replace(hit, why=(*why, *hit.why))

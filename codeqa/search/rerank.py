@@ -1,11 +1,10 @@
 """Reading the best hits again, more closely: built in, by a model here, or by one behind an API.
 
-`CODEQA_RERANKER` is `auto`, `built-in`, `model` (the language model puts the files in order, which
-the search does; the built-in one where there is none), or names a model: docs/models.md has the
-table. What fastembed lists runs on ONNX Runtime, checkpoints of PyTorch through `rerankers`. Cohere
-and Jina are asked only once chosen; a redirect is not followed with the code in hand, and no text
-is asked for back. Each has bounded candidates, bounded time and half of the say, every failure is
-named, and where one cannot work the built-in one does.
+`CODEQA_RERANKER` is `auto`, `built-in` or names a model: docs/models.md has the table. What
+fastembed lists runs on ONNX Runtime, checkpoints of PyTorch through `rerankers`. Cohere and Jina
+are asked only once chosen; a redirect is not followed with the code in hand, and no text is asked
+for back. Each has bounded candidates, bounded time and half of the say, every failure is named, and
+where one cannot work the built-in one does.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from codeqa.settings import Settings
 from codeqa.text.unit_text import fields_of
 from codeqa.types import TEXT_KINDS, Hit, Unit, encloses
 
-AUTO, BUILT_IN, BY_MODEL = "auto", "built-in", "model"
+AUTO, BUILT_IN = "auto", "built-in"
 CANDIDATES = 50
 """Hits that any reranker reads at most; deeper ones are rarely the answer, and each costs its
 length."""
@@ -394,7 +393,7 @@ def _chosen(settings: Settings) -> ModelReranker | None:
         return local_reranker(model, load_pytorch)
     if setting == AUTO and _default_is_here():
         return local_reranker(DEFAULT_MODEL, load_onnx)
-    return None if setting in (AUTO, BUILT_IN, BY_MODEL) else local_reranker(setting, load_onnx)
+    return None if setting in (AUTO, BUILT_IN) else local_reranker(setting, load_onnx)
 
 
 def choose_reranker(settings: Settings) -> Reranker:
@@ -419,8 +418,6 @@ def choose_reranker(settings: Settings) -> Reranker:
 def reranker_status(settings: Settings) -> RerankerStatus:
     """Loads nothing and touches no network."""
     setting, problem = settings.reranker.strip() or AUTO, missing_extra()
-    if setting == BY_MODEL:
-        return RerankerStatus(True, "the language model in use, else built-in")
     try:
         chosen = _chosen(settings)
         if setting == AUTO and not chosen:

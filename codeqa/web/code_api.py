@@ -63,7 +63,7 @@ class ReviewBody(Schema):
 @endpoints.route("POST", "/api/search")
 def search(engine: Engine, body: SearchBody) -> Found:
     """The units and files that a question is about, the best first."""
-    return search_for_programs(engine.search, engine.tables(), **body.model_dump())
+    return search_for_programs(engine.search, **body.model_dump())
 
 
 @files.route("GET", "/api/complete")

@@ -27,7 +27,6 @@ from pydantic import TypeAdapter
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
-from codeqa.search.by_model import parse_hyde
 from codeqa.search.hybrid import Search, SearchResult, open_search
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
@@ -93,7 +92,7 @@ def rank_repositories(
             "Each repository that a question names has a folder of that name there.",
         )
     models = Models(settings)
-    if parse_hyde(hyde) != "off" or order:
+    if hyde != "off" or order:
         require_drafting(models)
     for repository in dict.fromkeys(question.repo for question in questions):
         location = locate(settings, trees / repository)
