@@ -23,8 +23,7 @@ from pathlib import Path
 import tree_sitter
 
 from codeqa.languages import detect
-from codeqa.parsing import parse_file
-from codeqa.parsing.grammar import Grammar, grammar
+from codeqa.parsing import Grammar, grammar, parse_file
 
 MAX_BYTES = 1_000_000
 SKIPPED_FOLDERS = {".git", "node_modules", ".venv", "__pycache__"}

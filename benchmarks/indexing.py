@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.extraction import bare, collect, timed
-from codeqa.parsing.grammar import grammar
+from codeqa.parsing import grammar
 
 ROOT = Path(__file__).resolve().parent.parent
 LABELS = {

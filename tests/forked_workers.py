@@ -22,7 +22,7 @@ import os, signal, socket, sys
 from contextlib import suppress
 sys.path[:] = sys.argv[2].split(os.pathsep)
 import codeqa.parsing, codeqa.store.records
-from codeqa.parsing.grammar import grammar
+from codeqa.parsing import grammar
 from codeqa.parsing.pool import run_worker
 
 def reap(*_):

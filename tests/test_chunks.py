@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
+from codeqa.parsing.units import CHUNK_SIZE, line_spans, split_lines, trim
 from codeqa.review.chunk_index import ChunkIndex
 
 

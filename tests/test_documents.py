@@ -299,12 +299,13 @@ RULES = (
         ("yaml", ITEMS, ["groups > g0", "groups > g1", "groups > g2"]),
         ("json", json.dumps(KEYS, indent=2), ["name, scripts", "deps"]),
         ("json", "[\n" + "1,\n" * 60 + "1]\n", ["a.x", "a.x"]),
+        ("json", "{\n" + "// why\n" * 60 + "}\n", ["a.x", "a.x"]),
         ("makefile", RULES, ["a.x", "all", "clean"]),
         ("dockerfile", "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30,
          ["build", "b"]),
     ],
     ids=["tables", "keys, and below a long key", "items of a list", "keys of an object",
-         "no object", "rules", "stages"],
+         "no object", "no keys", "rules", "stages"],
 )  # fmt: skip
 def test_a_long_configuration_file_is_cut_by_what_it_names(
     language: str, text: str, names: list[str]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from codeqa import parsing
 from codeqa.languages import languages
-from codeqa.parsing import grammar, parse_file
+from codeqa.parsing import parse_file
 from codeqa.types import ParsedFile
 from tests.update_goldens import fixtures
 
@@ -90,7 +91,7 @@ def test_any_bytes_and_any_words_of_code_are_read(data: bytes, key: str) -> None
 def test_very_deep_nesting_neither_crashes_nor_hangs(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.1)
+    monkeypatch.setattr(parsing, "SECONDS_PER_FILE", 0.1)
     name = "file" + languages()[key].extensions[0]
     for opening in (b"(", b"{", b"((x)"):
         data = b"x = " + opening * 5_000 + b"\n"
@@ -100,7 +101,7 @@ def test_very_deep_nesting_neither_crashes_nor_hangs(
 def test_a_short_file_that_holds_its_grammar_up_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grammar, "SECONDS_PER_FILE", 0.1)
+    monkeypatch.setattr(parsing, "SECONDS_PER_FILE", 0.1)
     data = b"type X = " + b"-|" * 8_000 + b"\n"
     parsed = parse_file("union.ts", data, "source")
     check(parsed, data)
@@ -121,7 +122,7 @@ def test_deep_nesting_is_read_and_functions_nested_a_thousand_deep_keep_their_ow
 
 
 def test_a_file_that_its_grammar_cannot_read_is_cut_into_chunks() -> None:
-    data = b"(\n" * (grammar.MAX_BROKEN_CHILDREN + 10)
+    data = b"(\n" * (parsing.MAX_BROKEN_CHILDREN + 10)
     parsed = parse_file("broken.py", data, "source")
     assert parsed.has_errors
     assert {unit.kind for unit in parsed.units} == {"chunk"}

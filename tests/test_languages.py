@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.languages import detect, languages
-from codeqa.parsing import extract
-from codeqa.parsing.grammar import grammar
+from codeqa.parsing import extract, grammar
 from codeqa.store.schema import ROWS_VERSION
 from codeqa.types import CLASS_KINDS, METHOD_KINDS
 from tests.update_goldens import ROWS, as_text, fixtures, golden_path, observed, observed_rows

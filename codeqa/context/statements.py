@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import accumulate, product
 from typing import TYPE_CHECKING
 
+from codeqa import parsing
 from codeqa.languages import languages
-from codeqa.parsing import grammar as grammars
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -99,12 +99,12 @@ def _parsed(code: str, language: str) -> list[Statement]:
     best: tuple[int, int, list[Statement]] | None = None
     height = code.count("\n") + 1
     for frame, key in product(_FRAMES, keys):
-        grammar = grammars.grammar(key)
+        grammar = parsing.grammar(key)
         closing = "\n}" * frame.count("{")
-        given, _ = grammars.readable(grammar, f"{frame}{code}{closing}".encode())
+        given, _ = parsing.readable(grammar, f"{frame}{code}{closing}".encode())
         try:
-            tree, _ = grammars.parse(grammar, given)
-        except grammars.TooSlowError:
+            tree, _ = parsing.parse(grammar, given)
+        except parsing.TooSlowError:
             return []
         leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
         spans = _of_tree(tree.root_node, given, len(frame), height, leading)

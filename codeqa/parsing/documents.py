@@ -1,23 +1,21 @@
 """Units of files without a grammar: sections, cells, and chunks of lines.
 
 Every line of a file that is not blank lies in a unit (of a notebook: of its cells), every unit is
-exactly its lines, and no unit lies inside the one before it. What a section of a file is
-called is its path of headings or keys: `Guide > Install`, `tool.ruff`. Of configuration only what
-line patterns tell with certainty is a section; a file that is laid out otherwise is cut by lines.
+exactly its lines, and no unit lies inside the one before it. What a section is called is its path
+of headings or keys: `Guide > Install`, `tool.ruff`. Of configuration only what line patterns tell
+with certainty is a section; a file that is laid out otherwise is cut by lines.
 
-A notebook is JSON, and Jupyter writes each line of a cell on a line of its own. So the lines of
-a cell are lines of the file, and the unit of a cell spans exactly those: line for line it is the
-file's line, with JSON's quotes and escapes taken off. In a notebook that is written otherwise (all
-on one line) a cell spans the lines that hold it, and its text has more lines than its span.
-Outputs, images and metadata are not indexed.
+Jupyter writes each line of a cell on a line of its own, so the unit of a cell is line for line the
+file's, with JSON's quotes and escapes taken off. Of a notebook on one line a cell spans that line,
+and its text has more. Outputs, images and metadata are not indexed.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from json import JSONDecoder
@@ -25,8 +23,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
-from codeqa.parsing.units import unit_ids
+from codeqa.parsing.units import CHUNK_SIZE, line_spans, split_lines, trim, unit_ids
 from codeqa.types import Unit
 
 if TYPE_CHECKING:
@@ -68,22 +65,20 @@ _JSON_KEY = re.compile(r'([ \t]+)"((?:[^"\\]|\\.)*)"\s*:')
 _HEADING = re.compile(r"(#{1,6})\s+(.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """Lines `first`..`last` (1-based, inclusive) below `titles`, outermost first."""
 
     first: int
     last: int
     titles: tuple[str, ...] = ()
     language: str = ""
-    """The section's own language, where it differs from the file's."""
+    """Its own, where that differs from the file's."""
     lines: tuple[str, ...] | None = None
-    """What the section reads as, where that is not the file's own lines (notebooks)."""
+    """What it reads as, where that is not the file's own lines (notebooks)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading: the line that its section begins on, its depth from 1, its text."""
+class Heading(NamedTuple):
+    """The line that a section begins on, its depth from 1, its title."""
 
     line: int
     level: int
@@ -97,39 +92,25 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
     laid out as its language says is cut by lines.
     """
     lines = split_lines(text)
-    if trim(lines, 1, len(lines)) is None:
-        return ()
-    name = path[path.rfind("/") + 1 :]
     kind = "document" if language in _DOCUMENTS else "chunk"
     kind = "config" if language in _CONFIGURATION else kind
     new_id = unit_ids(path)
     units = []
     for section in _sections(lines, language):
-        titles = section.titles or (name,)
+        titles = section.titles or (path[path.rfind("/") + 1 :],)
+        name = SEPARATOR.join(titles)
         for first, last, content in _pieces(section, lines):
-            unit = Unit(
-                path=path,
-                language=section.language or language,
-                kind=kind,
-                name=titles[-1],
-                qualified_name=SEPARATOR.join(titles),
-                source_code=content,
-                start_line=first,
-                end_line=last,
-                class_name=SEPARATOR.join(titles[:-1]),
-                role=role,
-                id=new_id(SEPARATOR.join(titles)),
-            )
-            units.append(unit)
+            units.append(Unit(
+                path, section.language or language, kind, titles[-1], name, content, first, last,
+                SEPARATOR.join(titles[:-1]), role=role, id=new_id(name),
+            ))  # fmt: skip
     return tuple(units)
 
 
 def _sections(lines: list[str], language: str) -> list[Section]:
     if language == "notebook":
-        try:
+        with suppress(AttributeError, LookupError, RecursionError, TypeError, ValueError):
             return _notebook_sections(lines)
-        except ValueError:
-            pass
     # A file of configuration that fits one chunk is best read whole.
     elif language in HEADINGS and not (language in _CONFIGURATION and len(lines) <= CHUNK_SIZE):
         sections = sections_below(HEADINGS[language](lines), lines)
@@ -144,7 +125,7 @@ def _sections(lines: list[str], language: str) -> list[Section]:
 def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]]:
     """First line, last line and text of each unit of a section."""
     span, before = trim(lines, section.first, section.last), 0
-    if section.lines is not None:  # the text of a notebook's cell is not that of the file's lines
+    if section.lines is not None:
         lines, before = list(section.lines), section.first - 1
         span = (1, len(lines))
         if len(lines) != section.last - before:  # several of them on one of the file's
@@ -161,28 +142,24 @@ def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Sectio
     no section is a bare title.
     """
     sections: list[Section] = []
-    if not headings or headings[0].line > 1:
-        sections.append(Section(1, headings[0].line - 1 if headings else len(lines)))
+    ended = Heading(len(lines) + 1, 0, "")
+    if (first := [*headings, ended][0].line) > 1:
+        sections.append(Section(1, first - 1))
     stack: list[Heading] = []
     begin = 0
-    for number, heading in enumerate(headings):
+    for heading, following in pairwise([*headings, ended]):
         while stack and stack[-1].level >= heading.level:
             stack.pop()
         stack.append(heading)
         begin = begin or heading.line
-        following = headings[number + 1] if number + 1 < len(headings) else None
-        last = following.line - 1 if following else len(lines)
-        if following and following.level > heading.level and _is_bare(lines, heading.line, last):
+        text = lines[heading.line - 1 : following.line - 1]
+        written = [line for line in text if any(map(str.isalnum, line))]
+        if following.level > heading.level and len(written) <= 1:
             continue
-        sections.append(Section(begin, last, tuple(entry.title for entry in stack if entry.title)))
+        titles = tuple(entry.title for entry in stack if entry.title)
+        sections.append(Section(begin, following.line - 1, titles))
         begin = 0
     return sections
-
-
-def _is_bare(lines: list[str], first: int, last: int) -> bool:
-    """Whether the lines hold a title, its adornments and blanks only."""
-    written = [line for line in lines[first - 1 : last] if any(map(str.isalnum, line))]
-    return len(written) <= 1
 
 
 def clean_title(text: str) -> str:
@@ -296,23 +273,18 @@ def _with_comments(lines: list[str], line: int, marks: str) -> int:
 
 def _join_short(sections: list[Section]) -> list[Section]:
     """Short neighbours below one key as one section that carries up to three of their names."""
-    groups: list[list[Section]] = []
-    for section in sections:
-        last = groups[-1] if groups else []
-        short = bool(last) and last[-1].last - last[0].first + 1 < MIN_LINES
-        if short and last[-1].titles[:-1] == section.titles[:-1]:
-            last.append(section)
+    joined: list[Section] = []
+    names: tuple[str, ...] = ()
+    for first, last, titles, *_ in sections:
+        before = joined[-1] if joined else Section(1, MIN_LINES)
+        if before.last - before.first + 1 < MIN_LINES and before.titles[:-1] == titles[:-1]:
+            first = joined.pop().first
         else:
-            groups.append([section])
-    return [_one_section(group) for group in groups]
-
-
-def _one_section(group: list[Section]) -> Section:
-    named = [section.titles for section in group if section.titles]
-    if not named:
-        return Section(group[0].first, group[-1].last)
-    shown = ", ".join(titles[-1] for titles in named[:3]) + (", …" if len(named) > 3 else "")
-    return Section(group[0].first, group[-1].last, (*named[0][:-1], clean_title(shown)))
+            names = ()
+        names += titles[-1:]
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        joined.append(Section(first, last, (*titles[:-1], clean_title(shown)) if names else ()))
+    return joined
 
 
 def _by_keys(lines: list[str], keys: list[Heading]) -> list[Heading]:
@@ -320,14 +292,16 @@ def _by_keys(lines: list[str], keys: list[Heading]) -> list[Heading]:
 
     The level of a key is its indentation.
     """
-    outermost = [key for key in keys if key.level == keys[0].level]
-    places = [key.line for key in keys]
+    groups: list[list[Heading]] = []
+    for key in keys:
+        if key.level == keys[0].level:
+            groups.append([])
+        groups[-1].append(key)
+    ends = [key.line for key, *_ in groups[1:]] + [len(lines) + 1]
     headings: list[Heading] = []
-    ends = [key.line for key in outermost[1:]] + [len(lines) + 1]
-    for key, end in zip(outermost, ends, strict=True):
+    for (key, *below), end in zip(groups, ends, strict=False):
         headings.append(Heading(_with_comments(lines, key.line, "#"), 1, key.title))
         if end - key.line > CHUNK_SIZE:
-            below = keys[bisect_right(places, key.line) : bisect_left(places, end)]
             headings += [
                 Heading(_with_comments(lines, inner.line, "#"), 2, inner.title)
                 for inner in below
@@ -387,36 +361,35 @@ _CONFIGURATION = frozenset(
 # Notebooks.
 
 
-class _Piece(NamedTuple):
-    """A string of the JSON text, as a value."""
+class _Piece(str):
+    """A string of the JSON text."""
 
-    text: str
-    offset: int
+    offset = 0
     """Of its opening quote."""
 
 
 def _notebook_sections(lines: list[str]) -> list[Section]:
-    """One section for each cell that holds anything. Raises ValueError when it is no notebook."""
+    """One section for each cell that holds anything.
+
+    Raises one of several errors for what is no notebook of a format since 2015.
+    """
     content = _decoded("\n".join(lines))
-    cells = content.get("cells") if isinstance(content, dict) else None
-    if not isinstance(cells, list):
-        raise ValueError("no notebook of a format since 2015")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
     language = _language(content)
     sections: list[Section] = []
     heading: tuple[str, ...] = ()
-    for number, cell in enumerate((one for one in cells if isinstance(one, dict)), 1):
-        pieces = _strings(cell)
-        source = "".join(piece.text for piece in pieces)
+    for number, cell in enumerate(content["cells"], 1):
+        pieces = cell["source"] if isinstance(cell["source"], list) else [cell["source"]]
+        source = "".join(pieces)
         if not source.strip():
             continue
-        own = "markdown" if _text(cell.get("cell_type")) == "markdown" else language
+        own = "markdown" if cell["cell_type"] == "markdown" else language
         if own == "markdown" and (match := _HEADING.match(source)):
             heading = (*heading[: len(match[1]) - 1], clean_title(match[2].splitlines()[0]))
         by_line: dict[int, str] = {}
         for piece in pieces:
             line = bisect_right(starts, piece.offset)
-            by_line[line] = by_line.get(line, "") + piece.text
+            by_line[line] = by_line.get(line, "") + piece
         first, last = min(by_line), max(by_line)
         shown = [by_line.get(line, "") for line in range(first, last + 1)]
         if all(text.find("\n") == len(text) - 1 for text in shown[:-1]) and (
@@ -430,35 +403,23 @@ def _notebook_sections(lines: list[str]) -> list[Section]:
 
 
 def _decoded(text: str) -> Any:
-    """A JSON text whose string values are `_Piece`s. Raises ValueError for any other text."""
+    """A JSON text whose string values are `_Piece`s. Raises ValueError, RecursionError."""
 
     def located(text: str, end: int, strict: bool) -> tuple[_Piece, int]:
         value, after = scanstring(text, end, strict)
-        return _Piece(value, end - 1), after
+        piece = _Piece(value)
+        piece.offset = end - 1
+        return piece, after
 
     decoder = JSONDecoder(strict=False)
     decoder.parse_string = located  # type: ignore[attr-defined]
     decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]
-    try:
-        return decoder.decode(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _strings(cell: dict[str, Any]) -> list[_Piece]:
-    source = cell.get("source")
-    found = source if isinstance(source, list) else [source]
-    return [piece for piece in found if isinstance(piece, _Piece)]
+    return decoder.decode(text)
 
 
 def _language(content: dict[str, Any]) -> str:
-    metadata = content.get("metadata")
+    metadata = content.get("metadata", {})
     for name, key in (("language_info", "name"), ("kernelspec", "language")):
-        values = metadata.get(name) if isinstance(metadata, dict) else None
-        if isinstance(values, dict) and (found := _text(values.get(key))):
-            return found.lower()
+        if found := metadata.get(name, {}).get(key):
+            return str(found).lower()
     return "python"
-
-
-def _text(value: Any) -> str:
-    return value.text if isinstance(value, _Piece) else ""

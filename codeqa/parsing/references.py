@@ -22,15 +22,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codeqa.languages import Language
-from codeqa.parsing.source import Source
-from codeqa.parsing.units import FILE, NAMESPACE, SCOPE, Definition, clean_name
+from codeqa.parsing.units import FILE, NAMESPACE, SCOPE, Definition, Source, clean_name
 from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS, Reference
 
 if TYPE_CHECKING:
     import tree_sitter
 
-    from codeqa.parsing.grammar import Captures
+    from codeqa.parsing.units import Captures
 
 WILDCARD = "*"
 _PLACES = ("import.name", "import.path", "import.wildcard", "import.module", "import.alias")

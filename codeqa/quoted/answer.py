@@ -19,7 +19,7 @@ from codeqa.context.statements import (
     spans_of,
     statements,
 )
-from codeqa.parsing.source import comment_text
+from codeqa.parsing.units import comment_text
 from codeqa.quoted.evidence import OTHERS, Finding, QuotedEvidence
 from codeqa.text.doc_comment import inline, prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, joined, pieces
