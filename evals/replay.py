@@ -69,14 +69,14 @@ def serve(known: Mapping[str, Recorded], port: int) -> ThreadingHTTPServer:
             if answer is None:
                 self._send(404, {"error": {"message": "nothing was recorded for this request"}})
                 return
-            message = {"role": "assistant", "content": answer}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            self._send(200, {"choices": [choice]})
+            choice = {"index": 0, "delta": {"content": answer}, "finish_reason": "stop"}
+            event = f"data: {json.dumps({'choices': [choice]})}\n\n"
+            self._send(200, event.encode(), "text/event-stream")
 
-        def _send(self, status: int, payload: Any) -> None:
-            data = json.dumps(payload).encode()
+        def _send(self, status: int, payload: Any, kind: str = "application/json") -> None:
+            data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
             self.send_response(status)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

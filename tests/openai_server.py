@@ -88,15 +88,10 @@ class ScriptedServer:
         return self.wait_for(lambda: len(self.disconnects) >= count, seconds)
 
 
-def completion(text: str) -> Plain:
-    """A chat completion that says `text`."""
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text},
-        "finish_reason": "stop",
-    }
-    payload = {"id": "c", "object": "chat.completion", "created": 0, "model": "m"}
-    return 200, {}, {**payload, "choices": [choice]}
+def completion(text: str) -> Streamed:
+    """An answer that says `text` at once, in ASCII, so that it may be no text of Unicode."""
+    chunk = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
+    return Streamed((f"data: {json.dumps(chunk)}\n\n".encode(),))
 
 
 def failure(

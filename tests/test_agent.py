@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from chat_kit import ASK, Open, Script, answer, ask, kinds
 from openai_server import (
-    Reply,
     Streamed,
     delta,
-    event,
     failure,
     openai_server,
     rate_limited,
@@ -49,17 +47,6 @@ def openai_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
     return Streamed((*events, delta(reason="tool_calls")))
 
 
-def ollama_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
-    """As Ollama does: whole calls in one event, every one numbered 0, arguments as an object."""
-    made = [
-        {"index": 0, "id": f"call_x{number}", "type": "function",
-         "function": {"name": name, "arguments": json.loads(arguments)}}
-        for number, (name, arguments) in enumerate(calls)
-    ]  # fmt: skip
-    events = [delta(text) for text in said] + [delta(tool_calls=[call]) for call in made]
-    return Streamed((*events, delta(reason="stop")))
-
-
 def anthropic_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
     """As Anthropic's compatible API does: thoughts beside, arguments whole, content empty."""
     events = [delta(reasoning_content="Let me look. "), *(delta(text) for text in said)]
@@ -68,17 +55,6 @@ def anthropic_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed
                 "function": {"name": name, "arguments": arguments}}  # fmt: skip
         events.append(delta(content="", tool_calls=[call]))
     return Streamed((*events, delta(reason="tool_calls")))
-
-
-def whole_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Reply:
-    """As a server that does not stream."""
-    made = [
-        {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for number, (name, arguments) in enumerate(calls)
-    ]
-    message = {"role": "assistant", "content": "".join(said) or None, "tool_calls": made}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    return 200, {}, {"id": "c", "object": "chat.completion", "choices": [choice]}
 
 
 @pytest.fixture
@@ -112,7 +88,7 @@ def results(script: Script) -> list[str]:
     return [m["content"] for m in script.sent if m["role"] == "tool"]
 
 
-@pytest.mark.parametrize("calls", [openai_calls, ollama_calls, anthropic_calls, whole_calls])
+@pytest.mark.parametrize("calls", [openai_calls, anthropic_calls])
 def test_the_model_looks_further_before_it_answers(
     engine: Engine, script: Script, calls: Any
 ) -> None:
@@ -325,13 +301,3 @@ def test_old_results_are_shortened_and_the_question_never() -> None:
     assert messages[0] is question
     assert [len(m["content"]) < 1_000 for m in messages[1:]] == [True, True, False, False]
     assert messages[1]["content"].endswith(SHORTENED)
-
-
-def test_events_that_are_no_calls_are_left_out(engine: Engine, script: Script) -> None:
-    odd = [
-        event({"choices": [{"index": 0, "delta": {"tool_calls": ["x", {"function": 3}, {}]}}]}),
-        delta(tool_calls=[{"index": 0, "id": 7, "function": {"name": None, "arguments": None}}]),
-        delta(tool_calls=[{"index": 1, "function": {"name": "grep", "arguments": GREP[1]}}]),
-    ]
-    script.replies = [Streamed((*odd, delta(reason="tool_calls"))), stream(ENDS)]
-    assert [step["tool"] for step in steps(deep(engine))] == ["grep"]

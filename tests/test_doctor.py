@@ -68,10 +68,10 @@ def test_a_model_is_looked_at_without_asking_its_server() -> None:
         waiting = threading.Thread(target=accept)
         waiting.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-        found = check("model", load_settings(model="ollama", model_url=url))
+        found = check("model", load_settings(model="ollama/m", model_url=url))
         waiting.join()
     assert found.ok
-    assert found.detail == "ollama at 127.0.0.1, key unneeded, set by CODEQA_MODEL"
+    assert found.detail == "ollama/m at 127.0.0.1, key unneeded, set by CODEQA_MODEL"
     assert calls == []
 
 

@@ -17,7 +17,7 @@ from codeqa.chat.values import AskOptions
 from codeqa.embeddings.registry import query_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
-from codeqa.llm.bounded import TEXT_CHARACTERS
+from codeqa.llm.client import TEXT_CHARACTERS
 from codeqa.search.by_model import only_by_hypothesis
 from codeqa.search.hybrid import Search, SearchResult
 from codeqa.settings import load_settings
@@ -25,7 +25,7 @@ from codeqa.types import Hit
 from evals.search.questions import Question
 from evals.search.ranked import rank_repositories
 from tests.indexed import write
-from tests.openai_server import Reply, ScriptedServer, dropped, failure, openai_server, silent
+from tests.openai_server import Reply, ScriptedServer, failure, openai_server, silent
 from tests.openai_server import stream as streamed
 
 BUCKET = '''class TokenBucket:
@@ -420,16 +420,6 @@ def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Opened)
     assert outcomes(found)["hyde-2"] == "skipped: the first draft is not there (failed)"
     assert found.warnings[0].startswith("A draft failed: 127.0.0.1 failed with status 400")
     assert literal(found, search)
-
-
-def test_the_part_of_a_draft_that_came_before_the_connection_was_lost_is_used(
-    opened: Opened,
-) -> None:
-    lost = dropped(["class TokenBucket:\n", "    def refill(self): ..."])
-    with openai_server(script(first=lost)) as server:
-        found = opened(server).search.search(QUESTION, hyde="one")
-    assert found.stages[0].outcome.startswith("failed: The answer from 127.0.0.1 broke off")
-    assert "hyde-1 text" in found.channels
 
 
 @pytest.mark.parametrize("rebuilt", [False, True], ids=["refused", "index rebuilt meanwhile"])

@@ -28,15 +28,10 @@ from codeqa.chat.values import (
 from codeqa.code.tools import Toolbox
 from codeqa.context.blocks import format_block
 from codeqa.errors import CodeQAError
-from codeqa.llm.client import Thought, TokenUsage, cut_off
+from codeqa.llm.client import Thought, TokenUsage
 from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import ContextBlock, Event
 
-CUT_QUESTION = (
-    "The model's server read {:,} tokens and left out the rest of what it was sent, without saying "
-    "so: start it with a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH=16384), or set "
-    "CODEQA_CONTEXT_TOKENS lower."
-)
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
 
@@ -219,7 +214,7 @@ class Stream:
         """The turn as it is now, to be kept and told."""
         gathered, request = self.gathered or Gathered("", ""), self.request or ModelRequest()
         checked = self.checked or Checked()
-        warnings = [*self.warnings, request.warning, self._cut_question(request)]
+        warnings = [*self.warnings, request.warning]
         warnings += [CUT_ANSWER] if self.usage.cut else []
         hooks = (*(self.routed.problems if self.routed else ()), *gathered.problems)
         block = format_block(self.block.chunks)
@@ -258,12 +253,6 @@ class Stream:
             chunks=self.block.chunks,
             dropped=self.block.dropped,
         )
-
-    def _cut_question(self, request: ModelRequest) -> str:
-        """What to say when the server read less than it was sent."""
-        sent = sum(len(part) for message in request.messages for part in message["parts"])
-        read = self.usage.prompt_tokens
-        return CUT_QUESTION.format(read) if cut_off(read, sent) else ""
 
     def _tokens(self, request: ModelRequest) -> Mapping[str, Any]:
         """What the provider counted; an estimate when it did not say or was not heard out."""

@@ -2,25 +2,22 @@
 
 The SDK's client, its reader of streams and its retries run on an event loop in a thread of its
 own: only there a request that is silent, still connecting or waiting for another try can be ended
-at once and from outside. Ours is what is sent along (nothing but what a request needs, to nobody
-else), the forms of a request that some servers refuse, and what the events of an answer say.
-
-The SDK is imported with the first request, which takes half a second.
+at once and from outside. It is imported with the first request, which takes half a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import threading
 import time
 import weakref
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
+    Awaitable,
     Callable,
-    Coroutine,
     Generator,
     Iterable,
     Iterator,
@@ -33,58 +30,54 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from codeqa.errors import ContextLengthError, ModelError
+from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, places_of
 from codeqa.hosts import keep_needed_headers, leads_here
-from codeqa.llm.failures import explain, failure
 from codeqa.llm.providers import ModelAddress, is_model_name, provider_named
-from codeqa.text.tokens import estimate_tokens, well_formed
+from codeqa.text.tokens import estimate_tokens, well_formed, words
+from codeqa.types import StageTime
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
 
 MESSAGE_TOKENS = 4
 """Tokens around each message: role and separators, as OpenAI documents them for its models."""
-ASK_SECONDS = 0.05
-"""How often `cancelled` is asked while nothing comes."""
-TIMEOUT_SECONDS = 120.0
-"""Silence after which a model counts as lost, unless the settings say otherwise."""
+ASK_SECONDS = 0.05  # how often `cancelled` is asked while nothing comes
 RETRIES = 2
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
+WINDOW_SECONDS = 1.0  # a server on this machine answers in milliseconds
+KNOWN_SECONDS = 30.0  # of a window: a model may be loaded anew with another one
 LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop of themselves."""
+TEXT_CHARACTERS = 4_000
+"""Of a small call's answer, whatever a server sends: 768 tokens of code and a good third."""
+DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
+"""Outcomes of a small call; the others are `failed: …` and `skipped: …`."""
+QUOTED_CHARACTERS = 160  # of a provider's own words, where ours say too little
+KEY_CHARACTERS = 8
+"""What holds so many of the key in a row is not quoted: some repeat it in part."""
 OPENED, CLOSED = "<think>", "</think>"
-OLLAMA_WINDOW = 4_096
-"""Tokens that Ollama gives a model at least (docs/context-length of Ollama, November 2026)."""
-WINDOW_SECONDS = 1.0
-"""A server on this machine answers in milliseconds; nobody waits longer for a number."""
-KNOWN_SECONDS = 30.0
-"""How long a window holds: a model may be loaded anew with another one."""
-CHARACTERS_AT_MOST = 6.0
-"""No tokenizer in use makes fewer tokens of code than one for so many characters."""
-COUNTED_AT_LEAST = 1_000
-"""A server that leaves out what it still had from before reports less than this."""
 
-_UNWANTED = {
-    "stream_options": re.compile("stream_options"),
-    "max_tokens": re.compile("max_completion_tokens"),
-    "parts": re.compile(r"\A(?=.*string).*(?:content|sequence)", re.DOTALL),
-}
-"""What some servers do not take → how they say so."""
-_NO_TOOLS = re.compile(r"\btools?\b|tool_choice|function[ _-]?call")
-_NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _WINDOWS = ("max_model_len", "loaded_context_length", "context_length", "context_window")
 """Fields of a listed model that say what it takes."""
+_REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|size|window|limit)|max\w* (?:context|prompt|input|sequence)"
+    r"|(?:prompt|input|request) (?:is )?too (?:long|large)|input token count|reduce the length of"
+    r"|`inputs` tokens"
+)
+"""OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Groq, Ollama, Mistral, LM Studio, TGI."""
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """What an answer took, as the provider counts it; 0 where it does not say.
-
-    `cut` is true when the answer ended at the token limit instead of where the model meant to.
-    """
+    """What an answer took, as the provider counts it; 0 where it does not say. `cut`: it ended at
+    the token limit instead of where the model meant to."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -130,33 +123,20 @@ def message_text(message: Message) -> str:
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:
-    """Estimated tokens of a whole request, at 3 characters a token (`codeqa.text.tokens`).
-
-    No tokenizer is at hand offline, and none would be right for all providers; what the provider
-    itself counted is in `TokenUsage`.
-    """
+    """Estimated tokens of a whole request; what the provider counted is in `TokenUsage`."""
     return sum(MESSAGE_TOKENS + estimate_tokens(message_text(message)) for message in messages)
-
-
-def cut_off(prompt_tokens: int, characters: int) -> bool:
-    """Whether a server that read `prompt_tokens` cannot have read `characters`: it is found out
-    when it read less than about half."""
-    return COUNTED_AT_LEAST <= prompt_tokens < characters / CHARACTERS_AT_MOST
 
 
 class Answer:
     """Collects what the events of one answer say."""
 
     def __init__(self) -> None:
-        self.reason = ""
-        """The model's finish reason."""
-        self.length = 0
-        """Characters that came."""
-        self.understood = False
-        """Whether any event was one of a chat API."""
+        self.reason = ""  # why the model finished
+        self.length = 0  # characters that came
+        self.begun = False  # whether any of its text came; thoughts are none
         self.calls: list[ToolCall] = []
         self.usage: TokenUsage | None = None
-        self._thinks = self._begun = False
+        self._thinks = False
         self._held = ""
 
     def take(self, event: Any) -> Iterator[str | Thought]:
@@ -165,15 +145,17 @@ class Answer:
             case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
                 self.usage = TokenUsage(prompt, completion)
         match event:
-            case {"choices": [{**choice}, *_]}:
-                self.understood = True
+            case {"choices": [{"delta": dict(delta), **choice}, *_]}:
                 self.reason = str(choice.get("finish_reason") or self.reason)
-                # A server that does not stream sends the whole message.
-                delta = choice.get("delta") or choice.get("message")
-                if isinstance(delta, Mapping):
-                    yield from self._delta(delta)
-            case {"choices": []}:
-                self.understood = True
+                for call in delta.get("tool_calls") or ():
+                    self._call(call)
+                reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+                if reasoning and isinstance(reasoning, str):
+                    yield Thought(reasoning)
+                content = delta.get("content") or delta.get("refusal")
+                if isinstance(content, str):
+                    self.length += len(content)
+                    yield from self._text(content)
         if self.reason == "length":
             self.usage = replace(self.usage or TokenUsage(), cut=True)
 
@@ -181,26 +163,11 @@ class Answer:
         """Text that was held back, for it began like a thought."""
         return "" if self._thinks else self._held
 
-    def _delta(self, delta: Mapping[str, Any]) -> Iterator[str | Thought]:
-        for call in delta.get("tool_calls") or ():
-            self._call(call)
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        content = delta.get("content") or delta.get("refusal") or ""
-        if reasoning and isinstance(reasoning, str):
-            yield Thought(reasoning)
-        for part in content if isinstance(content, list) else [{"text": content}]:
-            match part:
-                case {"thinking": [*thoughts]}:  # Mistral's reasoning models send such parts
-                    yield from (Thought(one["text"]) for one in thoughts if "text" in one)
-                case {"text": str(text)} if text:
-                    self.length += len(text)
-                    yield from self._text(text)
-
     def _text(self, piece: str) -> Iterator[str | Thought]:
         """Leading `<think>…</think>` taken apart from the text, however they are cut into pieces,
         and white space before the text left out."""
         held, self._held = self._held + piece, ""
-        while held and not self._begun:
+        while held and not self.begun:
             if self._thinks:
                 thought, closed, held = held.partition(CLOSED)
                 if not closed:  # its last characters may begin the mark
@@ -215,51 +182,32 @@ class Answer:
                 self._held = held
                 return
             self._thinks = held.startswith(OPENED)
-            self._begun = not self._thinks
+            self.begun = not self._thinks
             held = held.removeprefix(OPENED)
         if held:
             yield held
 
     def _call(self, part: Any) -> None:
         """A call begins with its name; parts without one go on with the last."""
-        match part:
-            case {"function": {"name": str(name), **more}} if name:
-                number = len(self.calls)
-                self.calls.append(ToolCall(str(part.get("id") or f"call_{number}"), name, ""))
-            case {"function": {**more}} if self.calls:
-                pass
-            case _:
-                return
-        arguments = more.get("arguments") or ""
-        if not isinstance(arguments, str):  # Ollama's own way
-            arguments = json.dumps(arguments)
+        function = part["function"]
+        if name := function.get("name"):
+            self.calls.append(ToolCall(part.get("id") or f"call_{len(self.calls)}", name, ""))
+        arguments = function.get("arguments") or ""
         self.length += len(arguments)
         self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + arguments)
 
 
 class Model:
-    """The model at an address; safe to share between threads.
+    """The model at an address, with open connections; safe to share between threads."""
 
-    It keeps connections open for the next request until it is closed or nobody holds it any more.
-    """
-
-    def __init__(self, address: ModelAddress, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, address: ModelAddress, timeout: float = 120.0) -> None:
         self.address = address
+        self.name, self.host = address.name, address.host
         self._provider = provider_named(address.provider or "custom")
         self._timeout = timeout
-        self._unwanted: set[str] = set()
+        self._plain = False
         self._client: AsyncOpenAI | None = None
-        self._window, self._window_known = 0, 0.0
-
-    @property
-    def name(self) -> str:
-        """`provider/name`."""
-        return self.address.name
-
-    @property
-    def host(self) -> str:
-        """Host name that texts are sent to."""
-        return self.address.host
+        self._window, self._window_known = 0, -KNOWN_SECONDS
 
     def stream(
         self,
@@ -269,18 +217,16 @@ class Model:
         cancelled: Cancelled = never,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> Generator[Piece, None, None]:
-        """Yield the answer's thoughts and text in pieces as they come, never empty, and at last its
-        TokenUsage where the provider says it. With `tools`, in the form of OpenAI's API, behind its
-        text also the calls that it wants.
+        """Yield the answer's thoughts and text in pieces as they come, never empty, then the calls
+        of `tools` (in the form of OpenAI's API), and its TokenUsage where the provider says it.
 
         Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
-        the iterator ends. Raises ModelError, ContextLengthError when less might do. Nothing is
-        tried again after the first text.
+        the iterator ends. Raises ModelError, ContextLengthError when less might do.
         """
         pieces = self._answer(list(messages), max_tokens, list(tools))
         try:
             while not cancelled():
-                future = in_background(_next(pieces))
+                future = in_background(anext(pieces, None))
                 while not wait((future,), ASK_SECONDS).done:
                     if cancelled():
                         future.cancel()
@@ -289,22 +235,19 @@ class Model:
                     return
                 yield piece
         finally:
-            in_background(_end(pieces))
+            in_background(pieces.aclose())
 
     def complete(
         self, messages: Sequence[Message], max_tokens: int, cancelled: Cancelled = never
     ) -> str:
-        """The whole answer; what there is of it once `cancelled()` is true.
-
-        It is streamed as well: so a slow model shows that it lives. Raises ModelError.
-        """
+        """The text of the whole answer, or what there is of it once `cancelled()` is true."""
         pieces = self.stream(messages, max_tokens=max_tokens, cancelled=cancelled)
         return well_formed("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def list_models(self) -> list[str]:
         """Names of the models, as the server gives them. Raises ModelError."""
-        match self._fetch("/models"):
-            case {"data": [*rows]} | [*rows]:
+        match self._fetch(f"{self.address.base_url}/models", FETCH_SECONDS):
+            case {"data": [*rows]}:
                 names = [str(row.get("id", "")) for row in rows if isinstance(row, Mapping)]
                 return list(dict.fromkeys(filter(is_model_name, names)))
             case {"object": "list"}:  # Ollama without any model
@@ -312,18 +255,15 @@ class Model:
         raise failure("api", self.address)
 
     def window(self) -> int:
-        """Tokens that it takes at once, question and answer together; 0 if unknown.
+        """Tokens that it takes at once, question and answer together; 0 if unknown. Raises nothing.
 
-        Those of the large providers stand in their table. Servers on one's own machine differ
-        widely, and some cut a longer prompt off without a word, so they are asked, at most every
-        KNOWN_SECONDS. Raises nothing.
+        Servers are asked, at most every KNOWN_SECONDS: some cut a longer prompt off without a word.
         """
-        if self._provider.window and self.address.base_url == self._provider.base_url:
+        if self.address.base_url == self._provider.base_url and not self._provider.local:
             return self._provider.window
-        if not self._window_known or time.monotonic() - self._window_known > KNOWN_SECONDS:
+        if time.monotonic() - self._window_known > KNOWN_SECONDS:
             self._window = 0
-            # Nobody fails for a number, whatever stands in its place.
-            with suppress(Exception):
+            with suppress(Exception):  # nobody fails for a number, whatever stands in its place
                 self._window = max(0, int(self._asked_window()))
             self._window_known = time.monotonic()
         return self._window
@@ -332,30 +272,23 @@ class Model:
         """Load the client meanwhile."""
         return in_background(self._open())
 
-    def close(self) -> None:
-        """Close all connections."""
-        if self._client is not None:
-            _close(self._client)
-
     def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def close(self, *error: object) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            in_background(self._client.close())
 
-    def _fetch(
-        self, path: str, body: Mapping[str, str] | None = None, seconds: float = FETCH_SECONDS
-    ) -> Any:
-        """The JSON at `path`, which may be a whole URL, below the address; with `body` by POST.
-        Not waited for longer than `seconds`. Raises ModelError."""
+    __exit__ = close
+
+    def _fetch(self, url: str, seconds: float) -> Any:
+        """The JSON at `url`, not waited for longer than `seconds`. Raises ModelError."""
 
         async def fetched() -> Any:
-            options: Any = {"max_retries": 0}
             async with asyncio.timeout(min(self._timeout, seconds)):
                 client = await self._open()
-                if body is None:
-                    return await client.get(path, cast_to=object, options=options)
-                return await client.post(path, cast_to=object, body=body, options=options)
+                return await client.get(url, cast_to=object, options={"max_retries": 0})
 
         try:
             return in_background(fetched()).result()
@@ -363,65 +296,53 @@ class Model:
             raise explain(error, self.address) from None
 
     def _asked_window(self) -> Any:
-        """What the server says of the model; raises anything where that is not to be had.
-
-        Ollama says what a loaded model was given, else what its file asks for; llama.cpp what one
-        slot has; LM Studio, in a list of its own, what the model was loaded with (what it could
-        take at most says nothing of that); vLLM and others in the usual list.
-        """
-        root, name = self.address.base_url.removesuffix("/v1"), self.address.model
-        own_page = {"ollama": "/api/ps", "llamacpp": "/props", "lmstudio": "/api/v0/models"}
-        path = own_page.get(self._provider.name)
-        found = self._fetch(root + path if path else "/models", seconds=WINDOW_SECONDS)
-        if self._provider.name == "llamacpp":
+        """What the server says of the model; raises anything where that is not to be had."""
+        name, base, page = self.address.model, self.address.base_url, self._provider.window_page
+        url = base.removesuffix("/v1") + page if page else f"{base}/models"
+        found = self._fetch(url, WINDOW_SECONDS)
+        if "default_generation_settings" in found:  # llama.cpp: of one slot
             return found["default_generation_settings"]["n_ctx"]
-        rows = found.get("data") or found.get("models") or ()
-        own = [row for row in rows if row.get("id", row.get("name")) in (name, f"{name}:latest")]
-        if self._provider.name == "ollama" and not own:
-            shown = self._fetch(f"{root}/api/show", {"model": name}, WINDOW_SECONDS)
-            asked = _NUM_CTX.search(str(shown.get("parameters")))
-            return asked[1] if asked else OLLAMA_WINDOW
-        return next(row[field] for row in own for field in _WINDOWS if row.get(field))
+        for row in found.get("data") or found.get("models") or ():
+            if row.get("id", row.get("name")) in (name, f"{name}:latest"):
+                return next(row[field] for field in _WINDOWS if row.get(field))
+        return self._provider.window if self._provider.local else 0
 
     async def _open(self) -> AsyncOpenAI:
         if self._client is None:
             from openai import AsyncOpenAI
 
-            self._client = AsyncOpenAI(
+            self._client = client = AsyncOpenAI(
                 api_key="set by the HTTP client",
                 base_url=self.address.base_url,
                 # A local server that was too slow would only begin the same work anew.
                 max_retries=0 if self._provider.local else RETRIES,
                 http_client=_http_client(self.address, self._timeout),
             )
-            weakref.finalize(self, _close, self._client).atexit = False
+            weakref.finalize(self, lambda: in_background(client.close())).atexit = False
         return self._client
 
     async def _answer(
         self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
     ) -> AsyncGenerator[Piece, None]:
-        answer, begun = Answer(), False
+        answer = Answer()
         try:
             async with asyncio.timeout(self._timeout):  # with what the SDK tries again
                 asked = await self._ask(messages, max_tokens, tools)
             async with asked as stream:
-                kind = stream.response.headers.get("content-type", "")
-                async for event in _whole(stream) if "json" in kind else stream:
+                if "event-stream" not in stream.response.headers.get("content-type", ""):
+                    raise failure("api", self.address)
+                async for event in stream:
                     for piece in answer.take(event):
-                        begun = begun or isinstance(piece, str)
                         yield piece
                     if answer.length > LONGEST_ANSWER:
                         why = f": it is longer than {LONGEST_ANSWER:,} characters"
                         raise failure("broke off", self.address, why)
         except Exception as error:
             if isinstance(error, ModelError) or not answer.reason:  # else all that mattered came
-                sent = "\n".join(map(message_text, messages))
-                raise explain(error, self.address, sent, begun) from None
-        if not answer.understood:
-            raise failure("api", self.address)
+                raise explain(error, self.address, answer.begun) from None
         if rest := answer.rest():
             yield rest
-        elif not begun and not (tools and answer.calls):
+        elif not answer.begun and not (tools and answer.calls):
             why = f" without content ({answer.reason or 'it only reasoned'})"
             raise failure("broke off", self.address, why)
         for call in answer.calls if tools else ():
@@ -432,43 +353,36 @@ class Model:
     async def _ask(
         self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
     ) -> AsyncStream[Any]:
-        """The response to a request in a form that the server accepts."""
+        """The response to a request. Where a server refuses its form, it is made once more in one
+        that every server takes: without a limit and options, each message one text."""
         client = await self._open()
 
         import openai
 
-        while True:
-            if "parts" in self._unwanted:
-                messages = [{**message, "content": message_text(message)} for message in messages]
-            encodable = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
-            body = {"model": self.address.model, "stream": True, "messages": encodable}
-            if tools:
-                body["tools"] = tools
+        def post(more: Mapping[str, Any]) -> Awaitable[AsyncStream[Any]]:
+            body = {"model": self.address.model, "messages": sent, "stream": True, **more}
+            body |= {"tools": tools} if tools else {}
+            kind = openai.AsyncStream[Any]
+            path = "/chat/completions"
+            return client.post(path, cast_to=object, body=body, stream=True, stream_cls=kind)
+
+        sent = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
+        if not self._plain:
+            options: dict[str, Any] = {"stream_options": {"include_usage": True}}
             if max_tokens is not None:
-                limit = "max_completion_tokens" if "max_tokens" in self._unwanted else "max_tokens"
-                body[limit] = max_tokens
-            if "stream_options" not in self._unwanted:
-                body["stream_options"] = {"include_usage": True}
+                # The name that OpenAI's newer models insist on; not all others know it.
+                new = self.address.base_url == provider_named("openai").base_url
+                options["max_completion_tokens" if new else "max_tokens"] = max_tokens
             try:
-                return await client.post(
-                    "/chat/completions",
-                    cast_to=object,
-                    body=body,
-                    stream=True,
-                    stream_cls=openai.AsyncStream[Any],
-                )
-            except openai.APIStatusError as error:
+                return await post(options)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 too_long = isinstance(explain(error, self.address), ContextLengthError)
-                if too_long or error.status_code not in (400, 404, 422):
+                if too_long or not _REFUSES_FORM.search(str(error.body)):
                     raise
-                said = str(error.body).lower()
-                if tools and _NO_TOOLS.search(said):
-                    hint = "Choose one that does, or another effort than `deep`."
-                    raise ModelError("The model takes no tools.", hint) from None
-                named = {name for name, words in _UNWANTED.items() if words.search(said)}
-                if not (new := sorted(named - self._unwanted)):
-                    raise
-                self._unwanted.add(new[0])
+        sent = [{**message, "content": message_text(message)} for message in sent]
+        found = await post({})
+        self._plain = True
+        return found
 
 
 def _http_client(target: ModelAddress, timeout: float) -> Any:
@@ -495,11 +409,15 @@ def _http_client(target: ModelAddress, timeout: float) -> Any:
 _starting = threading.RLock()
 
 
-def in_background(task: Coroutine[Any, Any, T]) -> Future[T]:
+def in_background(task: Awaitable[T]) -> Future[T]:
     """Run `task` on the loop; cancelling what is returned cancels it there."""
+
+    async def awaited() -> T:
+        return await task
+
     with _starting:
         loop = _loop()
-    return asyncio.run_coroutine_threadsafe(task, loop)
+    return asyncio.run_coroutine_threadsafe(awaited(), loop)
 
 
 @cache
@@ -510,19 +428,150 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _close(client: AsyncOpenAI) -> None:
-    in_background(client.close())
+def clean_text(text: str) -> str:
+    """`text` as it is used and shown: bounded, no fences, nothing that cannot be seen."""
+    text = _FENCE.sub("", well_formed(text[:TEXT_CHARACTERS])).replace("\r\n", "\n")
+    return _UNSEEN.sub("", text).strip()
 
 
-async def _next(pieces: AsyncGenerator[T, None]) -> T | None:
-    return await anext(pieces, None)
+def generate_bounded(
+    name: str,
+    model: Model,
+    messages: Callable[[], Sequence[Message]],
+    most_tokens: int,
+    seconds: float,
+    cancelled: Cancelled,
+    usable: Callable[[str], object] = words,
+) -> Generator[StageTime, None, StageTime]:
+    """Ask `model` for a short text: yields the stage as it begins and as it ends, and returns
+    that. A text that `usable` says no to (by default one without words) counts as none. What has
+    come after `seconds`, or once `cancelled()` is true, is used. Raises nothing: the outcome says
+    what failed."""
+    begun = StageTime(name, model=model.name, host=model.host)
+    yield begun
+    started = time.monotonic()
+
+    def late() -> bool:
+        return time.monotonic() >= started + seconds
+
+    text, outcome = "", DONE
+    try:
+        text = clean_text(model.complete(messages(), most_tokens, lambda: late() or cancelled()))
+        outcome = STOPPED if cancelled() else TIMED_OUT if late() else DONE
+        if outcome == DONE and not usable(text):
+            text, outcome = "", EMPTY
+    except CodeQAError as error:
+        outcome = f"failed: {error.message}"
+    took = (time.monotonic() - started) * 1000
+    ended = replace(begun, milliseconds=took, outcome=outcome, text=text)
+    yield ended
+    return ended
 
 
-async def _end(pieces: AsyncGenerator[Any, None]) -> None:
-    # An error says that it is ending already, for its request was cancelled; nobody reads it.
-    await pieces.aclose()
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What `call` gives, in a thread that is left to itself after `seconds` (TimeoutError)."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:  # whatever it is belongs to the one who waits
+            done.set_exception(error)
+
+    # A daemon: a request that hangs must not keep the program from ending.
+    threading.Thread(target=run, daemon=True).start()
+    return done.result(timeout=seconds)
 
 
-async def _whole(stream: AsyncStream[Any]) -> AsyncIterator[Any]:
-    """The reply of a server that does not stream, as the only event."""
-    yield json.loads(await stream.response.aread())
+def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0) -> ModelError:
+    """The sentence for `kind`; `seconds` is how long a rate limit asks to wait, 0 if unknown."""
+    host = target.host
+    match kind:
+        case "key":
+            hint = "Check the key for this address, or give one."
+            return ModelError(f"{host} refused the key.", hint)
+        case "model":
+            hint = "Choose one that the page lists; Ollama fetches it with `ollama pull`."
+            return ModelError(f"{host} has no model {target.model!r}.", hint)
+        case "api":
+            hint = "Check the address; it usually ends in /v1."
+            return ModelError(f"What answers at {target.base_url} is not a chat API.", hint)
+        case "unreachable":
+            provider = provider_named(target.provider or "custom")
+            hint = "Check the address and the network, and that the server is running."
+            if provider.start and leads_here(target.base_url):
+                hint = f"Is {provider.title} running? Start it with `{provider.start}`."
+            return ModelError(f"{target.base_url} cannot be reached{why}.", hint)
+        case "rate":
+            said = f"{host} limits the rate of requests, or is overloaded{why}."
+            wait = f"{seconds:.0f} seconds" if seconds else "a minute"
+            return RateLimitError(said, f"Ask again in {wait}, or choose another model.", seconds)
+        case "too long":
+            said = f"The request is too long for {target.model} at {host}."
+            hint = "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a larger model."
+            return ContextLengthError(said, hint)
+        case "broke off":
+            hint = "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model."
+            return ModelError(f"The answer from {host} broke off{why}.", hint)
+    hint = "Ask again, or check the name of the model, what it supports, and your account there."
+    return ModelError(f"{host} failed{why}.", hint)
+
+
+def explain(error: Exception, target: ModelAddress, begun: bool = False) -> ModelError:
+    """The sentence for a request that ended in `error`; `begun`: a part of its answer came."""
+    import httpx2
+    import openai
+
+    why, seconds = "", 0.0
+    match error:
+        case ModelError():
+            return error
+        case openai.APITimeoutError() | TimeoutError():
+            kind, why = "broke off", ": it stayed silent for too long"
+        case openai.APIConnectionError():
+            kind, cause = "broke off" if begun else "unreachable", error.__cause__
+            if isinstance(cause, httpx2.ConnectError):  # words of the system, about the network
+                why = f" ({cause})"
+        case openai.APIError():  # the provider's words, instead of an answer or amid one
+            status = getattr(error, "status_code", 0)
+            kind = _refusal(status, str(error.body)[:4_000].lower())
+            headers = error.response.headers if isinstance(error, openai.APIStatusError) else {}
+            asked = headers.get("retry-after", "")
+            seconds = float(asked) if re.fullmatch(r"\d{1,6}(\.\d+)?", asked) else 0.0
+            quoted = _quoted(error.body, target.key)
+            why = (f" with status {status}" if status else "") + (f": “{quoted}”" if quoted else "")
+        case ValueError() | RecursionError():
+            kind, why = "broke off", ": it cannot be read"
+        case _:
+            log.error("Unexpected while a model was asked: %s", places_of(error))
+            # Its type is named alone: the words of what nobody thought of may be code.
+            kind, why = "failed", f" unexpectedly ({type(error).__name__})"
+    return failure(kind, target, why, seconds)
+
+
+def _refusal(status: int, said: str) -> str:
+    """The kind of failure that a provider's status and words mean."""
+    if status == 413 or _TOO_LONG.search(said):
+        return "too long"
+    if status == 401 or (status == 400 and re.search("api.?key", said)):
+        return "key"
+    if status in (429, 529) or "overloaded" in said:
+        return "rate"
+    if status == 404:
+        return "model" if "model" in said else "api"
+    return "failed"
+
+
+def _quoted(body: Any, key: str) -> str:
+    """The provider's words in a refusal as a short line, '' when they repeat the key."""
+    if isinstance(body, list) and body:  # Gemini's
+        body = body[0]
+    while isinstance(body, Mapping):
+        body = body.get("error") or body.get("message") or body.get("detail")
+    text = body[: 2 * QUOTED_CHARACTERS] if isinstance(body, str) else ""
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split()).rstrip(".")
+    run = min(len(key), KEY_CHARACTERS)
+    repeats = run and any(text[at : at + run] in key for at in range(len(text) - run + 1))
+    if repeats or "<html" in text.lower():
+        return ""
+    return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"

@@ -19,12 +19,9 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """Where models are reached.
-
-    `key_variable` is the provider's usual variable for a key, '' when it needs none;
-    `chat_model` answers and `small_model` writes hypotheses when no other is named ('': the first
-    that the server lists). `local` is a server on this machine, `start` the command that starts it.
-    """
+    """Where models are reached. `key_variable` is the provider's usual variable for a key, '' when
+    it needs none; `chat_model` answers and `small_model` writes hypotheses when no other is named.
+    `local` is a server on this machine, `start` the command that starts it."""
 
     name: str
     title: str
@@ -35,7 +32,10 @@ class ModelProvider:
     local: bool = False
     start: str = ""
     window: int = 0
-    """Tokens that its smallest current model for chat takes; 0 where the server is asked."""
+    """Tokens that its smallest current model for chat takes; of a server that is asked, what it
+    gives a model that is not loaded yet. 0: unknown."""
+    window_page: str = ""
+    """Where a server says what its model takes; '': in the list of its models."""
 
 
 PROVIDERS = (
@@ -55,13 +55,13 @@ PROVIDERS = (
     ModelProvider("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY",
                   "openai/gpt-4o", "openai/gpt-4o-mini", window=128_000),
     ModelProvider("ollama", "Ollama", "http://127.0.0.1:11434/v1",
-                  local=True, start="ollama serve"),
+                  local=True, start="ollama serve", window=4_096, window_page="/api/ps"),
     ModelProvider("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1",
-                  local=True, start="llama-server -m MODEL.gguf"),
+                  local=True, start="llama-server -m MODEL.gguf", window_page="/props"),
     ModelProvider("vllm", "vLLM", "http://127.0.0.1:8000/v1",
                   local=True, start="vllm serve MODEL"),
     ModelProvider("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1",
-                  local=True, start="lms server start"),
+                  local=True, start="lms server start", window_page="/api/v0/models"),
 )  # fmt: skip
 
 CUSTOM = ModelProvider("custom", "Another address", "")
@@ -91,7 +91,7 @@ class ModelAddress:
     """Where a model is reached, and as whom."""
 
     base_url: str
-    model: str
+    model: str = ""
     key: str = field(default="", repr=False)
     provider: str = ""
 
@@ -108,7 +108,7 @@ class ModelAddress:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A provider's name and a model's; `model` '' means the first that the server lists."""
+    """A provider's name and a model's, '' where none is named yet."""
 
     provider: str
     model: str
@@ -119,26 +119,22 @@ class ModelChoice:
 
 
 def parse_choice(text: str, address: str = "") -> ModelChoice:
-    """The choice that `provider/name` stands for; the name may hold further slashes.
-
-    `provider` alone takes its default model. Raises UsageError.
-    """
+    """The choice that `provider/name` stands for; the name may hold further slashes. `provider`
+    alone takes its default model. Raises UsageError."""
     name, _, model = text.strip().partition("/")
-    return settled(ModelChoice(name, model, address))
+    choice = settled(ModelChoice(name, model, address))
+    if choice.model:
+        return choice
+    raise UsageError("The model is not named.", f"Write {choice.provider}/name.")
 
 
 def settled(choice: ModelChoice) -> ModelChoice:
-    """`choice` in its one spelling: default model filled in, address normal or ''.
-
-    Raises UsageError for an unknown provider, a missing address or an impossible name.
-    """
+    """`choice` in its one spelling: default model filled in, address normal or ''. Raises
+    UsageError for an unknown provider, an address that is none, or an impossible name."""
     provider = provider_named(choice.provider)
     model = choice.model.strip() or provider.chat_model
     if model and not is_model_name(model):
-        raise UsageError(
-            "The name of the model cannot be used.", "Write it as the provider lists it."
-        )
-    address = ""
-    if choice.address.strip():
-        address = normal_address(choice.address, "/v1" if provider.local else "")
+        raise UsageError("The model cannot have that name.", "Write it as the provider lists it.")
+    address = choice.address.strip()
+    address = address and normal_address(address, "/v1" if provider.local else "")
     return ModelChoice(provider.name, model, "" if address == provider.base_url else address)

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.errors import CodeQAError, StorageError
-from codeqa.llm.bounded import generate_bounded
-from codeqa.llm.client import Cancelled, Message, Model, never
+from codeqa.llm.client import Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import STAYS, Leaving, code_names

@@ -28,8 +28,7 @@ from typing import TypeVar
 
 from codeqa.context.blocks import pack, unit_chunk
 from codeqa.errors import EmbeddingError, IndexFormatError
-from codeqa.llm.bounded import DONE, generate_bounded, skipped_stage
-from codeqa.llm.client import Cancelled, Message, Model
+from codeqa.llm.client import DONE, Cancelled, Message, Model, generate_bounded
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, search_words
@@ -121,7 +120,7 @@ def search_by_hypotheses(
     does is told by the stages.
     """
     if reason := needless(query, found):
-        stages = [skipped_stage(FIRST, reason)] + [skipped_stage(SECOND, reason)] * (mode == "two")
+        stages = [_skipped(FIRST, reason)] + [_skipped(SECOND, reason)] * (mode == "two")
         yield from stages
         return found, stages
 
@@ -140,7 +139,7 @@ def search_by_hypotheses(
     elif agrees(hits, by_first):
         reason = "the first draft found what the question finds"
     if reason:
-        yield (second := skipped_stage(SECOND, reason))
+        yield (second := _skipped(SECOND, reason))
         return found, [first, second]
     # What the first hypothesis led to, beside what the question did: cut off, the question's own
     # list alone would often leave out the very code that was predicted.
@@ -153,6 +152,10 @@ def search_by_hypotheses(
     if second.text:
         _log.debug("-query_v2- %s", second.text)
     return join(found, search_by_draft(second, query, tables, encoders)), [first, second]
+
+
+def _skipped(name: str, reason: str) -> StageTime:
+    return StageTime(name, outcome=f"skipped: {reason}")
 
 
 def search_by_draft(
@@ -280,7 +283,7 @@ def order_files(
     numbers: the stage says so. It is skipped for the reason `no_help`. Raises nothing.
     """
     if no_help:
-        yield (stage := skipped_stage(ORDER, no_help))
+        yield (stage := _skipped(ORDER, no_help))
         return stage, list(hits), list(files)
     shown, text = shown_files(question, files, hits)
     ask = partial(prompted, "order", settings.config_dir, query=question, candidates=text)

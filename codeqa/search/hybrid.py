@@ -11,8 +11,7 @@ from typing import Any, Literal
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.indexing.runs import holder_of, is_paused
-from codeqa.llm.bounded import clean_text
-from codeqa.llm.client import Cancelled, Model, never
+from codeqa.llm.client import Cancelled, Model, clean_text, never
 from codeqa.llm.models import Models
 from codeqa.search.by_model import (
     ORDER,

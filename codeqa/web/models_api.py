@@ -6,6 +6,7 @@ server with several users only its owner can send anybody's questions there.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from urllib.parse import urlsplit
 
@@ -58,10 +59,21 @@ def overview() -> Values:
 @endpoints.route("GET", "/local", owners=OWNERS)
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
-    found = [
-        {"provider": one.name, "title": one.title, "address": one.base_url, "models": names}
-        for one, names in _models().running_locally().items()
-    ]
+    models = _models()
+
+    def names_at(provider: ModelProvider) -> list[str] | None:
+        try:
+            return models.list_models(ModelChoice(provider.name, ""))
+        except CodeQAError:  # it does not run
+            return None
+
+    local = [one for one in PROVIDERS if one.local]
+    with ThreadPoolExecutor(len(local)) as threads:
+        found = [
+            {"provider": one.name, "title": one.title, "address": one.base_url, "models": names}
+            for one, names in zip(local, threads.map(names_at, local), strict=True)
+            if names is not None
+        ]
     return {"servers": found}
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import ModelError
-from codeqa.llm.providers import ModelProvider, provider_named
 
 HOSTS = {
     "openai": "api.openai.com",
@@ -16,6 +15,7 @@ HOSTS = {
     "ollama": "localhost:11434",
     "lmstudio": "localhost:1234",
 }
+LOCAL = ("ollama", "lmstudio", "llamacpp", "vllm")
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 
 
@@ -54,7 +54,7 @@ class FakeModels:
         self.keys.pop(self.host(choice), None)
 
     def key_state(self, choice: Any) -> str:
-        if choice.provider in ("ollama", "lmstudio", "llamacpp", "vllm"):
+        if choice.provider in LOCAL:
             return "unneeded"
         if self.host(choice) in self.keys:
             return "stored"
@@ -68,6 +68,11 @@ class FakeModels:
 
     def list_models(self, choice: Any, key: str = "") -> list[str]:
         self._refuse(key)
+        if choice.provider in LOCAL:
+            self.probed += 1
+            if choice.provider != "ollama" or not self.local:
+                raise ModelError("It cannot be reached.", "Start it.")
+            return ["qwen3:8b", "llama3.2:3b", HOSTILE, "nomic-embed-text"]
         others = ["text-embedding-3-small", "whisper-1", "tts-1", "dall-e-3", "omni-moderation"]
         return ["gpt-4o", "gpt-4o-mini", "o4-mini", HOSTILE, *others]
 
@@ -77,11 +82,6 @@ class FakeModels:
             self.patient.wait(60)
         self.tested.append(choice)
         return {"milliseconds": 640, "model": choice.model, "host": self.host(choice)}
-
-    def running_locally(self) -> dict[ModelProvider, list[str]]:
-        self.probed += 1
-        found = ["qwen3:8b", "llama3.2:3b", HOSTILE, "nomic-embed-text"]
-        return {provider_named("ollama"): found} if self.local else {}
 
     def _refuse(self, key: str) -> None:
         if "wrong" in key:
