@@ -286,8 +286,8 @@ class Model:
         """The JSON at `url`, not waited for longer than `seconds`. Raises ModelError."""
 
         async def fetched() -> Any:
+            client = await self._open()
             async with asyncio.timeout(min(self._timeout, seconds)):
-                client = await self._open()
                 return await client.get(url, cast_to=object, options={"max_retries": 0})
 
         try:
