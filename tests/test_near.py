@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chat_kit import Indexed, ask, index, told
 
-from codeqa.chat.near import referred
-from codeqa.chat.record import TurnRecord, place_of_name
-from codeqa.chat.values import ConversationSoFar
+from codeqa.chat.record import TurnRecord
 from codeqa.code.calls import asked_relations
 from codeqa.engine import Engine
-from codeqa.search.query import parse_query
 
 FILES = {
     "server.py": '''"""A small server."""
@@ -148,38 +144,9 @@ def test_it_is_what_the_answer_speaks_of_where_nothing_was_named(engine: Engine)
     assert f"What `{first}` calls" in answer
 
 
-@pytest.mark.parametrize(
-    ("words", "answer", "meant"),
-    [
-        ("server letter", "`Server.accept` takes a letter in, of a `Server`.", "Server.accept"),
-        ("letter carry", "`Server.accept` calls `deliver`, which calls `carry`.", "carry"),
-        ("visitor", "`Server.accept` calls `deliver`.", "Server.accept"),
-    ],
-)
-def test_it_is_what_was_asked_about_and_not_what_an_answer_begins_with(
-    engine: Engine, words: str, answer: str, meant: str
-) -> None:
-    names = sorted(
-        ("Server", "carry", "deliver", "Server.accept"),
-        key=lambda name: place_of_name(name, answer),
-    )
-    follow_up = parse_query("who calls it?")
-    whole = replace(follow_up, words=(*follow_up.words, *words.split()))
-    units = referred(
-        engine.tables(), follow_up, whole, ConversationSoFar(names=tuple(names)), several=False
-    )
-    assert [unit.qualified_name for unit in units] == [meant]
-
-
 def test_what_edges_do_not_know_is_said(engine: Engine) -> None:
     answer, _ = answered(engine, "@codebase what does return_to_sender do?", "what does it call?")
     assert "What `return_to_sender` calls: none was found." in answer
-
-
-def test_what_the_found_code_calls_is_near(engine: Engine) -> None:
-    answer, turn = answered(engine, FIRST, "and what happens if the letter raises an error?")
-    assert "def return_to_sender" in turn.block.text
-    assert "return_to_sender" in answer
 
 
 def test_a_follow_up_about_the_answer_searches_nothing(engine: Engine) -> None:

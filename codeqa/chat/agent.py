@@ -189,16 +189,19 @@ def shorten(messages: list[dict[str, Any]], room: int) -> None:
 
 def model_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
     """The model's own message, as it is sent back to it."""
-    # Servers read the arguments again, and refuse what is no JSON.
     made = [
-        {"name": call.name, "arguments": call.arguments if read_arguments(call.arguments) else "{}"}
+        {
+            "id": call.id,
+            "type": "function",
+            # Servers read the arguments again, and refuse what is no JSON.
+            "function": {
+                "name": call.name,
+                "arguments": call.arguments if read_arguments(call.arguments) else "{}",
+            },
+        }
         for call in calls
     ]
-    told = [
-        {"id": call.id, "type": "function", "function": one}
-        for call, one in zip(calls, made, strict=True)
-    ]
-    return {"role": "assistant", "content": text, "tool_calls": told}
+    return {"role": "assistant", "content": text, "tool_calls": made}
 
 
 def read_arguments(written: str) -> dict[str, Any] | None:

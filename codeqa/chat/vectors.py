@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -11,7 +10,6 @@ import numpy as np
 
 from codeqa.chat.values import EXTRACTIVE, Vector
 from codeqa.embeddings.registry import Embedding, fast_embedding
-from codeqa.errors import EmbeddingError
 from codeqa.routing.mode import read_mode
 from codeqa.search.query import Query, says_something
 from codeqa.state import State
@@ -19,8 +17,6 @@ from codeqa.state.records import PastQuestion, Turn
 from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
 from codeqa.types import Exchange
-
-log = logging.getLogger(__name__)
 
 RECENCY_WINDOW = 6
 """Latest messages that a model always sees."""
@@ -36,22 +32,15 @@ of the pairs in evals/intents: the lowest step of .05 that no pair of different 
 
 
 class QuestionVectors:
-    """Makes vectors with the shipped embedding, loaded once.
-
-    No question is worth failing for the lack of a vector: without one nothing is compared.
-    """
+    """Makes vectors with the shipped embedding, loaded once."""
 
     @cached_property
     def _embedding(self) -> Embedding | None:
-        try:
-            return fast_embedding()
-        except EmbeddingError as error:
-            log.warning("questions get no vectors: %s", error)
-            return None
+        return fast_embedding()
 
     @property
     def name(self) -> str:
-        """Name of the embedding; '' without one."""
+        """Name of the embedding; '' where none is installed."""
         return self._embedding.name if self._embedding else ""
 
     def __call__(self, text: str) -> Vector | None:
