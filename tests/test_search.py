@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from indexed import copied, indexed
 
+from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
 from codeqa.repositories.files import Files
-from codeqa.search.hybrid import Search, query_encoders
+from codeqa.search.hybrid import Search
 from codeqa.search.query import Query
 from codeqa.search.rerank import Reranked
 from codeqa.settings import Settings
@@ -204,7 +206,7 @@ def test_a_name_that_nothing_is_called_by_is_found_where_it_is_written(
 def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
     tables: Tables, settings: Settings
 ) -> None:
-    encoders = query_encoders(settings)
+    encoders = partial(query_embedding, settings)
     found = Search(lambda: tables, settings, encoders).search("price of things")
     assert found.units[0].unit.name == "total"
     assert "vector" in found.channels and "vector" in found.units[0].channels

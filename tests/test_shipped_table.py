@@ -11,7 +11,7 @@ from codeqa.embeddings.table import load_weights
 from codeqa.indexing import Indexer
 from codeqa.search.hybrid import Search
 from codeqa.search.query import parse_query
-from codeqa.search.ranking import word_coverage
+from codeqa.search.ranking import matching_words
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
 from codeqa.text.tokens import written_forms
@@ -120,5 +120,5 @@ def test_plain_words_find_code_that_holds_none_of_them(
     found = [hit.unit for hit in with_table.search(question).units if hit.unit.is_method]
     assert found[0].name == name
     words = parse_query(question).words
-    assert word_coverage(found[0], [(word, written_forms(word)) for word in words]) == 0
+    assert not matching_words(found[0], [(word, written_forms(word)) for word in words])
     assert name not in [hit.unit.name for hit in without.search(question).units]

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,13 @@ import numpy as np
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import questions_of
 from codeqa.embeddings.pieces import FIELDS
-from codeqa.embeddings.registry import SHIPPED, table_encoder
+from codeqa.embeddings.registry import SHIPPED, query_embedding, table_encoder
 from codeqa.embeddings.table import TableEncoder
 from codeqa.indexing import Indexer
 from codeqa.search import channels as channel_module
 from codeqa.search import ranking as ranking_module
 from codeqa.search import rerank as rerank_module
 from codeqa.search.channels import Candidates, gather, resolve_query
-from codeqa.search.hybrid import query_encoders
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import rank, rank_files
 from codeqa.settings import load_settings
@@ -173,7 +173,7 @@ def measure(
 ) -> dict[str, list[Row]]:
     """Variant → figures of each question, in one order."""
     settings = load_settings(data=data)
-    finder = query_encoders(settings)
+    finder = cache(partial(query_embedding, settings))
     rows: dict[str, list[Row]] = {}
     for repository in dict.fromkeys(question.repo for question in questions):
         say(repository)

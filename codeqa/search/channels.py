@@ -309,9 +309,8 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
             warnings.append(f"No indexed code is {key}:{value}; {_did_you_mean(value, known)}")
     for path in query.filters.paths:
         if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
-            folders = {one.rstrip("/") for one in catalogue.folders}
-            rest = _did_you_mean(path, catalogue.paths, "use another or leave it out.")
-            rest = _did_you_mean(path.rstrip("/"), folders, rest)
+            places = {one.rstrip("/") for one in (*catalogue.paths, *catalogue.folders)}
+            rest = _did_you_mean(path.rstrip("/"), places, "use another or leave it out.")
             warnings.append(f"No indexed file's path matches path:{path}; {rest}")
     none = "No indexed code meets all filters of the question; use fewer of them."
     return warnings or [none]
@@ -363,15 +362,7 @@ def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
         return ()  # a text holds it, as it is or in another form of the word
     nearest = names.nearest(key, allowed_edits(key))
-    if len({name_key(one) for one in nearest}) > MOST_NAMES:
-        return ()
-    from rapidfuzz.distance import OSA
-
-    # `get_user` and `_getUser` have one key: the one that is spelled most alike is meant.
-    alike: dict[str, str] = {}
-    for one in sorted(nearest, key=lambda near: OSA.distance(name, near)):
-        alike.setdefault(name_key(one), one)
-    return tuple(alike.values())
+    return tuple(nearest) if len(nearest) <= MOST_NAMES else ()
 
 
 def allowed_edits(key: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 from codeqa.embeddings.registry import query_embedding
@@ -319,20 +319,12 @@ def open_search(
     return Search(
         tables,
         settings,
-        query_encoders(settings) if vectors else None,
+        cache(partial(query_embedding, settings)) if vectors else None,  # each is built once
         reranker=choose_reranker(settings),
         connect=models.small_model if models else lambda: None,
         catch_up=catch_up if settings.watch else None,
         asked=set() if asked is None else asked,
     )
-
-
-def query_encoders(settings: Settings) -> Callable[[str], QueryEncoder | None]:
-    """Give a function from the name of an embedding to its query side, None if not at hand.
-
-    Each is built once, when an index first asks for it.
-    """
-    return cache(lambda name: query_embedding(settings, name))
 
 
 def changed_files(tables: Tables, paths: Iterable[str]) -> dict[str, str]:

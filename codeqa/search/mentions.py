@@ -52,8 +52,6 @@ _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 MOST_FRAMES = 100
 """Frames that are read: of a recursion that ran out of stack the innermost say all."""
-LONGEST_END = 30
-"""Parts of a frame's path that are compared."""
 
 _PYTHON = re.compile(r'File "([^"\n]+)", line (\d{1,9})(?:, in ([^\n]+))?')
 _OTHERS = re.compile(
@@ -310,7 +308,7 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
 def _alike(known: Iterable[str], frame: Frame) -> list[str]:
     """Those of `known` that share the longest end with the path of `frame`: two parts at least, or
     all of it and a function to know it by."""
-    parts = [part for part in frame.path.split("/") if part][-LONGEST_END:]
+    parts = [part for part in frame.path.split("/") if part]
     for first in range(max(1, len(parts) - 1)):
         end = "/".join(parts[first:])
         ends = [one for one in known if one == end or one.endswith(f"/{end}")]

@@ -126,9 +126,9 @@ def rank(found: Candidates, query: Query) -> list[Hit]:
 def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     """What speaks for a candidate beside its fused score: value, and name of the signal."""
     channels, key = signals.channels, unit.id
-    symbol = channels["symbol"].get(key, 0.0)
+    symbol, matching = channels["symbol"].get(key, 0.0), len(matching_words(unit, signals.patterns))
     found = [
-        (COVERAGE_WEIGHT * word_coverage(unit, signals.patterns), "coverage"),
+        (COVERAGE_WEIGHT * matching / max(1, len(signals.patterns)), "coverage"),
         (SYMBOL_WEIGHT * symbol, "symbol"),
         (PATH_WEIGHT * channels["path"].get(key, 0.0), "path"),
         (MENTION_WEIGHT * channels["mention"].get(key, 0.0), "mention"),
@@ -175,7 +175,6 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     matched = matching_words(unit, signals.patterns)
     matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
     words = {
-        "words": matches,
         "coverage": matches,
         "symbol": f"{'defines' if symbol >= NAMED else 'is named'} "
         f"{unit.qualified_name if symbol >= QUALIFIED else unit.name}",
@@ -186,7 +185,7 @@ def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
     }
     spoke = unit_signals(unit, signals)
     if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
-        spoke.append((1.0, "words"))
+        spoke.append((1.0, "coverage"))
     spoke.sort(key=lambda signal: -signal[0])
     why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
     why += [text for _, text in penalties(unit, signals)]
@@ -231,11 +230,6 @@ def matching_words(unit: Unit, patterns: Iterable[tuple[str, tuple[str, ...]]]) 
                 found.append(word)
                 break
     return found
-
-
-def word_coverage(unit: Unit, patterns: Sequence[tuple[str, tuple[str, ...]]]) -> float:
-    """Part of the question's words that `unit` holds, 0..1."""
-    return len(matching_words(unit, patterns)) / len(patterns) if patterns else 0.0
 
 
 def fuse(channels: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
