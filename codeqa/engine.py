@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
 
 from codeqa.account import Privacy
 from codeqa.chat.ask import Chat
@@ -16,7 +18,7 @@ from codeqa.chat.route import Router
 from codeqa.chat.values import AnswerGenerator, AskOptions, Citation
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.chat.writers import Writers
-from codeqa.code.tools import TOOLS, Toolbox, ToolResult
+from codeqa.code.tools import TOOLS, Toolbox, ToolResult, declare
 from codeqa.errors import AnswerStoppedError, UsageError, error_from
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
@@ -29,7 +31,8 @@ from codeqa.repositories.multi_repo import (
     member_names,
     multi_repo_location,
 )
-from codeqa.review.reviewer import Reviewer
+from codeqa.review.report import IssueReport
+from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.routing.small_call import SmallCall
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import Settings, load_settings
@@ -97,9 +100,9 @@ class Engine:
 
         Raises UsageError for a tool or argument that there is not.
         """
-        if tool not in TOOLS:
-            raise UsageError(f"There is no tool {tool!r}.", f"There are: {', '.join(TOOLS)}.")
-        return TOOLS[tool].call(self.toolbox, arguments)
+        if tool not in EVERY_TOOL:
+            raise UsageError(f"There is no tool {tool!r}.", f"There are: {', '.join(EVERY_TOOL)}.")
+        return EVERY_TOOL[tool].call(self.toolbox if tool in TOOLS else self, arguments)
 
     def close(self) -> None:
         """Stop what runs in the background once all answers are kept, and let go of
@@ -141,6 +144,44 @@ def whole_answer(events: Iterator[Event]) -> Answer:
         elif event.kind == "done":
             return Answer(str(event.data.get("revised") or "".join(pieces)), event.data)
     raise AnswerStoppedError("The answer was stopped before its end.", "Ask again.")
+
+
+def ask(
+    engine: Engine,
+    question: Annotated[str, Field(description="A question in words.")],
+    effort: Annotated[
+        Literal["", "fast", "normal", "deep"],
+        Field(description="How much code the answer may be made from; empty: as its user set."),
+    ] = "",
+) -> ToolResult:
+    """Answer a question about the repository with citations [path:first-last], by CodeQA's own
+    search and the language model that its user chose; without one, from what the code says."""
+    # It is not kept: whoever asks has it.
+    answer = whole_answer(engine.ask(question, user="mcp", effort=effort))
+    whole = "\n\n".join(filter(None, (answer.text.strip(), answer.details.get("notice"))))
+    return ToolResult(summary=f"answered “{question}”", text=whole)
+
+
+class ReviewResult(ToolResult, frozen=True):
+    """A report, beside its text."""
+
+    report: IssueReport
+
+
+def review(
+    engine: Engine,
+    title: Annotated[str, Field(description="Title of the issue.")] = "",
+    body: Annotated[str, Field(max_length=MOST_CHARACTERS, description="Text of the issue.")] = "",
+) -> ReviewResult:
+    """What an issue takes: files likely to change, tests and people, and how hard it is where its
+    user chose a language model, which searches the code."""
+    reviewer = Reviewer(engine.toolbox, engine.models.answer_model(), engine.settings.config_dir)
+    report = reviewer.report(title, body)
+    return ReviewResult(summary=f"reviewed “{title}”", text=report.text, report=report)
+
+
+EVERY_TOOL = TOOLS | {function.__name__: declare(function) for function in (ask, review)}
+"""By name: those that look into code, and behind them those that take an engine."""
 
 
 def open_engine(

@@ -1,36 +1,25 @@
-"""The Model Context Protocol: other agents read repositories with the tools of `codeqa.code.tools`.
+"""The Model Context Protocol: other agents read repositories with the tools of `EVERY_TOOL`.
 
-Served over stdio, as a program that the agent starts, or over streamable HTTP on this machine. It
-needs the package `mcp`, which the extra `codeqa[mcp]` brings.
+A message goes in, and its answer comes out: `codeqa mcp` carries them over stdio, a server that
+runs has them at `POST /mcp`. The first answers take none of the engine, so importing this loads
+nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from codeqa import __version__
-from codeqa.code.tools import TOOLS, ToolResult, declare
-from codeqa.engine import Engine, open_engine, whole_answer
-from codeqa.errors import CodeQAError, SettingsError, UsageError
-from codeqa.review.report import IssueReport
-from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
-from codeqa.settings import Settings
+from codeqa.errors import CodeQAError
 
 if TYPE_CHECKING:
-    import mcp_types as types
-    from mcp.server import Server
+    from codeqa.engine import Engine
 
-USER = "mcp"
+VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""Of the protocol, the newest first; in what is spoken here they are the same."""
+INVALID, UNKNOWN_METHOD, FAILED = -32600, -32601, -32603
+"""Codes of JSON-RPC."""
 INSTRUCTIONS = """\
 CodeQA has indexed {repositories} on this machine: every definition, call and document.
 - A question in words ("where are sessions signed?"): search_code. It finds by meaning and by name,
@@ -43,162 +32,67 @@ CodeQA has indexed {repositories} on this machine: every definition, call and do
 - Why and when: git_log (of one function, too), blame, git_show.
 - New to a repository: overview. An issue to work on: review, for the files, tests and people that
   it concerns. A whole answer with citations, made by CodeQA itself: ask."""
-Issue = Annotated[str, Field(max_length=MOST_CHARACTERS, description="Text of the issue.")]
 
 
-@dataclass
-class Repositories:
-    """The repositories that are served, by name, each opened when it is first asked about."""
+def answer(
+    message: object, repositories: str, engine: Callable[[], Engine]
+) -> dict[str, Any] | None:
+    """What is answered to a message of a client; None for one that wants no answer.
 
-    settings: Callable[[Path], Settings]
-    roots: Mapping[str, Path]
-    _open: dict[str, Engine] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def engine(self, name: str) -> Engine:
-        """The engine of the repository called `name`, of the only one for ''.
-
-        Raises UsageError for a name that is not served.
-        """
-        name = name or (next(iter(self.roots)) if len(self.roots) == 1 else "")
-        if name not in self.roots:
-            there = ", ".join(self.roots)
-            raise UsageError(f"No repository {name!r} is served.", f"There is: {there}.")
-        with self._lock:
-            if name not in self._open:
-                root = self.roots[name]
-                self._open[name] = open_engine(self.settings(root), root)
-            return self._open[name]
-
-    def close(self) -> None:
-        for engine in self._open.values():
-            engine.close()
-
-
-def call(repositories: Repositories, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-    """What the tool `name` gives for `arguments`. Raises CodeQAError."""
-    given = dict(arguments)
-    engine = repositories.engine(str(given.pop("repo", "")))
-    if name in OWN:
-        return OWN[name].call(engine, given)
-    return engine.call(name, **given)
-
-
-def ask(
-    engine: Engine,
-    question: Annotated[str, Field(description="A question in words.")],
-    effort: Annotated[
-        Literal["", "fast", "normal", "deep"],
-        Field(description="How much code the answer may be made from; empty: as its user set."),
-    ] = "",
-) -> ToolResult:
-    """Answer a question about the repository with citations [path:first-last], by CodeQA's own
-    search and the language model that its user chose; without one, from what the code says."""
-    # It is not kept: whoever asks has it.
-    answer = whole_answer(engine.ask(question, user=USER, effort=effort))
-    whole = "\n\n".join(filter(None, (answer.text.strip(), answer.details.get("notice"))))
-    return ToolResult(summary=f"answered “{question}”", text=whole)
-
-
-class ReviewResult(ToolResult, frozen=True):
-    """A report, beside its text."""
-
-    report: IssueReport
-
-
-def review(
-    engine: Engine,
-    title: Annotated[str, Field(description="Title of the issue.")] = "",
-    body: Issue = "",
-) -> ReviewResult:
-    """What an issue takes: files likely to change, tests and people, and how hard it is where its
-    user chose a language model, which searches the code."""
-    reviewer = Reviewer(engine.toolbox, engine.models.answer_model(), engine.settings.config_dir)
-    report = reviewer.report(title, body)
-    return ReviewResult(summary=f"reviewed “{title}”", text=report.text, report=report)
-
-
-OWN = {function.__name__: declare(function) for function in (ask, review)}
-"""By name, what needs more of an engine than its toolbox."""
-
-
-def offered(repositories: Repositories) -> list[types.Tool]:
-    """The tools, with a `repo` among their arguments where several are served."""
-    import mcp_types as types
-
-    several = len(repositories.roots) > 1
-    repo = {"type": "string", "enum": list(repositories.roots), "description": "Which one."}
-    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    tools = []
-    for name, tool in (TOOLS | OWN).items():
-        schema = tool.schema()
-        if several:
-            schema["properties"] = {**schema.get("properties", {}), "repo": repo}
-            schema["required"] = [*schema.get("required", ()), "repo"]
-        tools.append(
-            types.Tool(name=name, description=tool.description, input_schema=schema,
-                       output_schema=tool.result.model_json_schema(), annotations=hints)
-        )  # fmt: skip
-    return tools
-
-
-def mcp_server(repositories: Repositories) -> Server[Any]:
-    """The server, to be run over any transport. Raises SettingsError without the package."""
+    `repositories` is how those of `engine` are called.
+    """
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        error: dict[str, Any] = {"code": INVALID, "message": "This is no message of JSON-RPC."}
+        return {"jsonrpc": "2.0", "id": None, "error": error}
+    if "id" not in message:
+        return None
+    told: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     try:
-        import mcp_types as types
-        from mcp.server import Server
-    except ImportError:
-        raise SettingsError(
-            "The package mcp is not installed.", "Install it with: pip install 'codeqa[mcp]'"
-        ) from None
-
-    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=offered(repositories))
-
-    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        work = partial(call, repositories, params.name, params.arguments or {})
-        try:
-            result = await asyncio.get_running_loop().run_in_executor(None, work)
-        except CodeQAError as error:
-            said = types.TextContent(type="text", text=str(error))
-            return types.CallToolResult(content=[said], is_error=True)
-        text = types.TextContent(type="text", text=result.text)
-        # Some clients give their model this instead of the text: code stands in it once.
-        typed = result.model_dump(exclude={"places": {"__all__": {"text"}}})
-        return types.CallToolResult(content=[text], structured_content=typed)
-
-    named = ", ".join(repositories.roots)
-    gc.freeze()
-    gc.enable()
-    return Server(
-        "codeqa",
-        version=__version__,
-        title="CodeQA",
-        instructions=INSTRUCTIONS.format(repositories=named),
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
+        if (result := _result(message, repositories, engine)) is not None:
+            return told | {"result": result}
+        error = {"code": UNKNOWN_METHOD, "message": f"There is no method {message['method']}."}
+    except Exception as failure:  # the client is to learn of it, and goes on
+        error = {"code": FAILED, "message": f"Unexpected {type(failure).__name__}: {failure}."}
+    return told | {"error": error}
 
 
-def serve_stdio(settings: Callable[[Path], Settings], roots: Mapping[str, Path]) -> None:
-    """Serve the agent that started this program, until it goes away."""
+def _result(
+    message: Mapping[str, Any], repositories: str, engine: Callable[[], Engine]
+) -> dict[str, Any] | None:
+    """None for a method that there is not."""
+    given = message.get("params") or {}
+    match message["method"]:
+        case "initialize":
+            wanted = given.get("protocolVersion")
+            return {
+                "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "codeqa", "title": "CodeQA", "version": __version__},
+                "instructions": INSTRUCTIONS.format(repositories=repositories),
+            }
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": _tools()}
+        case "tools/call":
+            try:
+                found = engine().call(given["name"], **given.get("arguments") or {})
+            except CodeQAError as error:
+                return {"content": [{"type": "text", "text": str(error)}], "isError": True}
+            return {"content": [{"type": "text", "text": found.text}], "isError": False}
+    return None
 
-    async def run(server: Server[Any]) -> None:
-        from mcp.server.stdio import stdio_server
 
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+def _tools() -> list[dict[str, Any]]:
+    from codeqa.engine import EVERY_TOOL
 
-    with closing(Repositories(settings, roots)) as repositories:
-        asyncio.run(run(mcp_server(repositories)))
-
-
-def serve_http(
-    settings: Callable[[Path], Settings], roots: Mapping[str, Path], host: str, port: int
-) -> None:
-    """Serve agents of this machine at http://host:port/mcp, until interrupted."""
-    with closing(Repositories(settings, roots)) as repositories:
-        app = mcp_server(repositories).streamable_http_app(host=host)
-        import uvicorn
-
-        uvicorn.run(app, host=host, port=port, log_level="warning")
+    hints = {"readOnlyHint": True, "openWorldHint": False}
+    return [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": tool.schema(),
+            "annotations": hints,
+        }
+        for tool in EVERY_TOOL.values()
+    ]

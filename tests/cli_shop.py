@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from flask.testing import FlaskClient
+from serving import serving
 
 from codeqa.cli import main
+from codeqa.cli.serve import terminal_door
 from codeqa.settings import Settings, load_settings
+from codeqa.web.app import create_app
+from codeqa.web.running import FOLDER
+from codeqa.web.security import TERMINAL_TOKEN
 from evals.search.__main__ import main as judge_search
 
 FILES = {
@@ -124,3 +130,40 @@ def shop_settings(shop: Path, data_dir: Path) -> Settings:
     """Settings with a copy of the shop's index."""
     shutil.copytree(shop.parent / "data", data_dir)
     return load_settings(data=data_dir, threads=8)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs for the shop, and is announced in its data folder."""
+
+    settings: Settings
+    client: FlaskClient
+    token: str
+    port: int
+    asked: list[str]
+    """Addresses that were asked for."""
+
+    @property
+    def file(self) -> Path:
+        (path,) = (self.settings.data_dir / FOLDER).iterdir()
+        return path
+
+
+@pytest.fixture
+def served(shop: Path, shop_settings: Settings) -> Iterator[Served]:
+    app = create_app(shop_settings, shop)
+    asked: list[str] = []
+    app.before_request(lambda: asked.append(_path()))
+    app.extensions["codeqa"].open(shop, update=False)
+    with (
+        serving(shop_settings, app=app) as port,
+        terminal_door(app, shop_settings, shop, port),
+    ):
+        token = app.config[TERMINAL_TOKEN]
+        yield Served(shop_settings, app.test_client(), token, port, asked)
+
+
+def _path() -> str:
+    from flask import request
+
+    return request.path

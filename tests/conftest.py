@@ -133,11 +133,12 @@ def run_python() -> Run:
 
     def run(*arguments: str | Path, cwd: Path = ROOT, timeout: float = 60, **options: Any) -> Any:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+        if "input" not in options:
+            options["stdin"] = subprocess.DEVNULL
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
             cwd=cwd,
             env=environment,
-            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             encoding="utf-8",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from flask import Flask
 from flask.testing import FlaskClient
 
 from codeqa.settings import Settings
@@ -32,11 +33,14 @@ def listed(client: FlaskClient, **more: Any) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def serving(
-    settings: Settings, repository: Path | None = None, engine: Any = None
+    settings: Settings,
+    repository: Path | None = None,
+    engine: Any = None,
+    app: Flask | None = None,
 ) -> Iterator[int]:
-    """The port of a server over `repository`, or over `engine`."""
+    """The port of a server over `repository`, or over `engine`, or of `app`."""
     listener = bind("127.0.0.1", 0)
-    app = create_app(settings, repository, engine)
+    app = app or create_app(settings, repository, engine)
     # Pages that are loaded again are so in half the time.
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
     server = make_server(app, settings, listener)

@@ -41,6 +41,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 ONE_BESIDE = {
     ("cli", "web"),
     ("cli", "mcp"),
+    ("web", "mcp"),
     ("__main__", "cli"),
     ("__init__", "engine"),
 }

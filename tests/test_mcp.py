@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import socket
 import sys
-import threading
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import Run
 
 from codeqa.code.tools import TOOLS
 
 if TYPE_CHECKING:
-    from cli_shop import Command
+    from cli_shop import Served
 
 pytest.importorskip("mcp")
 pytest_plugins = ("cli_shop",)
@@ -34,109 +33,117 @@ def apart(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
     """What `work` makes of a session with `codeqa mcp`, started as an agent starts it."""
-    from mcp import ClientSession
+    from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     async def run() -> Any:
         environment = {**os.environ, "CODEQA_DATA": str(data)}
         program = ["-m", "codeqa", "mcp", *arguments]
         server = StdioServerParameters(command=sys.executable, args=program, env=environment)
-        async with stdio_client(server) as streams, ClientSession(*streams) as session:
-            told = await session.initialize()
-            assert "search_code" in told.instructions
-            return await work(session)
+        async with Client(stdio_client(server)) as client:
+            return await work(client)
 
     return apart(run())
 
 
-def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
-    async def work(session: Any) -> None:
-        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert list(tools) == [*TOOLS, "ask", "review"]
-        for name, tool in TOOLS.items():
-            assert tools[name].description == tool.description
-            assert tools[name].input_schema == tool.schema()
-        found = await session.call_tool("search_code", {"query": "put an article into a basket"})
-        assert found.content[0].text.startswith("--- store/basket.py (lines ")
-        place = found.structured_content["places"][0]
-        assert place["name"] == "Basket.add_article" and "text" not in place, "it stands above"
-        wrong = await session.call_tool("grep", {"path": "store/"})
-        assert wrong.is_error and "`pattern` cannot be used" in wrong.content[0].text
-        missing = await session.call_tool("open_file", {"path": "../secret"})
-        assert missing.is_error and "No indexed file" in missing.content[0].text
-        overview = await session.call_tool("list_all", {})
-        assert "How it is organised" in overview.content[0].text
-        issue = {"title": "The total price is wrong", "body": "With two articles. " * 400}
-        review = await session.call_tool("review", issue)
-        files = [one["path"] for one in review.structured_content["report"]["files"]]
-        assert "store/basket.py" in files and "Likely to change" in review.content[0].text
-        wordless = await session.call_tool("review", {})
-        assert wordless.is_error and "The issue is empty." in wordless.content[0].text
-        effort = await session.call_tool("ask", {"question": "x", "effort": "huge"})
-        assert effort.is_error and "`effort` cannot be used" in effort.content[0].text
-        answered = await session.call_tool("ask", {"question": "what does total_price do?"})
-        assert "[store/basket.py:" in answered.content[0].text
+async def use_the_tools(client: Any) -> None:
+    assert "search_code" in client.instructions
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == [*TOOLS, "ask", "review"]
+    for name, tool in TOOLS.items():
+        assert tools[name].description == tool.description
+        assert tools[name].input_schema == tool.schema()
+    found = await client.call_tool("search_code", {"query": "put an article into a basket"})
+    assert "store/basket.py" in found.content[0].text and "add_article" in found.content[0].text
+    for name, given, said in (
+        ("grep", {"path": "store/"}, "`pattern` cannot be used"),
+        ("open_file", {"path": "../secret"}, "No indexed file"),
+        ("review", {}, "The issue is empty."),
+        ("ask", {"question": "x", "effort": "huge"}, "`effort` cannot be used"),
+        ("grap", {}, "There is no tool 'grap'. There are: "),
+    ):
+        wrong = await client.call_tool(name, given)
+        assert wrong.is_error and said in wrong.content[0].text, name
+    issue = {"title": "The total price is wrong", "body": "With two articles. " * 400}
+    review = (await client.call_tool("review", issue)).content[0].text
+    assert "store/basket.py" in review and "Likely to change" in review
+    answered = await client.call_tool("ask", {"question": "what does total_price do?"})
+    assert "[store/basket.py:" in answered.content[0].text
 
+
+def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
     data = shop.parent / "data"
-    over_stdio(data, ["--repo", str(shop)], work)
+    over_stdio(data, [str(shop)], use_the_tools)
     kept = b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
     assert b"what does total_price do" not in kept, "what an agent asks is not kept"
 
 
-def test_http_serves_this_machine_and_no_other_origin_and_each_call_names_one_of_several(
-    shop: Path,
-    shop_codeqa: Command,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_running_server_answers_agents_of_this_machine_over_stdio_and_http_and_no_other_origin(
+    served: Served, shop: Path
 ) -> None:
-    import httpx2
-    import uvicorn
-    from mcp import ClientSession
-    from mcp.client.streamable_http import streamable_http_client
+    from mcp.client.client import Client
 
-    async def work(address: str) -> None:
-        async with (
-            streamable_http_client(address) as streams,
-            ClientSession(streams[0], streams[1]) as session,
-        ):
-            await session.initialize()
-            tools = (await session.list_tools()).tools
-            assert all("repo" in tool.input_schema["required"] for tool in tools)
-            given = {"pattern": "PayOrder"}
-            found = await session.call_tool("grep", {**given, "repo": "my-shop"})
-            assert found.structured_content["total"] == 2
-            elsewhere = await session.call_tool("grep", {**given, "repo": "bare"})
-            assert elsewhere.is_error and "codeqa index" in elsewhere.content[0].text
-            unnamed = await session.call_tool("grep", given)
-            assert unnamed.is_error and "There is: bare, my-shop." in str(unnamed)
+    async def over_http() -> None:
+        async with Client(f"http://127.0.0.1:{served.port}/mcp") as client:
+            await use_the_tools(client)
 
-    served: list[str] = []
+    data = served.settings.data_dir
+    over_stdio(data, [str(shop)], use_the_tools)
+    assert "/api/terminal/hello" in served.asked and "/mcp" in served.asked
+    served.asked.clear()
+    apart(over_http())
+    assert set(served.asked) == {"/mcp"}
+    for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        refused = served.client.post("/mcp", json={"method": "ping", "id": 1}, headers=other)
+        assert refused.status_code in (403, 421)
 
-    def run(app: Any, **options: Any) -> None:
-        """As `uvicorn.run`, until the work is done."""
-        server = uvicorn.Server(uvicorn.Config(app, **options))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            while thread.is_alive() and not server.started:
-                time.sleep(0.01)
-            served.append(f"http://{options['host']}:{options['port']}/mcp")
-            apart(work(served[0]))
-            for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
-                headers = {**other, "Content-Type": "application/json"}
-                refused = httpx2.post(served[0], headers=headers, json={})
-                assert refused.status_code in (400, 403, 421)
-        finally:
-            server.should_exit = True
-            thread.join(20)
 
-    monkeypatch.setattr(uvicorn, "run", run)
+def request(number: int, method: str, **params: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
+    shop: Path, tmp_path: Path, run_python: Run
+) -> None:
+    """Without a server, and without a client's library."""
+    data = {"CODEQA_DATA": str(shop.parent / "data")}
     (tmp_path / "bare").mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    done = shop_codeqa("mcp", "--repo", shop, "--repo", tmp_path / "bare", "--port", port)
-    assert done.status == 0, done.err
-    assert served == [f"http://127.0.0.1:{port}/mcp"]
-    bare, *_ = done.err.splitlines()
-    assert bare.startswith(f"codeqa: {tmp_path / 'bare'}: ") and "codeqa index" in bare
+
+    def told(messages: Sequence[object], *arguments: str | Path) -> tuple[list[Any], str]:
+        text = "".join(f"{json.dumps(one)}\n" for one in messages)
+        program = ("-m", "codeqa", "mcp", *arguments)
+        done = run_python(*program, input=f"no JSON\n{text}", env=data, cwd=tmp_path)
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+    grep = request(3, "tools/call", name="grep", arguments={"pattern": "PayOrder"})
+    hello = request(1, "initialize", protocolVersion="2024-11-05")
+    more = [{"method": "notifications/initialized"}, request(2, "ping"), request(4, "prompts/list")]
+    answers, err = told([hello, grep, *more], shop.name, "--repo", tmp_path / "bare")
+    by_id = {one["id"]: one for one in answers}
+    assert set(by_id) == {None, 1, 2, 3, 4}
+    assert by_id[1]["result"]["protocolVersion"] == "2024-11-05"
+    assert f"{shop}, {tmp_path / 'bare'}" in by_id[1]["result"]["instructions"]
+    assert by_id[2]["result"] == {} and by_id[4]["error"]["code"] == -32601
+    assert "my-shop/store/checkout.go" in by_id[3]["result"]["content"][0]["text"]
+    assert str(shop) in err
+    answers, err = told([grep])
+    assert answers == [] and "No repository is named" in err, "the last one used is not meant"
+    answers, err = told([request(1, "tools/list"), grep], tmp_path / "bare")
+    assert "codeqa index" in answers[-1]["result"]["content"][0]["text"] and "codeqa index" in err
+
+
+def test_the_first_answer_is_given_before_anything_heavy_is_loaded(
+    shop: Path, run_python: Run
+) -> None:
+    code = (
+        "import io, sys; from codeqa.cli import main\n"
+        "class Lines:\n"
+        '    buffer = [b\'{"id": 1, "method": "initialize"}\']\n'
+        "sys.stdin = Lines()\n"
+        "main(['mcp', sys.argv[1]])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = run_python("-c", code, shop)
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "codeqa"
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert not loaded & {"pydantic", "numpy", "lancedb", "pyarrow", "codeqa.engine", "mcp.server"}

@@ -10,13 +10,11 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import Run
-from flask.testing import FlaskClient
 from pydantic import SecretStr
 
 from codeqa.cli import served as asking
@@ -24,12 +22,12 @@ from codeqa.cli.serve import terminal_door
 from codeqa.environment import digest_of
 from codeqa.settings import Settings
 from codeqa.web.answer_streams import encode_stream
-from codeqa.web.app import bind, create_app, make_server
+from codeqa.web.app import create_app
 from codeqa.web.running import FOLDER, running_servers
-from codeqa.web.security import TERMINAL_TOKEN
+from codeqa.web.security import HELLO_PATH, TERMINAL_TOKEN
 
 if TYPE_CHECKING:
-    from cli_shop import Command
+    from cli_shop import Command, Served
 
 pytest_plugins = ("cli_shop",)
 
@@ -41,52 +39,6 @@ LIGHT = (
 )
 SECRET_WORDS = b"how is an article"
 ASKED = {"question": QUESTION, "conversation": "c", "without_model": True}
-
-
-@dataclass(frozen=True)
-class Served:
-    """A server that runs for the shop, and is announced in its data folder."""
-
-    settings: Settings
-    client: FlaskClient
-    token: str
-    asked: list[str]
-    """Addresses that were asked for."""
-
-    @property
-    def file(self) -> Path:
-        (path,) = (self.settings.data_dir / FOLDER).iterdir()
-        return path
-
-
-@pytest.fixture
-def served(shop: Path, shop_settings: Settings) -> Iterator[Served]:
-    listener = bind("127.0.0.1", 0)
-    app = create_app(shop_settings, shop)
-    asked: list[str] = []
-    app.before_request(lambda: asked.append(_path()))
-    space = app.extensions["codeqa"]
-    space.open(shop, update=False)
-    server = make_server(app, shop_settings, listener)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    port = listener.getsockname()[1]
-    try:
-        with terminal_door(app, shop_settings, shop, port):
-            token = app.config[TERMINAL_TOKEN]
-            yield Served(shop_settings, app.test_client(), token, asked)
-    finally:
-        space.close()
-        server.task_dispatcher.shutdown(timeout=5)
-        with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
-            server.trigger.pull_trigger(server.close)
-        thread.join(5)
-
-
-def _path() -> str:
-    from flask import request
-
-    return request.path
 
 
 def without_times(text: str) -> str:
@@ -110,8 +62,8 @@ def test_a_command_says_the_same_with_a_running_server_and_without(
 ) -> None:
     for arguments, status in COMMANDS:
         asked = codeqa(*arguments, "--repo", shop)
-        hello, repositories, *_, last = served.asked
-        assert (hello, repositories) == ("/api/terminal/hello", "/api/repos")
+        hello, *_, last = served.asked
+        assert hello == "/api/terminal/hello"
         assert last.startswith(("/chat/stream", "/api/search", "/api/tools/"))
         served.asked.clear()
         local = codeqa(*arguments, "--repo", shop, "--local")
@@ -136,7 +88,7 @@ def test_what_asks_a_server_loads_next_to_nothing(
     commands = (["ask", "--no-model", QUESTION], ["symbol", "total_price", "callers"])
     done = run_python("-c", code, shop, *map(json.dumps, commands))
     status, loaded = json.loads(done.stdout.splitlines()[-1])
-    assert status == [0, 0] and served.asked.count("/api/repos") == 2
+    assert status == [0, 0] and served.asked.count("/api/terminal/hello") == 2
     assert not {"pydantic", "flask", "numpy", "sqlite3", "asyncio"} & set(loaded)
     assert {name for name in loaded if name.startswith("codeqa.")} <= LIGHT
 
@@ -171,39 +123,42 @@ def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
         change(file)
         result = codeqa("symbol", "Basket", "--repo", shop)
         assert (result.status, result.err) == (0, ""), what
-        assert "class Basket" in result.out and "/api/repos" not in served.asked, what
+        assert "class Basket" in result.out and set(served.asked) <= {HELLO_PATH}, what
         assert file.exists() == (what != "that has ended")
         file.unlink(missing_ok=True)
         file.write_text(text)
         file.chmod(0o600)
 
 
-@pytest.mark.parametrize(
-    "body", [b'{"proof": "' + b"0" * 64 + b'"}', b"{}", b"[]", b"", b"1" * 5_000]
-)
 def test_nothing_is_told_to_somebody_else_who_listens_there(
-    body: bytes, shop: Path, shop_settings: Settings
+    shop: Path, shop_settings: Settings
 ) -> None:
-    heard: list[bytes] = []
     app = create_app(shop_settings)
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+    for body in (b'{"proof": "' + b"0" * 64 + b'"}', b"[]", b"", b"1" * 5_000):
+        heard: list[bytes] = []
+        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
 
-        def listen() -> None:
-            with contextlib.suppress(OSError), listener.accept()[0] as caller:
-                heard.append(caller.recv(10_000))
-                caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-                while more := caller.recv(10_000):
-                    heard.append(more)
+            def listen(
+                listener: socket.socket = listener,
+                body: bytes = body,
+                heard: list[bytes] = heard,
+            ) -> None:
+                with contextlib.suppress(OSError), listener.accept()[0] as caller:
+                    heard.append(caller.recv(10_000))
+                    length = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+                    caller.sendall(length + body)
+                    while more := caller.recv(10_000):
+                        heard.append(more)
 
-        thread = threading.Thread(target=listen)
-        thread.start()
-        with terminal_door(app, shop_settings, shop, listener.getsockname()[1]):
-            options = {"question": QUESTION, "use_model": False}
-            assert asking.ask((), options, False) is None
-        thread.join(5)
-    said = b"".join(heard)
-    assert b"/api/terminal/hello" in said
-    assert app.config[TERMINAL_TOKEN].encode() not in said and SECRET_WORDS not in said
+            thread = threading.Thread(target=listen)
+            thread.start()
+            with terminal_door(app, shop_settings, shop, listener.getsockname()[1]):
+                options = {"question": QUESTION, "use_model": False}
+                assert asking.ask((str(shop),), options, False) is None
+            thread.join(5)
+        said = b"".join(heard)
+        assert b"/api/terminal/hello" in said, body
+        assert app.config[TERMINAL_TOKEN].encode() not in said and SECRET_WORDS not in said
 
 
 def test_a_server_that_fails_before_it_answers_is_no_failure_and_later_one_that_is_told(
@@ -261,9 +216,9 @@ def test_the_file_goes_with_the_server_and_with_settings_of_a_file_there_is_none
 ) -> None:
     app = create_app(shop_settings)
     with pytest.raises(ValueError), terminal_door(app, shop_settings, None, 1):
-        assert len(running_servers(shop_settings.data_dir)) == len(asking.fitting_servers()) == 1
+        assert len(running_servers(shop_settings.data_dir)) == 1
         monkeypatch.setenv("CODEQA_EFFORT", "deep")
-        assert asking.fitting_servers() == [], "it would answer by other settings"
+        assert running_servers(shop_settings.data_dir) == [], "it would answer by other settings"
         raise ValueError
     assert list((shop_settings.data_dir / FOLDER).iterdir()) == []
     monkeypatch.chdir(tmp_path)

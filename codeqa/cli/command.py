@@ -13,12 +13,13 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from codeqa.environment import data_folder_of_environment, prepare_lancedb
+from codeqa.environment import data_folder_of_environment, prepare_lancedb, with_home
 from codeqa.errors import CodeQAError, UsageError
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
@@ -34,20 +35,68 @@ debug_option = click.option(
 """`--debug`, which `run_command` looks for by itself."""
 
 
+def noted_repositories(data: Path) -> list[tuple[str, str, str]]:
+    """Name, folder and id of each that has an index in the data folder `data`, by id. Read from
+    notes, which takes nothing of the program."""
+    found = []
+    for file in sorted(data.glob("repos/*/repository.json")):
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+            found.append((str(about["name"]), str(about["root"]), file.parent.name))
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue  # being written, or of another version
+    return found
+
+
+def folder_of(given: str, data: Path) -> Path:
+    """The repository that `given` is the folder, name or id of. Raises UsageError."""
+    folder = Path.cwd() / with_home(Path(given))
+    if folder.is_dir():
+        return folder.resolve()
+    if folder.exists():
+        raise UsageError(f"{given} is not a folder.", "Give the folder that holds the source code.")
+    known = noted_repositories(data)
+    named = [one for one in known if given == one[2] or str(folder) == one[1]]
+    named = named or [one for one in known if given == one[0]]
+    if len(named) > 1:
+        raise UsageError(f"{len(named)} repositories are named {given}.", "Give the path of one.")
+    if not named:
+        raise UsageError(
+            f"There is no folder {given}, and no repository of that name is indexed.",
+            "`codeqa repos list` shows what is.",
+        )
+    return Path(named[0][1])
+
+
+def folder_here(data: Path) -> Path | None:
+    """The repository that the current folder lies in: one that is indexed, or any of git."""
+    indexed, here = {root for _, root, _ in noted_repositories(data)}, Path.cwd()
+    for folder in (here, *here.parents):
+        if str(folder) in indexed or (folder / ".git").exists():
+            return folder
+    return None
+
+
+def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
+    """The repositories that are named, else that of the current folder. Raises UsageError."""
+    if here := None if repos else folder_here(data):
+        return [here]
+    if not repos:
+        raise UsageError(
+            "No repository is named, and the current folder is in none.",
+            "Give the path of one, as in /path/to/repository.",
+        )
+    return [folder_of(one, data) for one in repos]
+
+
 def complete_repositories(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
     """Of an option or argument that names a repository: what is indexed, and where it lies, else
     folders."""
-    found = []
-    for file in sorted(data_folder_of_environment().glob("repos/*/repository.json")):
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-            found.append(CompletionItem(about["name"], help=about["root"]))
-        except (OSError, ValueError, LookupError):
-            continue  # being written, or of another version
-    fitting = [one for one in found if one.value.startswith(typed)]
-    return fitting or [CompletionItem(typed, type="dir")]
+    known = noted_repositories(data_folder_of_environment())
+    found = [CompletionItem(name, help=root) for name, root, _ in known if name.startswith(typed)]
+    return found or [CompletionItem(typed, type="dir")]
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")

@@ -1,58 +1,106 @@
-"""`codeqa mcp`."""
+"""`codeqa mcp`: messages of the Model Context Protocol, a line each, over stdin and stdout."""
 
 from __future__ import annotations
 
 import gc
+import json
 import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from codeqa.cli.command import command, print_error, repos_option
-from codeqa.cli.repos import chosen_repositories
+from codeqa import mcp
+from codeqa.cli import served
+from codeqa.cli.command import (
+    command,
+    complete_repositories,
+    folders_of,
+    print_error,
+    repos_option,
+)  # fmt: skip
+from codeqa.environment import data_folder_of_environment
 from codeqa.errors import CodeQAError
-from codeqa.repositories import open_location
-from codeqa.repositories.multi_repo import member_names
-from codeqa.settings import load_settings
-from codeqa.store import open_once
 
-HOST = "127.0.0.1"
-"""Other machines never: who calls the tools reads all of the code."""
+if TYPE_CHECKING:
+    from codeqa.engine import Engine
 
 
 @command(
     "mcp",
     [
-        "codeqa mcp                                     for the repository of this folder",
-        "codeqa mcp --repo ~/src/flask --repo tokio     for several",
-        "codeqa mcp --port 5002                         over HTTP instead of stdio",
-        "claude mcp add codeqa -- codeqa mcp --repo ~/src/flask",
+        "codeqa mcp                         for the repository of this folder",
+        "codeqa mcp ~/src/flask tokio       for several, by folder or name",
+        "claude mcp add codeqa -- codeqa mcp ~/src/flask",
     ],
 )
+@click.argument("given", nargs=-1, metavar="[REPO]...", shell_complete=complete_repositories)
 @repos_option
-@click.option(
-    "--port", type=click.IntRange(1, 65535), help="Serve http://127.0.0.1:PORT/mcp, not stdio."
-)
-def mcp_command(repos: tuple[str, ...], port: int | None) -> None:
-    """Serve the tools to other agents by the Model Context Protocol.
+def mcp_command(given: tuple[str, ...], repos: tuple[str, ...]) -> None:
+    """Serve the tools to another agent by the Model Context Protocol.
 
-    The repository must be indexed. Needs: pip install 'codeqa[mcp]'. See docs/mcp.md.
+    The repository must be indexed; it is the one that is named, or that of this folder, and no
+    other. Over HTTP a server that runs has the same at /mcp. See docs/mcp.md.
     """
-    gc.disable()  # until it serves: what is loaded stays, and looking at it again takes a sixth
-    from codeqa.mcp import serve_http, serve_stdio
+    folders = folders_of((*given, *repos), data_folder_of_environment())
+    chosen = list(map(str, folders))
+    click.echo(f"Serving {', '.join(chosen)} to the agent on standard input.", err=True)
+    gc.disable()  # until all is loaded: to look at it again and again takes a sixth of that
+    session = _Session(chosen, sys.stdout.buffer)
+    sys.stdout = sys.stderr  # what else would be printed is no message
+    session.run(sys.stdin.buffer)
 
-    settings = load_settings()
-    chosen, _ = chosen_repositories(settings, repos)
-    locations = [open_location(settings, one.root) for one in chosen]
-    for location in locations:
+
+class _Session:
+    """What answers an agent: a server that runs for the repositories, else this process."""
+
+    def __init__(self, folders: Sequence[str], outgoing: BinaryIO) -> None:
+        self._folders, self._outgoing = folders, outgoing
+        self._named = ", ".join(folders)
+        if len(folders) > 1:
+            self._named += " (a path begins with the name of its repository)"
+        self._engine: Engine | None = None
+        self._opening, self._writing = threading.Lock(), threading.Lock()
+
+    def run(self, incoming: BinaryIO) -> None:
+        """Answer until there is nothing more to read, and all that was asked is answered."""
+        with ExitStack() as self._stack, ThreadPoolExecutor() as threads:
+            for line in incoming:
+                threads.submit(self._answer, line)
+
+    def _answer(self, line: bytes) -> None:
         try:
-            open_once(location)()
+            message: Any = json.loads(line)
+        except ValueError:
+            message = None
+        method = str(message.get("method")) if isinstance(message, dict) else ""
+        told = None
+        if self._engine is None and method.startswith("tools/"):
+            told = served.post("/mcp", message, self._folders)
+        alone = told is None
+        if told := told or mcp.answer(message, self._named, self._opened):
+            with self._writing, suppress(BrokenPipeError):
+                self._outgoing.write(json.dumps(told).encode() + b"\n")
+                self._outgoing.flush()
+        if alone and method == "tools/list":  # calls will follow
+            self._warm_up()
+
+    def _opened(self) -> Engine:
+        """The engine, opened by the first who asks. Raises CodeQAError."""
+        from codeqa.cli.local import engine_of
+
+        with self._opening:
+            if self._engine is None:
+                self._engine, _ = self._stack.enter_context(engine_of(self._folders, ""))
+            return self._engine
+
+    def _warm_up(self) -> None:
+        try:
+            self._opened().tables()
         except CodeQAError as error:  # it may be indexed while the agent is there
-            print_error(f"{location.root}: {error}")
-    named = {name: one.root for name, one in member_names(locations).items()}
-    if port:
-        click.echo(f"Serving {', '.join(named)} at http://{HOST}:{port}/mcp", err=True)
-        serve_http(load_settings, named, HOST, port)
-        return
-    if sys.stdin.isatty():
-        click.echo("Waiting for an agent on standard input; see docs/mcp.md.", err=True)
-    serve_stdio(load_settings, named)
+            print_error(str(error))
+        gc.freeze()  # what is loaded stays
+        gc.enable()

@@ -17,6 +17,7 @@ from codeqa.cli.command import (
     ask_first,
     command,
     complete_repositories,
+    folders_of,
     json_option,
     print_error,
     repo_argument,
@@ -30,8 +31,7 @@ from codeqa.cli.console import (
     print_json,
     visible,
 )
-from codeqa.environment import with_home
-from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import (
     find_repository,
@@ -193,16 +193,15 @@ def chosen_repository(settings: Settings, repo: str | None) -> Path:
     Raises UsageError when what was named is no folder and no indexed repository, and when
     nothing is named and there is nothing to fall back on.
     """
-    if repo is not None:
-        return _named(settings, repo)
-    if found := repository_at_hand(settings):
-        if found not in (here := Path.cwd(), *here.parents):
-            click.echo(f"In {found}, the repository last used:", err=True)
-        return found
-    raise UsageError(
-        "No repository is named, and the current folder is in none.",
-        "Give the path of one, as in: codeqa index /path/to/repository.",
-    )
+    try:
+        (found,) = folders_of(() if repo is None else (repo,), settings.data_dir)
+    except UsageError:
+        last = last_used(settings)
+        if repo is not None or last is None:
+            raise
+        click.echo(f"In {last}, the repository last used:", err=True)
+        return last
+    return found
 
 
 def chosen_repositories(
@@ -210,27 +209,6 @@ def chosen_repositories(
 ) -> tuple[list[Location], str]:
     """Those that are named behind `--repo` and, as `@repo:name`, in `question`, else the one of
     `chosen_repository`; and the question as it is asked of them. Raises as that does."""
-    found = [locate(settings, _named(settings, one)) for one in repos]
+    found = [locate(settings, chosen_repository(settings, one)) for one in repos]
     found, question = repositories_meant(settings, found, question)
     return found or [locate(settings, chosen_repository(settings, None))], question
-
-
-def repository_at_hand(settings: Settings) -> Path | None:
-    """The repository of the current folder, else the last used, else None."""
-    indexed = {location.root for location in list_locations(settings)}
-    for folder in (here := Path.cwd(), *here.parents):
-        if folder in indexed or (folder / ".git").exists():
-            return folder
-    return last_used(settings)
-
-
-def _named(settings: Settings, repo: str) -> Path:
-    folder = Path.cwd() / with_home(Path(repo))
-    if folder.is_dir():
-        return folder.resolve()
-    if folder.exists():
-        raise UsageError(f"{repo} is not a folder.", "Give the folder that holds the source code.")
-    try:
-        return find_repository(settings, repo).root
-    except NotFoundError as error:
-        raise UsageError(f"There is no folder {repo}. {error.message}", error.hint) from None

@@ -14,9 +14,8 @@ from pathlib import Path
 import click
 from flask import Flask
 
-from codeqa.cli.command import command, model_option, repo_argument
+from codeqa.cli.command import command, folder_here, folder_of, model_option, repo_argument
 from codeqa.cli.console import ProgressDisplay, print_summary
-from codeqa.cli.repos import chosen_repository, repository_at_hand
 from codeqa.code.tools import TOOLS
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
@@ -24,6 +23,7 @@ from codeqa.hosts import is_loopback
 from codeqa.indexing.indexer import share_heaps
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelChoice, parse_choice
+from codeqa.repositories import last_used
 from codeqa.repository.git import trusted_programs
 from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.types import IndexSummary, Progress
@@ -57,7 +57,10 @@ def serve_command(
     behind the page, then the vectors of a chosen embedding.
     """
     settings = load_settings()
-    repository = chosen_repository(settings, repo) if repo else repository_at_hand(settings)
+    if repo:
+        repository: Path | None = folder_of(repo, settings.data_dir)
+    else:
+        repository = folder_here(settings.data_dir) or last_used(settings)
     settings = load_settings(repository, host=host, port=port)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
@@ -82,14 +85,16 @@ def serve_command(
             _print_model(settings, choice)
             if open_browser:
                 show_in_browser(address, repository)
-            with terminal_door(app, settings, repository, port, own_model=bool(choice)):
+            # Another model than the one it was started with is not for the terminal to ask there.
+            door = nullcontext() if choice else terminal_door(app, settings, repository, port)
+            with door:
                 serve(app, settings, listener)
         finally:
             space.close()
 
 
 def terminal_door(
-    app: Flask, settings: Settings, repository: Path | None, port: int, *, own_model: bool = False
+    app: Flask, settings: Settings, repository: Path | None, port: int
 ) -> AbstractContextManager[None]:
     """Let the terminal of this user find the server, where it would read the same settings and
     the server answers on an address of this machine's own."""
@@ -99,7 +104,7 @@ def terminal_door(
         return nullcontext()
     tools = [tool.described() for tool in TOOLS.values()]
     token = app.config[TERMINAL_TOKEN]
-    return announced(settings.data_dir, host, port, variables_of_answers(), tools, token, own_model)
+    return announced(settings.data_dir, host, port, variables_of_answers(), tools, token)
 
 
 def show_in_browser(address: str, repository: Path | None) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa import __version__
-from codeqa.environment import digest_of
+from codeqa.environment import digest_of, env_file
 
 FOLDER = "servers"
 """Below the data folder; one file a server, named by its process."""
@@ -39,16 +39,8 @@ class RunningServer:
     """Names of the settings that an answer depends on."""
     digest: str
     """Of their values, by `environment.digest_of` with the token."""
-    own_model: bool
-    """It was started with a language model of its own, which the terminal would not ask."""
     tools: tuple[dict[str, Any], ...]
     """Name, description and arguments (JSON Schema) of each tool, of which its command is made."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether it answers as this process would: the same version and settings."""
-        digest = digest_of(self.variables, self.token)
-        return self.version == __version__ and hmac.compare_digest(self.digest, digest)
 
 
 def proof(token: str, challenge: str) -> str:
@@ -64,12 +56,11 @@ def announced(
     variables: Sequence[str],
     tools: Sequence[dict[str, Any]],
     token: str,
-    own_model: bool = False,
 ) -> Iterator[None]:
     """A server of the data folder `data` can be found while this lasts."""
     server = RunningServer(
         host, port, token, os.getpid(), __version__,
-        tuple(variables), digest_of(variables, token), own_model, tuple(tools),
+        tuple(variables), digest_of(variables, token), tuple(tools),
     )  # fmt: skip
     folder = data / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,8 +77,10 @@ def announced(
 
 
 def running_servers(data: Path) -> list[RunningServer]:
-    """Servers that this user runs for the data folder `data`, the latest first. Files of ended
-    ones are taken away."""
+    """Servers that this user runs for the data folder `data` and that answer as this process would:
+    of its version, with its settings; the latest first. Files of ended ones are taken away."""
+    if (file := env_file()) and file.exists():
+        return []  # it may hold settings, which are not read here
     found = []
     for path in (data / FOLDER).glob("*.json"):
         try:
@@ -96,7 +89,9 @@ def running_servers(data: Path) -> list[RunningServer]:
                 continue  # somebody else's, or not as we write it
             server = RunningServer(**json.loads(path.read_text(encoding="utf-8")))
             os.kill(server.pid, 0)
-            found.append((about.st_mtime, server))
+            digest = digest_of(server.variables, server.token)
+            if server.version == __version__ and hmac.compare_digest(server.digest, digest):
+                found.append((about.st_mtime, server))
         except ProcessLookupError:
             path.unlink(missing_ok=True)
         except (OSError, ValueError, TypeError):

@@ -39,7 +39,7 @@ SECRET_BYTES = 32
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
-ASKING_PATHS = ("/chat", "/v1/", "/api/review", "/api/tools/")
+ASKING_PATHS = ("/chat", "/v1/", "/mcp", "/api/review", "/api/tools/")
 """Where, and at `/`, each POST is work for the processor and maybe for a model that costs."""
 HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
