@@ -23,7 +23,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
-from codeqa import __version__
+from codeqa import __version__, mcp
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.repositories.multi_repo import end_of, member_names
@@ -132,6 +132,14 @@ def repositories() -> str:
 def picker(problem: str = "") -> str:
     embedding = workspace().settings.embedding
     return render_template("picker.html", problem=problem, embedding=embedding)
+
+
+@pages.post("/mcp")
+def model_context_protocol() -> Any:
+    """The answer to an agent's message, by the Model Context Protocol: see docs/mcp.md."""
+    engine = workspace().engine(request.args.get("repo", ""))
+    named = ", ".join(str(one.root) for one in engine.repositories)
+    return mcp.answer(request.get_json(), named, lambda: engine) or ("", 202)
 
 
 @pages.route("/login", methods=["GET", "POST"])

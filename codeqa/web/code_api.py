@@ -4,11 +4,10 @@ reviews of issues, made with them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from codeqa import mcp
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.engine import Engine
 from codeqa.render.html import highlight_lines, sanitise
@@ -97,21 +96,6 @@ def review(engine: Engine, body: ReviewBody) -> IssueReport:
     model = None if body.without_model else engine.models.answer_model()
     reviewer = Reviewer(engine.toolbox, model, engine.settings.config_dir)
     return reviewer.report(body.title, body.body)
-
-
-class Message(Schema):
-    """A message of JSON-RPC."""
-
-    method: str
-    id: int | str | None = None
-    params: Values | None = None
-
-
-@tools.route("POST", "/mcp", {"jsonrpc": str, "id": int | str | None})
-def model_context_protocol(engine: Engine, body: Message) -> Any:
-    """An answer to an agent, by the Model Context Protocol: see docs/mcp.md."""
-    named = ", ".join(str(one.root) for one in engine.repositories)
-    return mcp.answer(body.model_dump(exclude_unset=True), named, lambda: engine) or ("", 202)
 
 
 def _serve(tool: Tool) -> None:
