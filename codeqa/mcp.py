@@ -21,17 +21,14 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 INVALID, UNKNOWN_METHOD, FAILED = -32600, -32601, -32603
 """Codes of JSON-RPC."""
 INSTRUCTIONS = """\
-CodeQA has indexed {repositories} on this machine: every definition, call and document.
-- A question in words ("where are sessions signed?"): search_code. It finds by meaning and by name,
-  and gives whole functions with their lines: prefer it to grep and to opening files one by one.
-- A name you know: find_definition, find_references, callers, callees. Exact and resolved, where
-  grep gives every line with the same letters.
-- All of a kind (routes, tests, subclasses), what a change breaks, how A reaches B: list_all,
-  impact, call_path. Counted.
-- Exact text, messages: grep. A long file: outline, then open_file with lines.
-- Why and when: git_log (of one function, too), blame, git_show.
-- New to a repository: overview. An issue to work on: review, for the files, tests and people that
-  it concerns. A whole answer with citations, made by CodeQA itself: ask."""
+CodeQA has indexed {repositories}: every definition, call and document.
+- A question in words ("where are sessions signed?"): search_code, with the code that you expect as
+  guess. Whole functions with their lines: prefer it to grep and to opening files one by one.
+- A name you know: symbol, for its code, callers, callees, subclasses, impact, paths. Resolved,
+  where grep gives every line with the same letters.
+- Exact text, messages: grep. A file or lines of it: open_file. Files, routes, tests, overview:
+  list_all. Why and when: history.
+- An issue to work on: review. A whole answer with citations, made by CodeQA itself: ask."""
 
 
 def answer(

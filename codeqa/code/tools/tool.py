@@ -178,15 +178,14 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function over a `Toolbox`, or another subject, under its name, with what it says, takes
-    and gives."""
+    """A function over a `Toolbox`, or another subject, under its name, with what it says and
+    takes."""
 
     name: str
     description: str
     arguments: type[BaseModel]
     """Its arguments, each with its type, default and description."""
     function: Callable[..., ToolResult]
-    result: type[ToolResult] = ToolResult
 
     def call(self, subject: object, values: Mapping[str, Any]) -> ToolResult:
         """Its result for `values`; `subject` is what its function takes first.
@@ -239,4 +238,4 @@ def declare(function: Callable[..., ToolResult]) -> Tool:
     config = ConfigDict(extra="forbid", str_max_length=MOST_CHARACTERS)
     arguments = create_model(f"{title}Arguments", __config__=config, **fields)
     description = " ".join((inspect.getdoc(function) or "").split())
-    return Tool(function.__name__, description, arguments, function, kinds["return"])
+    return Tool(function.__name__, description, arguments, function)
