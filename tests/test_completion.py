@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from codeqa.context.blocks import unit_chunk
 from codeqa.engine import open_engine
 from codeqa.errors import NotFoundError
 from codeqa.indexing import Indexer
-from codeqa.mentions.completion import MentionCompleter, MentionCompletion, fold
+from codeqa.mentions.completion import MentionCompleter, MentionCompletion, Mentioned, fold
 from codeqa.search.mentions import as_mention, resolve_mentions, take_mentions
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
@@ -277,30 +276,19 @@ def test_the_tree_gives_folders_and_files_of_one_level(completer: MentionComplet
 # What a question mentions
 
 
-def test_how_much_of_a_mention_was_sent_is_counted_in_lines(
-    tables: Tables, completer: MentionCompleter
-) -> None:
+def test_what_each_mention_stands_for(completer: MentionCompleter) -> None:
     question = (
-        "@codebase how do @shop/app.py, @Shop.add_url_rule and @lib/ go with @nothing.of.it "
-        "and @shop/admin/app.py:1-2?"
+        "@codebase how do @shop/app.py and @Shop.add_url_rule and @lib/ go with @nothing.of.it "
+        "and @shop/admin/app.py:1-2 ?"
     )
-    unit = next(u for u in tables.in_file("shop/app.py") if u.name == "add_url_rule")
-    found = {one.text: one for one in completer.coverage(question)}
-    assert [one.kind for one in found.values()] == ["file", "symbol", "folder", "", "file"]
-    assert {one.included for one in found.values()} == {""}
-    found = {one.text: one for one in completer.coverage(question, [unit_chunk(unit)])}
-    file, symbol, folder, nothing, lines = found.values()
-    assert (file.included, file.held) == ("part", 2)
-    assert file.lines > 20
-    assert (file.line, file.path) == (0, "shop/app.py")
-    assert (symbol.included, symbol.held, symbol.lines) == ("whole", 2, 2)
-    assert (symbol.path, symbol.line, symbol.end_line) == ("shop/app.py", 12, 13)
-    assert (folder.included, folder.path) == ("none", "lib/")
-    assert (nothing.kind, nothing.places) == ("", 0)
-    assert (lines.included, lines.line, lines.end_line, lines.lines) == ("none", 1, 2, 2)
-    whole = [unit_chunk(u) for u in tables.in_file("shop/app.py")]
-    assert completer.coverage("@shop/app.py", [*whole, *whole])[0].included == "whole"
-    assert completer.coverage("nobody@shop.example has no @", whole) == []
+    assert completer.mentioned(question) == [
+        Mentioned("shop/app.py", "file", "shop/app.py", places=1),
+        Mentioned("Shop.add_url_rule", "symbol", "shop/app.py", 12, 13, 1),
+        Mentioned("lib/", "folder", "lib/", places=1),
+        Mentioned("nothing.of.it", ""),
+        Mentioned("shop/admin/app.py:1-2", "file", "shop/admin/app.py", 1, 2, 1),
+    ]
+    assert completer.mentioned("nobody@shop.example has no @") == []
 
 
 # One version after another
@@ -370,17 +358,6 @@ def test_the_page_gets_places_the_tree_and_mentions(client: Any) -> None:
     ]
 
 
-def test_the_page_is_told_how_much_of_a_mention_an_answer_had(client: Any) -> None:
-    question = "@codebase what does @Shop.add_url_rule do?"
-    body = {"question": question, "conversation": "c1", "render": True}
-    assert client.post("/chat/stream", json=body).get_data()
-    client.application.extensions["codeqa"].engine().conversations.flush()
-    turns = client.get("/api/conversations/c1").json["turns"]
-    body = {"text": question, "turn": turns[0]["id"]}
-    (mention,) = client.post("/api/mentions", json=body).json["mentions"]
-    assert (mention["included"], mention["held"], mention["lines"]) == ("whole", 2, 2)
-
-
 @pytest.mark.parametrize(
     ("method", "address", "body", "status", "code"),
     [
@@ -392,7 +369,6 @@ def test_the_page_is_told_how_much_of_a_mention_an_answer_had(client: Any) -> No
         ("get", "/api/tree?path=../../etc", None, 404, "not_found"),
         ("post", "/api/mentions", {"text": 3}, 400, "usage"),
         ("post", "/api/mentions", {}, 400, "usage"),
-        ("post", "/api/mentions", {"text": "@a", "turn": "unknown"}, 404, "not_found"),
     ],
 )
 def test_what_cannot_be_answered_has_the_usual_shape(

@@ -261,6 +261,23 @@ def test_an_indexed_file_comes_line_by_line_and_no_other(client: FlaskClient) ->
         error_of(client.get("/api/file", query_string={"path": path}), 404)
 
 
+def test_every_address_but_the_pages_is_described_with_what_it_takes(client: FlaskClient) -> None:
+    document = client.get("/openapi.json").json
+    described = set(document["paths"])
+    for rule in client.application.url_map.iter_rules():
+        if rule.endpoint != "static" and not rule.endpoint.startswith("pages."):
+            assert re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule) in described
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    assert all(one["summary"] and one["tags"] for one in operations)
+    assert len({one["operationId"] for one in operations}) == len(operations)
+    schemas = document["components"]["schemas"]
+    for reference in re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)):
+        assert reference in schemas
+    question = schemas["QuestionBody"]["properties"]
+    assert "description" in question["pin"] and "description" in question["repos"]
+    assert {} in document["security"], "no token is needed"
+
+
 def test_health_and_readiness_are_told_apart(client: FlaskClient, fake_engine: FakeEngine) -> None:
     assert client.get("/health").json == {"status": "ok"}
     assert client.get("/ready").status_code == 200
@@ -314,9 +331,7 @@ def test_every_refusal_has_the_same_shape(client: FlaskClient, fake_engine: Fake
     error_of(client.get("/api/context/unknown"), 404)
     error_of(client.get("/static/nowhere.js"), 404)
     error_of(client.get("/api/status?repo=unknown"), 404)
-    refused = client.get("/chat/stream")
-    error_of(refused, 405)
-    assert "POST" in refused.headers["Allow"]
+    error_of(client.get("/chat/stream"), 405)
     error_of(
         client.post("/chat/stream", data="x" * 1_000_001, content_type="application/json"), 413
     )
@@ -403,6 +418,7 @@ def test_a_page_behind_a_token_asks_for_it_and_remembers_the_right_one(
     assert guarded.get("/health").status_code == 200
     program = {"Authorization": f"Bearer {TOKEN}"}
     assert guarded.get("/api/status", headers=program).status_code == 200
+    assert guarded.get("/openapi.json", headers=program).json["security"] == [{"token": []}]
     error_of(guarded.get("/api/status", headers={"Authorization": "Bearer x"}), 401)
     assert "not the token" in guarded.post("/login", data={"token": "wrong"}).text
     assert guarded.post("/login", data={"token": TOKEN}).headers["Location"] == "/"

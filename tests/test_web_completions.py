@@ -225,27 +225,27 @@ def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> No
 
 
 @pytest.mark.parametrize(
-    ("more", "param"),
+    ("more", "about"),
     [
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "system", "content": "x"}]}, "messages"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "no question"),
         ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
         ({"messages": [3]}, "messages[0]"),
-        ({"messages": [user(" ")]}, "messages"),
-        ({"messages": [user("word " * 5_000)]}, "messages"),
+        ({"messages": [user(" ")]}, "no question"),
+        ({"messages": [user("word " * 5_000)]}, "longer than"),
         ({"messages": [user([{"type": "text", "text": "What is this?"}, IMAGE])]},
          "messages[0].content[1].type"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_named(port: int, more: dict[str, Any], param: str) -> None:
+def test_what_cannot_be_done_is_named(port: int, more: dict[str, Any], about: str) -> None:
     body = {"model": "codeqa", "messages": [user(QUESTION)], **more}
     refused = httpx2.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body)
     assert refused.status_code == 400
     assert set(refused.json()) == {"error"}
     error = refused.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
-    assert error["param"] == param and error["type"] == "invalid_request_error"
+    assert about in error["message"] and error["type"] == "invalid_request_error"
 
 
 def test_the_token_of_the_page_is_the_key_of_the_api(shop: Path, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_the_token_of_the_page_is_the_key_of_the_api(shop: Path, tmp_path: Path)
             assert client(port, key).models.list().data
         with pytest.raises(openai.AuthenticationError) as caught:
             client(port, "wrong").models.list()
-    assert caught.value.code == "invalid_api_key"
+    assert caught.value.code == "sign_in"
 
 
 def test_an_address_that_there_is_not_answers_in_the_same_shape(port: int, api: OpenAI) -> None:
@@ -283,7 +283,7 @@ def test_a_conversation_that_the_model_cannot_read_is_too_long(model: Model, ask
     model.reply = context_length()
     with pytest.raises(openai.BadRequestError) as caught:
         complete(asked, user(QUESTION))
-    assert caught.value.code == "context_length_exceeded" and caught.value.param == "messages"
+    assert caught.value.code == "context_length_exceeded"
 
 
 def test_an_answer_that_breaks_off_tells_the_client(model: Model, asked: OpenAI) -> None:

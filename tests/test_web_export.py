@@ -77,7 +77,6 @@ def test_markdown_holds_questions_answers_and_what_they_rest_on(
     assert "## 1. Answer\n\nIt is appended [store/basket.py:7-9]" in text
     assert "- `store/basket.py:7-9`\n" in text
     assert "- `store/basket.py:900-901` (could not be verified)" in text
-    assert "**Code that was used:**\n\n- `store/basket.py:" in text
     assert "custom/m at 127.0.0.1" in text and " UTC" in text
     assert "## 2. Question\n\n> and what does it cost?" in text
     assert alive(text) == []

@@ -1,5 +1,4 @@
-"""What may be typed behind `@`, the tree of files, and how much of what a question points at with
-`@` a context holds.
+"""What may be typed behind `@`, the tree of files, and what a question points at with `@`.
 
 Files, folders and definitions stand in one list, in the order in which equals are offered. It is
 kept in memory for one version of the index and read again, in the background, when somebody types
@@ -9,11 +8,10 @@ after that has changed: until then the older one serves.
 from __future__ import annotations
 
 import re
-import sys
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,10 +31,8 @@ from codeqa.store import Tables
 from codeqa.store.tables import Catalogue
 from codeqa.text import counted, strip_tag
 from codeqa.text.tokens import split_identifier
-from codeqa.types import Chunk
 
 Kind = Literal["file", "folder", "symbol"]
-Included = Literal["", "whole", "part", "none"]
 EXACT, PREFIX, WORDS, INSIDE = range(4)
 """How well a name fits, the best first: it is what was typed, begins so, its words or their first
 letters do, it holds it anywhere."""
@@ -65,26 +61,20 @@ class MentionCompletion:
 
 
 @dataclass(frozen=True, slots=True)
-class MentionCoverage:
-    """Something that a question points at."""
+class Mentioned:
+    """What a question points at."""
 
     text: str
     """As written, without `@` and quotes."""
-    kind: str
-    """`file` · `folder` · `symbol` · '' for what nothing in the index is called."""
+    kind: Kind | Literal[""]
+    """'' for what nothing in the index is called."""
     path: str = ""
     """Of the first file, folder or definition that is meant."""
     line: int = 0
     end_line: int = 0
     """Lines that are meant, 0 for a whole file and a folder."""
-    places: int = 1
+    places: int = 0
     """How many files, folders or definitions are meant."""
-    included: Included = ""
-    """How much of them the context holds; '' while there is none."""
-    held: int = 0
-    lines: int = 0
-    """Lines that the context holds, and lines that are meant; blank ones between two
-    definitions count as neither. Of a folder all lines in it that the context holds."""
 
 
 class MentionCompleter:
@@ -116,15 +106,10 @@ class MentionCompleter:
         folders = Counter(path.partition("/")[0] for path in inside if "/" in path)
         return prefix, dict(folders), [path for path in inside if "/" not in path]
 
-    def coverage(
-        self, question: str, chunks: Sequence[Chunk] | None = None
-    ) -> list[MentionCoverage]:
-        """What each mention of `question` stands for, and how much of it `chunks` hold, those of
-        the context that was sent; None before there is one."""
+    def mentioned(self, question: str) -> list[Mentioned]:
+        """What each mention of `question` stands for."""
         tables = self._tables()
-        sent = _lines((chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks or ())
-        found = [_look(tables, text, sent) for text in take_mentions(strip_tag(question))[1]]
-        return [replace(one, included="") for one in found] if chunks is None else found
+        return [_look(tables, text) for text in take_mentions(strip_tag(question))[1]]
 
     def _index(self) -> MentionIndex:
         """The names of the current version, else of the one before. Raises what reading the first
@@ -299,27 +284,15 @@ def _definitions(catalogue: Catalogue) -> Iterator[_Found]:
             yield row["role"] != "source", name, entry
 
 
-def _look(tables: Tables, text: str, sent: set[tuple[str, int]]) -> MentionCoverage:
+def _look(tables: Tables, text: str) -> Mentioned:
     found, _ = resolve_mentions(tables, [text])
     if not found:
-        return MentionCoverage(text, "", places=0)
+        return Mentioned(text, "")
     mention = found[0]
-    units = tables.by_ids(mention.units)
-    units += [unit for path in mention.files for unit in tables.in_file(path)]
-    first, last = mention.lines or (1, sys.maxsize)
-    # Of a file the lines that its units cover; of a folder whatever was sent.
-    meant = _lines((u.path, max(u.start_line, first), min(u.end_line, last)) for u in units)
-    held = {line for line in sent if line in meant or line[0].startswith(mention.folders)}
-    included: Included = "none" if not held else "whole" if held == meant else "part"
     if mention.units:
-        kind, path, first, last = "symbol", units[0].path, units[0].start_line, units[0].end_line
-    else:
-        kind, path = "file" if mention.files else "folder", (mention.files or mention.folders)[0]
-        first, last = mention.lines or (0, 0)
-    places = len(mention.units or mention.files or mention.folders)
-    return MentionCoverage(text, kind, path, first, last, places, included, len(held), len(meant))
-
-
-def _lines(spans: Iterable[tuple[str, int, int]]) -> set[tuple[str, int]]:
-    """Path and number of each line in `spans` of path, first and last line."""
-    return {(path, line) for path, first, last in spans for line in range(first, last + 1)}
+        unit = tables.by_ids(mention.units)[0]
+        place = unit.path, unit.start_line, unit.end_line
+        return Mentioned(text, "symbol", *place, len(mention.units))
+    paths = mention.files or mention.folders
+    kind: Kind = "file" if mention.files else "folder"
+    return Mentioned(text, kind, paths[0], *(mention.lines or (0, 0)), len(paths))

@@ -19,7 +19,6 @@ from codeqa.web.endpoints import (
     QUESTION_CHARACTERS,
     Endpoints,
     Filled,
-    Id,
     Schema,
     Text,
     Values,
@@ -49,8 +48,6 @@ class SearchBody(Schema):
 class MentionsBody(Schema):
     text: Annotated[str, Field(max_length=QUESTION_CHARACTERS)]
     """A question."""
-    turn: Id = ""
-    """The answer whose context is looked at; empty before there is one."""
 
 
 class ReviewBody(Schema):
@@ -77,10 +74,9 @@ def complete(
 
 
 @endpoints.route("POST", "/api/mentions")
-def mentions(engine: Engine, user: str, body: MentionsBody) -> Values:
-    """What a question points at with `@`, and how much of that its answer was made from."""
-    chunks = engine.conversations.turn(body.turn, user).chunks if body.turn else None
-    return {"mentions": engine.completion.coverage(body.text, chunks)}
+def mentions(engine: Engine, body: MentionsBody) -> Values:
+    """What a question points at with `@`."""
+    return {"mentions": engine.completion.mentioned(body.text)}
 
 
 @tools.route("GET", "/api/tools")

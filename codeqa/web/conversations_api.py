@@ -117,25 +117,26 @@ def export_conversation(
 ) -> Response:
     """A conversation as a file: Markdown to read, or JSON with everything that is kept of it, in
     `others` versions that were replaced and what followed those."""
-    as_json = format == "json"
-    summary = engine.conversations.get(conversation, user)
-    used = engine.conversations.turns(conversation, user)
-    others = engine.conversations.other_turns(conversation, user) if as_json else []
-    shown = _turns_values(engine, conversation, user, [*used, *others])
-    turns = [{**one, "context": context(one["id"], engine, user)} for one in shown]
-    values = {
-        "format": "codeqa-conversation",
-        "version": 1,
-        **{name: getattr(summary, name) for name in SUMMARY},
-        "repository": {"id": engine.location.id, "name": engine.location.name},
-        "turns": turns[: len(used)],
-        "others": turns[len(used) :],
-    }
-    if as_json:
-        response, ending = jsonify(values), "json"
+    kept = engine.conversations
+    summary, used = kept.get(conversation, user), kept.turns(conversation, user)
+    if format == "markdown":
+        shown = _turns_values(engine, conversation, user, used)
+        text = as_markdown(engine.location.name, summary.title, summary.created, shown)
+        content_type, ending = "text/markdown; charset=utf-8", "md"
+        response = Response(text.encode("utf-8", "replace"), content_type=content_type)
     else:
-        text = as_markdown(values).encode("utf-8", "replace")
-        response, ending = Response(text, content_type="text/markdown; charset=utf-8"), "md"
+        shown = _turns_values(
+            engine, conversation, user, [*used, *kept.other_turns(conversation, user)]
+        )
+        turns = [{**one, "context": context(one["id"], engine, user)} for one in shown]
+        response, ending = (
+            jsonify(
+                {name: getattr(summary, name) for name in SUMMARY}
+                | {"repository": {"id": engine.location.id, "name": engine.location.name}}
+                | {"turns": turns[: len(used)], "others": turns[len(used) :]}
+            ),
+            "json",
+        )
     name = quote(f"{file_name(summary.title)}.{ending}", safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
     return response
@@ -270,11 +271,10 @@ def _place(citation: Mapping[str, Any]) -> tuple[str, int, int]:
 # As Markdown
 
 
-def as_markdown(exported: Values) -> str:
-    """What is exported, as Markdown: title, questions, answers, and what those rest on."""
-    name, begun = _plain(exported["repository"]["name"]), _moment(exported["created"])
-    parts = [f"# {_plain(exported['title'])}", f"{name} · {begun}"]
-    for number, turn in enumerate(exported["turns"], 1):
+def as_markdown(repository: str, title: str, begun: float, turns: Sequence[Values]) -> str:
+    """A conversation as Markdown: title, questions, answers, and what those rest on."""
+    parts = [f"# {_plain(title)}", f"{_plain(repository)} · {_moment(begun)}"]
+    for number, turn in enumerate(turns, 1):
         parts += _turn(number, turn)
     return "\n\n".join(parts) + "\n"
 
@@ -301,22 +301,8 @@ def _turn(number: int, turn: Values) -> Iterator[str]:
     cited = [_citation(one) for one in turn["citations"]]
     if cited:
         yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
-    if used := turn["context"]["chunks"]:
-        places = (f"{one['path']}:{one['start_line']}-{one['end_line']}" for one in used)
-        yield "**Code that was used:**\n\n" + "\n".join(f"- {code_span(one)}" for one in places)
-    yield f"*{_plain(' · '.join(_facts(turn)))}*"
-
-
-def _facts(turn: Values) -> Iterator[str]:
-    yield _moment(turn["created"])
-    if turn["model"]:
-        yield f"{turn['model']} at {turn['host']}" if turn["host"] else turn["model"]
-    else:
-        yield "without a language model"
-    if turn["mode"]:
-        yield f"mode: {turn['mode']}"
-    if turn["coverage"]:
-        yield f"searched: {turn['coverage']}"
+    writer = f"{turn['model']} at {turn['host']}" if turn["model"] else "without a language model"
+    yield f"*{_moment(turn['created'])} · {_plain(writer)}*"
 
 
 def _citation(citation: Values) -> str:

@@ -25,7 +25,7 @@ from pydantic.json_schema import models_json_schema
 
 from codeqa import __version__
 from codeqa.errors import UsageError
-from codeqa.web.errors import FieldError, RequestRefusedError
+from codeqa.web.errors import RequestRefusedError
 from codeqa.web.security import member_of_request, require_owner
 from codeqa.web.workspace import workspace
 
@@ -118,7 +118,7 @@ class Endpoints(Blueprint):
 
 
 def _checked(kind: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
-    """What was sent as a `kind`. Raises FieldError that names the first field that is wrong."""
+    """What was sent as a `kind`. Raises UsageError that names the first field that is wrong."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -128,7 +128,7 @@ def _checked(kind: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
         name = "".join(parts).removeprefix(".")
         empty = first.get("ctx", {}).get("pattern") == r"\S"
         words = "Send some text" if empty else first["msg"]
-        raise FieldError(name, f"`{name}` cannot be used.", f"{words}.") from None
+        raise UsageError(f"`{name}` cannot be used.", f"{words}.") from None
 
 
 def _json_body() -> Values:

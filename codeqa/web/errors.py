@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from flask import Flask, Response, jsonify, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from flask import Flask, jsonify, request
+from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException
 
-from codeqa.errors import CodeQAError, ContextLengthError, UsageError, places_of
+from codeqa.errors import CodeQAError, ContextLengthError, places_of
 
 log = logging.getLogger(__name__)
 
@@ -30,11 +31,6 @@ HINTS = {
     503: ("not_ready", "The server cannot answer now.", "Try again in a moment."),
 }
 API = "/v1/"
-API_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-API_CODES = {"sign_in": "invalid_api_key", "usage": "invalid_value",
-             "context_length": "context_length_exceeded"}  # fmt: skip
-LATER = (429, 503)
-"""Statuses after which the same request may do better."""
 
 
 class RequestRefusedError(CodeQAError):
@@ -44,14 +40,6 @@ class RequestRefusedError(CodeQAError):
         self.code, message, usual = HINTS.get(status, HINTS[400])
         super().__init__(message, hint or usual)
         self.http_status = status
-
-
-class FieldError(UsageError):
-    """A field of a request that is missing or cannot be used; `param` is its name."""
-
-    def __init__(self, param: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.param = param
 
 
 def explained(error: Exception) -> CodeQAError:
@@ -66,16 +54,11 @@ def explained(error: Exception) -> CodeQAError:
 
 def api_failure(error: CodeQAError) -> tuple[dict[str, Any], int]:
     """A failure in the shape of OpenAI's API, and its status there."""
-    too_long = isinstance(error, ContextLengthError)
-    status = 400 if too_long else error.http_status  # at 400 its clients shorten what they send
-    usual = "invalid_request_error" if status < 500 else "server_error"
-    told = {
-        "message": str(error),
-        "type": API_TYPES.get(status, usual),
-        "param": getattr(error, "param", "messages" if too_long else None),
-        "code": API_CODES.get(error.code, error.code),
-    }
-    return {"error": told}, status
+    status, code = error.http_status, error.code
+    if isinstance(error, ContextLengthError):  # by this its clients shorten what they send
+        status, code = 400, "context_length_exceeded"
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": str(error), "type": kind, "param": None, "code": code}}, status
 
 
 def handle_errors(app: Flask) -> None:
@@ -83,17 +66,10 @@ def handle_errors(app: Flask) -> None:
     server."""
 
     @app.errorhandler(Exception)
-    def failed(error: Exception) -> Response:
+    def failed(error: Exception) -> ResponseReturnValue:
         told = explained(error)
-        failure: dict[str, Any] = {"error": told.as_data()}
-        status, of_api = told.http_status, request.path.startswith(API)
-        if of_api:
-            failure, status = api_failure(told)
-        response = jsonify(failure)
-        response.status_code = status
-        if of_api:
-            # Clients of that API try three times by themselves, and each would be a whole answer.
-            response.headers["x-should-retry"] = "true" if told.http_status in LATER else "false"
-        if isinstance(error, MethodNotAllowed):
-            response.headers["Allow"] = ", ".join(error.valid_methods or ())
-        return response
+        if not request.path.startswith(API):
+            return jsonify({"error": told.as_data()}), told.http_status
+        failure, status = api_failure(told)
+        # Clients of that API try three times by themselves, and each would be a whole answer.
+        return jsonify(failure), status, {"x-should-retry": "false"}

@@ -19,11 +19,11 @@ from pydantic import BeforeValidator, Field
 
 from codeqa.chat.values import AskOptions
 from codeqa.engine import whole_answer
-from codeqa.errors import ContextLengthError, NotFoundError, error_from
+from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
 from codeqa.store import list_locations
 from codeqa.types import Event, Exchange
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
-from codeqa.web.errors import FieldError, RequestRefusedError, api_failure, explained
+from codeqa.web.errors import RequestRefusedError, api_failure, explained
 from codeqa.web.questions_api import answer_values, ask_engine
 from codeqa.web.workspace import workspace
 
@@ -190,13 +190,11 @@ def _repositories() -> dict[str, str]:
 
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question, which may be searched for without a tag; what
-    stands behind it is left out. Raises FieldError where there is none, and ContextLengthError."""
+    stands behind it is left out. Raises UsageError where there is none, and ContextLengthError."""
     said = [(message.role, message.text) for message in messages if message.text.strip()]
     asked = [number for number, (role, _) in enumerate(said) if role == "user"]
     if not asked:
-        raise FieldError(
-            "messages", "There is no question.", "Send an entry of the role user with text."
-        )
+        raise UsageError("There is no question.", "Send an entry of the role user with text.")
     question = said[asked[-1]][1]
     if len(question) > QUESTION_CHARACTERS:
         raise ContextLengthError(

@@ -478,7 +478,7 @@ class FakeCompletion(MentionCompleter):
     def complete(self, typed: str, limit: int = 20) -> tuple[MentionCompletion, ...]:
         return tuple(one for one in super().complete(typed, 100) if one.kind == "file")[:limit]
 
-    def coverage(self, question: str, chunks: Any = None) -> list[Any]:
+    def mentioned(self, question: str) -> list[Any]:
         return []
 
 

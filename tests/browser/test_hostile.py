@@ -217,7 +217,7 @@ def test_as_what_may_be_mentioned_and_as_names_in_the_tree(page: Page) -> None:
         "files": [{"name": t, "path": t} for t in LINES],
     })  # fmt: skip
     mentions = [{"text": f"m{n}", "kind": "file", "path": text, "line": 0, "end_line": 0,
-                 "places": 1, "included": "", "held": 0, "lines": 0}
+                 "places": 1}
                 for n, text in enumerate(LINES)]  # fmt: skip
     replies(page, "**/api/mentions?**", {"mentions": mentions})
     field = page.locator("#question")

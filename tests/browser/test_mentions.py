@@ -6,7 +6,6 @@ import re
 
 from browser.actions import (
     PHONE,
-    ask,
     chip_of,
     field_of,
     loaded,
@@ -104,7 +103,7 @@ def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothin
     expect(chips_of(page)).to_have_text(["@zzzznothingnot in the index"])
 
 
-def test_chips_open_what_they_stand_for_and_the_answer_says_what_of_it_was_read(
+def test_chips_open_what_they_stand_for_and_can_be_taken_out(
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
@@ -124,18 +123,6 @@ def test_chips_open_what_they_stand_for_and_the_answer_says_what_of_it_was_read(
     expect(field).to_have_value("how do and @Stock.reserve_copies work? @nothing/of.it")
     expect(field).to_be_focused()
     expect(chips_of(page)).to_have_count(2)
-
-    ask(page, "what does @Stock.reserve_copies do to @bookshop/stock.py and @nowhere.at_all")
-    included = page.locator(".turn .included li")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(included).to_have_count(3)
-    expect(included.nth(0)).to_have_text(re.compile("Stock.reserve_copies.*read whole"))
-    expect(included.nth(1)).to_have_text(re.compile("stock.py.*read whole"))
-    expect(included.nth(2)).to_have_text(re.compile("not in the index"))
-    included.nth(0).get_by_role("button").click()
-    expect(title).to_contain_text("stock.py")
 
 
 def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(

@@ -1,6 +1,5 @@
 // One question and its answer, from the first stage to the buttons below it.
 
-import { showMentionsRead } from "../composer/mention_chips.js";
 import { announce, element, icon, setHtml } from "../lib/dom.js";
 import { moment, plural } from "../lib/format.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
@@ -211,7 +210,6 @@ export class Turn {
     this.node.removeAttribute("aria-busy");
     this.#citations.take(outcome.citations ?? []);
     this.#citations.mark(this.#answer);
-    showMentionsRead(this.node, { id: this.id, text: this.asked.text });
     if (outcome.stopped && this.#past) {
       this.#footer.append(noticeLine("stop", "Stopped before it was complete"));
     }

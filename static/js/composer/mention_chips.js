@@ -1,9 +1,8 @@
-// The mentions of a question: as chips below the field, where they can be removed, and below the
-// question once it is answered, with how much of each the answer was given.
+// The mentions of a question, as chips below the field, where they can be removed.
 
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, element, icon } from "../lib/dom.js";
-import { plural, splitPath } from "../lib/format.js";
+import { splitPath } from "../lib/format.js";
 import { mentionsIn, signOf, withoutMention } from "./mentions.js";
 
 const PAUSE = 350; // milliseconds without a key before the server is asked
@@ -135,55 +134,4 @@ function whatOf({ kind, path, line, places }) {
   if (places > 1) return `${places} places, first ${where}: looked up for this question`;
   if (kind === "folder") return `${where}: only what lies there is searched`;
   return `${where}: looked up for this question`;
-}
-
-/**
- * Adds a line below the question of the turn at `node`, whose answer the server keeps as `id`;
- * nothing when it mentions nothing. What it shows opens as citations do.
- */
-export async function showMentionsRead(node, { id, text }) {
-  const question = node.querySelector(".question");
-  if (!id || !question || !mentionsIn(text).length) return;
-  let mentions = [];
-  try {
-    const { repo } = document.body.dataset;
-    ({ mentions } = await request(`/api/mentions${query({ repo })}`, { body: { text, turn: id } }));
-  } catch {
-    return; // the answer stands without it
-  }
-  node.querySelector(".included")?.remove();
-  if (mentions.length)
-    question.after(
-      element(
-        "ul.included",
-        { "aria-label": "Mentioned in the question" },
-        ...mentions.map(itemOf),
-      ),
-    );
-}
-
-function itemOf(mention) {
-  const { kind, path, line, end_line: end, included } = mention;
-  const state = stateOf(mention);
-  const words = [
-    kind ? signOf(mention) : null,
-    element("bdi", kind ? nameOf(mention) : `@${mention.text}`),
-    element("span.included-state", state),
-  ];
-  const title = `${path || mention.text}: ${state}`;
-  if (!kind || kind === "folder")
-    return element("li", { "data-included": included || "none", title }, element("span", ...words));
-  return element(
-    "li",
-    { "data-included": included },
-    element("button", { title, "data-path": path, "data-start": line, "data-end": end }, ...words),
-  );
-}
-
-function stateOf({ kind, included, held, lines }) {
-  if (!kind) return "not in the index";
-  if (kind === "folder")
-    return included === "none" ? "nothing found there" : `${plural(held, "line")} from there`;
-  if (included === "whole") return "read whole";
-  return included === "part" ? `${plural(held, "line")} of ${lines} read` : "left out";
 }
