@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from codeqa.cli.main import main
 from codeqa.errors import RepositoryError, UsageError
@@ -25,8 +24,8 @@ from codeqa.repositories import (
     sync_clone,
     take_clone,
 )
-from codeqa.repository import clones
-from codeqa.repository.clones import clone, delete_clone, looks_remote, read_remote
+from codeqa.repository import git
+from codeqa.repository.git import clone, looks_remote, read_remote
 from codeqa.settings import Settings
 from codeqa.store.location import save_location
 from codeqa.types import Progress
@@ -102,7 +101,7 @@ def test_an_address_keeps_no_password_and_leads_to_one_folder() -> None:
 
 
 def test_every_other_address_is_refused_before_git_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clones, "find_git", lambda: pytest.fail("git is run"))
+    monkeypatch.setattr(git, "find_git", lambda: pytest.fail("git is run"))
     for address in NO_ADDRESSES:
         with pytest.raises(UsageError) as refused:
             pytest.fail(f"{address!r}: {read_remote(address)}")
@@ -160,7 +159,7 @@ def test_index_by_address_then_sync_reads_only_what_changed(
     assert count.stdout == b"1\n"  # the newest commit and no other
 
     assert main(["repos", "remove", location.id, "--yes"]) == 0
-    assert files_below(clones_folder(settings)) == [".lock"] and not report_repositories(settings)
+    assert not list(clones_folder(settings).rglob("*.py")) and not report_repositories(settings)
 
 
 def test_a_branch_is_a_clone_of_its_own(server: GitServer, shop: str, settings: Settings) -> None:
@@ -191,7 +190,7 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
     with pytest.raises(KeyboardInterrupt):
         clone(read_remote(shop), folder, leave)
     with monkeypatch.context() as patch:
-        patch.setattr(clones, "SILENT_SECONDS", 0.5)
+        patch.setattr(git, "SILENT_SECONDS", 0.5)
         with pytest.raises(RepositoryError, match="nothing came for"):
             clone(read_remote(shop), folder, quiet)
     assert files_below(folder) == [".lock"]
@@ -324,14 +323,3 @@ def test_the_list_opens_no_table_where_nothing_was_written_since(
     assert main(["index", str(tmp_path / "one")]) == 0
     (second,) = report_repositories(settings)
     assert (first.files, second.files) == (1, 2)
-
-
-def test_a_clone_is_deleted_while_another_one_is_made(tmp_path: Path) -> None:
-    folder = tmp_path / "clones" / "host" / "owner" / "name"
-    folder.mkdir(parents=True)
-    with FileLock(tmp_path / "clones" / ".lock"):
-        deleting = threading.Thread(target=delete_clone, args=(folder,), daemon=True)
-        deleting.start()
-        deleting.join(10)
-        assert not deleting.is_alive()
-    assert not list(tmp_path.rglob("name"))

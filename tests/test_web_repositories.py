@@ -91,7 +91,7 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
     assert "The shop" in client.get(f"/?repo={repo}").text
     until(lambda: rows(client)[repo]["state"] == "ready")
     assert client.delete(f"/api/repos/{repo}").status_code == 200
-    assert rows(client) == {} and not list((data_dir / "clones").glob("[!.]*"))
+    assert rows(client) == {} and not list((data_dir / "clones").rglob("*.py"))
     assert client.get(f"/api/status?repo={repo}").status_code == 404
 
 

@@ -27,7 +27,7 @@ from codeqa.llm.client import Model
 from codeqa.llm.models import Models
 from codeqa.repositories import clone_location, open_location, take_clone
 from codeqa.repositories.snapshots import take_snapshot
-from codeqa.repository.clones import Remote, looks_remote, read_remote
+from codeqa.repository.git import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
 from codeqa.types import IndexSummary
 

@@ -31,8 +31,7 @@ from typing import IO, Any, NamedTuple
 from codeqa.errors import RepositoryError
 from codeqa.parsing import parse_file
 from codeqa.repository.classify import classify
-from codeqa.repository.reading import read_with_status
-from codeqa.repository.walk import FileEntry
+from codeqa.repository.walk import FileEntry, read_with_status
 from codeqa.types import ParsedFile, Skipped
 
 SECONDS_PER_FILE = 30.0

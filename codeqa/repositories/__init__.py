@@ -16,7 +16,7 @@ from pathlib import Path
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.runs import hold, holder_of, read_run
-from codeqa.repository.clones import Remote, Report, clone, delete_clone, sync
+from codeqa.repository.git import Remote, Report, clone, delete_clone, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate
 from codeqa.store.location import (

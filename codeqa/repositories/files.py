@@ -12,8 +12,8 @@ from typing import Any
 import re2
 
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
+from codeqa.repository.walk import read_file
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.text import counted
 from codeqa.types import ROLES

@@ -11,6 +11,7 @@ read through a symbolic link, and no pipe, socket or device is ever opened.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -20,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.errors import RepositoryError, UsageError
+from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import (
     Listing,
@@ -32,7 +33,6 @@ from codeqa.repository.git import (
     list_plain_files,
     work_tree,
 )
-from codeqa.repository.reading import read_with_status
 from codeqa.types import Skipped
 
 OWN_IGNORE_FILE = ".codeqaignore"
@@ -43,17 +43,18 @@ GIT_SECONDS = 60.0
 """For all calls of git in one walk: it lists 20,000 files in some 30 ms; a minute means that
 something holds it, as a pipe in the place of a configuration file does."""
 
-TOOL_FOLDERS = frozenset(
-    b"__pycache__ .pytest_cache .venv .git .idea venv node_modules .vscode .github .gitlab "
-    b".angular cdk.out .aws-sam .terraform .hg .svn .tox .nox .mypy_cache .ruff_cache "
-    b".gradle .eggs bower_components".split()
-)
-"""Left out where no repository says what is source."""
+_TOOLS_AND_OUTPUT = (
+    b"__pycache__/ .pytest_cache/ .venv/ .git/ .idea/ venv/ node_modules/ .vscode/ .github/ "
+    b".gitlab/ .angular/ cdk.out/ .aws-sam/ .terraform/ .hg/ .svn/ .tox/ .nox/ .mypy_cache/ "
+    b".ruff_cache/ .gradle/ .eggs/ bower_components/ /env/ /dist/ /build/"
+).split()
+"""Ignored where no repository says what is source. The last three are also usual names of
+packages: only at the top."""
 
-OUTPUT_FOLDERS = frozenset({b"env", b"dist", b"build"})
-"""As well, but these are also usual names of packages: left out only at the top."""
+# A pipe that took the file's place must not make the open wait.
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
-TOOLS_OR_OUTPUT = "folder of tools or output"
+_REFUSED = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """A name with these would break the line-based forms in which paths are shown and sent."""
@@ -148,10 +149,8 @@ class _Walker:
                     raise
                 self._skip(base, "git does not list it in time")
                 continue
-            for name in listing.ignored:
-                self._skip(base + name, TOOLS_OR_OUTPUT)
             for name, why in listing.unreadable:
-                self._skip(base + name, f"unreadable: {why}")
+                self._skip(base + name, f"unreadable: {why.decode()}")
             for name in listing.names:
                 if name.startswith((b"../", b"./", b"/")):
                     continue
@@ -180,15 +179,9 @@ class _Walker:
             if listing is None:
                 listing = list_plain_files(self._git, folder, tree, (), self._left())
             if listing.names or nested:
-                return Listing(listing.names, [], listing.unreadable)
+                return listing
         # Outside of git, or a folder that its repository ignores: who names it wants it.
-        rules = [name + b"/" for name in TOOL_FOLDERS]
-        rules += [b"/" + name + b"/" for name in OUTPUT_FOLDERS]
-        listing = list_plain_files(self._git, folder, folder, rules, self._left())
-        # Other ignored folders are normal.
-        known = TOOL_FOLDERS | OUTPUT_FOLDERS
-        left_out = [name for name in listing.ignored if name[len(_folder(name)) : -1] in known]
-        return Listing(listing.names, left_out, listing.unreadable)
+        return list_plain_files(self._git, folder, folder, _TOOLS_AND_OUTPUT, self._left())
 
     def drop_folder(self, folder: Path) -> None:
         """Leave out what lies below `folder`."""
@@ -271,3 +264,67 @@ def printable(name: bytes) -> str:
     """`name` as text that can be printed and stored: odd bytes and characters as escapes."""
     text = name.decode("utf-8", "backslashreplace")
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+# One file. Each component of its path is opened by itself, relative to the one before and without
+# following links: a folder that is swapped for a link after the listing leads nowhere.
+
+
+def read_file(root: Path, path: str, *, max_bytes: int = 0) -> bytes:
+    """Content of the regular file `path` (relative, `/`) below `root`; 0: no limit of size.
+
+    Raises NotFoundError when there is no such file inside `root` (`..`, absolute paths,
+    links and everything that is no regular file included), and RepositoryError when it
+    cannot be read or is larger than `max_bytes`.
+    """
+    try:
+        data, _ = read_with_status(root, path, max_bytes=max_bytes)
+    except OSError as error:
+        if error.errno in _REFUSED:
+            raise NotFoundError(
+                f"There is no file {path!r} in the repository.",
+                "It may have been deleted or moved: index again.",
+            ) from None
+        raise RepositoryError(
+            f"{path} cannot be read: {error.strerror}.", "Check its size and its permissions."
+        ) from None
+    return data
+
+
+def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[bytes, os.stat_result]:
+    """`read_file` that also says what was opened. Raises OSError instead of our errors.
+
+    ENOENT stands for everything that is refused, EFBIG for a file above `max_bytes`.
+    """
+    parts = path.split("/")
+    if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        raise OSError(errno.ENOENT, "Not a path inside the repository")
+    descriptor = _open_stepwise(root, parts)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.ENOENT, "Not a regular file")
+        if max_bytes and status.st_size > max_bytes:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        # The file may be growing: never more than the limit, whatever its status said.
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1) if max_bytes else file.read()
+    finally:
+        os.close(descriptor)
+    if max_bytes and len(data) > max_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return data, status
+
+
+def _open_stepwise(root: Path, parts: list[str]) -> int:
+    """Each part is opened relative to the one before and without following links, so that a folder
+    that is swapped for a link between listing and reading leads nowhere."""
+    folder = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(parts[-1], _FLAGS, dir_fd=folder)
+    finally:
+        os.close(folder)

@@ -29,7 +29,7 @@ from codeqa.repositories import (
     take_clone,
 )
 from codeqa.repositories.snapshots import revision_names, take_snapshot
-from codeqa.repository.clones import Report, looks_remote, read_remote
+from codeqa.repository.git import Report, looks_remote, read_remote
 from codeqa.search.rerank import reranker_status
 from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed

@@ -26,7 +26,7 @@ from codeqa.repositories import (
     rename_repository,
 )
 from codeqa.repositories.multi_repo import ID_SEPARATOR, end_of, locations_of
-from codeqa.repository.clones import Report
+from codeqa.repository.git import Report
 from codeqa.settings import Settings
 from codeqa.store import list_locations
 from codeqa.types import Progress

@@ -18,9 +18,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repository.classify import classify
-from codeqa.repository.reading import read_file
 from codeqa.repository.secrets import mask_secret_bytes
-from codeqa.repository.walk import walk
+from codeqa.repository.walk import read_file, walk
 from codeqa.settings import Settings
 from codeqa.state.records import Feedback
 from codeqa.store import Location, Tables, locate
