@@ -19,19 +19,18 @@ from codeqa.repositories.multi_repo import (
     end_of,
     locations_of,
     member_names,
-    repositories_meant,
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, locate
 from codeqa.web.workspace import MULTI_REPOS_OPEN, Workspace
 
 FILES = {
-    "one/shop": {
+    "one-shop": {
         "shop/cart.py": "def total(items):\n    '''The price of a cart, with its discount.'''\n"
         "    return discount(sum(items))\n\n\ndef discount(price):\n    return price * 0.9\n",
         "README.md": "# Shop\n\nSells things over the counter and counts what the customer pays.\n",
     },
-    "two/shop": {
+    "two-shop": {
         "shop/stock.py": "def restock(item):\n    '''Order more of an item that runs out.'''\n"
         "    return item\n",
     },
@@ -44,7 +43,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Location]]:
-    """The data folder and the locations of three repositories, two of one name."""
+    """The data folder and the locations of three repositories."""
     base = tmp_path_factory.mktemp("several")
     settings = load_settings(data=base / "data")
     found = []
@@ -67,11 +66,14 @@ def joined(indexed: tuple[Path, list[Location]], settings: Settings) -> Engine:
     return open_multi_repo(settings, indexed[1])
 
 
-def test_repositories_of_one_name_are_told_apart_by_the_folders_around_them(
-    indexed: tuple[Path, list[Location]],
+def test_repositories_of_one_name_are_called_by_their_ids(
+    settings: Settings, tmp_path: Path
 ) -> None:
-    one, two, bank = indexed[1]
-    assert member_names([one, two, bank]) == {"bank": bank, "one-shop": one, "two-shop": two}
+    places = [tmp_path / name for name in ("one/shop", "two/shop", "bank")]
+    for place in places:
+        place.mkdir(parents=True)
+    one, two, bank = (locate(settings, place) for place in places)
+    assert member_names([one, two, bank]) == {"bank": bank, one.id: one, two.id: two}
     assert list(member_names([one, bank])) == ["bank", "shop"]
 
 
@@ -167,25 +169,6 @@ def test_a_changed_file_has_its_repository_caught_up(
     assert all(own._open() is joint[name].tables for name, own in members.items()), "opened twice"
 
 
-def test_a_question_names_repositories_and_points_at_their_folders(
-    indexed: tuple[Path, list[Location]], settings: Settings
-) -> None:
-    one, two, bank = indexed[1]
-    assert repositories_meant(settings, [], "@repo:bank who pays?") == ([bank], "who pays?")
-    several, question = repositories_meant(settings, [one], "@repo:bank, who pays?")
-    assert several == [one, bank] and question == "@bank/, who pays?"
-    assert repositories_meant(settings, [one, two], "@repo:two-shop x")[1] == "@two-shop/ x"
-    assert repositories_meant(settings, [one], "mail me@repo:bank") == (
-        [one],
-        "mail me@repo:bank",
-    )
-    twice = repositories_meant(settings, [two], "@repo:bank and @repo:bank-" + end_of(bank.id))[1]
-    assert twice == "@bank/ and @bank/"
-    for unknown in ("@repo:nobody x", "@repo:shop x"):  # none, and two
-        with pytest.raises(NotFoundError):
-            repositories_meant(settings, [], unknown)
-
-
 def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_left(
     indexed: tuple[Path, list[Location]], settings: Settings
 ) -> None:
@@ -234,7 +217,7 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     assert not space.engine(bank.id).conversations.all()
     space.rename(bank.id, "lender")
     assert {hit.unit.path.partition("/")[0] for hit in
-            space.engine(joined).search.search("total").units} == {"lender", "shop"}  # fmt: skip
+            space.engine(joined).search.search("total").units} == {"lender", "one-shop"}  # fmt: skip
     space.remove(bank.id)
     again = space.engine(joined)
     assert [kept.id for kept in again.conversations.all()] == ["c"]

@@ -16,7 +16,7 @@ from codeqa.engine import open_multi_repo
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.indexing import Indexer
 from codeqa.repositories import open_location, remove_repository, report_repositories, snapshots
-from codeqa.repositories.multi_repo import locations_of, repositories_meant
+from codeqa.repositories.multi_repo import locations_of
 from codeqa.repositories.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
@@ -247,9 +247,7 @@ def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> 
     settings, location, _ = shop
     there, _ = indexed(settings, location, "v1")
     assert locations_of(settings, there.id) == [there]
-    several, question = repositories_meant(settings, [there], f"@repo:{location.id} new?")
-    assert (several, question) == ([there, location], "@shop/ new?")
-    with closing(open_multi_repo(settings, several)) as together:
+    with closing(open_multi_repo(settings, [there, location])) as together:
         found = {hit.unit.place for hit in together.search.search("item").units}
     assert {"shop/shop/cart.py:1-2", f"{there.root.name.replace('@', '-')}/shop/cart.py:1-2"} <= (
         found

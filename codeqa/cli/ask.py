@@ -84,9 +84,9 @@ def ask_command(
 ) -> int:
     """Answer QUESTION from the code, with citations of files and lines.
 
-    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search',
-    and at repositories (@repo:flask); '-' reads it from standard input. With '/files' or
-    '/all src/*.py' in front the answer is made from whole files.
+    QUESTION may hold filters and point at files, folders and definitions, as in 'codeqa search';
+    '-' reads it from standard input. With '/files' or '/all src/*.py' in front the answer is made
+    from whole files.
     """
     if question == "-":
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
@@ -206,7 +206,7 @@ def review_command(
     if file:
         first, _, rest = file.read().strip().partition("\n")
         title, body = title or first.lstrip("# "), "\n\n".join(filter(None, (body, rest)))
-    with engine_of(repos, rev) as (engine, _):
+    with engine_of(repos, rev) as engine:
         if model not in ("", "none"):
             engine.models.prefer_named(model)
         asked = None if model == "none" else engine.models.answer_model()

@@ -27,7 +27,7 @@ def ask(
     repos: Sequence[str], revision: str, options: Mapping[str, Any], model: str, go_on: bool
 ) -> Events:
     """The events of an answer. Raises CodeQAError."""
-    with engine_of(repos, revision, options["question"]) as (engine, question):
+    with engine_of(repos, revision) as engine:
         if model:
             engine.models.prefer_named(model)
         # A name per repository: what is cached for a conversation belongs to one of them.
@@ -35,30 +35,25 @@ def ask(
         if not go_on:  # a new question owes nothing to those before it
             with suppress(NotFoundError):
                 engine.conversations.delete(conversation, USER)
-        told = {**options, "question": question}
-        yield from engine.chat.ask(AskOptions(user=USER, conversation=conversation, **told))
+        yield from engine.chat.ask(AskOptions(user=USER, conversation=conversation, **options))
 
 
 def call(
     address: str, values: Mapping[str, Any], repos: Sequence[str], revision: str
 ) -> dict[str, Any]:
     """What an address of the HTTP interface gives for `values`. Raises CodeQAError."""
-    asked = values["question"] if address == "/api/search" else ""
-    with engine_of(repos, revision, asked) as (engine, question):
-        if asked:
-            values = {**values, "question": question}
+    with engine_of(repos, revision) as engine:
+        if address == "/api/search":
             return asdict(search_for_programs(engine.search, **values))
         tool = TOOLS[address.rpartition("/")[2]]
         return tool.call(engine.toolbox, values).model_dump(mode="json")
 
 
 @contextmanager
-def engine_of(
-    repos: Sequence[str], revision: str, question: str = ""
-) -> Iterator[tuple[Engine, str]]:
-    """What answers from these repositories, as they are or were at `revision`, and the question as
-    it is asked of them. Raises CodeQAError."""
-    chosen, question = chosen_repositories(load_settings(), repos, question)
+def engine_of(repos: Sequence[str], revision: str) -> Iterator[Engine]:
+    """What answers from these repositories, as they are or were at `revision`. Raises
+    CodeQAError."""
+    chosen = chosen_repositories(load_settings(), repos)
     settings = load_settings(chosen[0].root)
     if revision:
         if len(chosen) > 1:
@@ -66,4 +61,4 @@ def engine_of(
         chosen = [take_snapshot(settings, open_location(settings, chosen[0].root), revision)]
         Indexer(settings, chosen[0]).run(refine=False)
     with closing(open_multi_repo(settings, chosen)) as engine:
-        yield engine, question
+        yield engine

@@ -94,7 +94,7 @@ class _Session:
 
         with self._opening:
             if self._engine is None:
-                self._engine, _ = self._stack.enter_context(engine_of(self._folders, ""))
+                self._engine = self._stack.enter_context(engine_of(self._folders, ""))
             return self._engine
 
     def _warm_up(self) -> None:

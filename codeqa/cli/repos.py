@@ -42,7 +42,6 @@ from codeqa.repositories import (
     report_repositories,
     sync_clone,
 )
-from codeqa.repositories.multi_repo import repositories_meant
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, list_locations, locate
 
@@ -204,11 +203,6 @@ def chosen_repository(settings: Settings, repo: str | None) -> Path:
     return found
 
 
-def chosen_repositories(
-    settings: Settings, repos: Sequence[str], question: str = ""
-) -> tuple[list[Location], str]:
-    """Those that are named behind `--repo` and, as `@repo:name`, in `question`, else the one of
-    `chosen_repository`; and the question as it is asked of them. Raises as that does."""
-    found = [locate(settings, chosen_repository(settings, one)) for one in repos]
-    found, question = repositories_meant(settings, found, question)
-    return found or [locate(settings, chosen_repository(settings, None))], question
+def chosen_repositories(settings: Settings, repos: Sequence[str]) -> list[Location]:
+    """Those that are named behind `--repo`, else the one of `chosen_repository`. Raises as that."""
+    return [locate(settings, chosen_repository(settings, one)) for one in repos or (None,)]

@@ -25,7 +25,7 @@ from codeqa.web.running import proof, running_servers
 def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events | None:
     """The events of an answer, as `chat.ask` gives them for these fields of AskOptions."""
     with suppress(Exception), ExitStack() as stack:
-        server, repo = _connect(repos, options["question"], stack)
+        server, repo = _connect(repos, stack)
         conversation = f"terminal-{repo}"
         if not go_on:
             kept = f"/api/conversations/{quote(conversation)}?repo={quote(repo)}"
@@ -40,7 +40,7 @@ def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events
 def post(address: str, values: Mapping[str, Any], repos: Sequence[str]) -> Any:
     """What an address of the HTTP interface gives for `values`; None where no server is fit."""
     with suppress(Exception), ExitStack() as stack:
-        server, repo = _connect(repos, str(values.get("question", "")), stack)
+        server, repo = _connect(repos, stack)
         return json.load(server.fetch("POST", f"{address}?repo={quote(repo)}", values))
     return None
 
@@ -83,10 +83,8 @@ class _Server(HTTPConnection):
         return response
 
 
-def _connect(repos: Sequence[str], question: str, stack: ExitStack) -> tuple[_Server, str]:
+def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
     """A server, and the id of these repositories there. Raises an error for none."""
-    if "@repo:" in question:  # which that names is for the whole program to say
-        raise LookupError(question)
     data = data_folder_of_environment()
     by_folder = {root: id_ for _, root, id_ in noted_repositories(data)}
     ids = [by_folder[str(one)] for one in folders_of(repos, data)]

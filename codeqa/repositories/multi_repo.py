@@ -14,6 +14,7 @@ import math
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cached_property, partial
@@ -29,7 +30,6 @@ from codeqa.errors import (
 )
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import read_status
-from codeqa.repositories import find_repository
 from codeqa.settings import Settings
 from codeqa.store import (
     EmbeddingRecord,
@@ -64,7 +64,6 @@ NAMED = 3
 RETRY_SECONDS = 5.0
 """After which a repository whose index could not be opened is tried again."""
 
-_AT_REPO = re.compile(r"(?<!\S)@repo:(?:\"([^\"]+)\"|([^\s,;:?!]+))")
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 T = TypeVar("T")
@@ -76,20 +75,11 @@ def end_of(id_: str) -> str:
 
 
 def member_names(locations: Sequence[Location]) -> dict[str, Location]:
-    """What each is called among the others, by name: where two are called alike, with as many
-    folders around them before it as tell them apart."""
-    found: dict[str, Location] = {}
-    for depth in range(1, 1 + max((len(one.root.parts) for one in locations), default=0)):
-        called: dict[str, list[Location]] = {}
-        for one in locations:
-            parts = (*one.root.parent.parts[-depth + 1 :], one.name)[-depth:]
-            name = _UNSAFE.sub("-", "-".join(parts)).strip("-.")
-            called.setdefault(name, []).append(one)
-        alone = {name: same[0] for name, same in called.items() if len(same) == 1 and name}
-        found |= {name: one for name, one in alone.items() if name not in found}
-        locations = [one for one in locations if one not in found.values()]
-    found |= {one.id: one for one in locations}
-    return dict(sorted(found.items()))
+    """What each is called among the others, by name: where two are called alike, by its id."""
+    called = [_UNSAFE.sub("-", one.name).strip("-.") for one in locations]
+    alone = Counter(called)
+    pairs = zip(called, locations, strict=True)
+    return dict(sorted((name if alone[name] == 1 and name else one.id, one) for name, one in pairs))
 
 
 def multi_repo_location(
@@ -122,31 +112,6 @@ def locations_of(settings: Settings, id_: str) -> list[Location]:
     if not found:
         raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
     return found
-
-
-def repositories_meant(
-    settings: Settings, chosen: Sequence[Location], question: str
-) -> tuple[list[Location], str]:
-    """The repositories that a question is asked of, `chosen` and those that it names as
-    `@repo:name`, and the question with the folders of those that it names.
-
-    Raises NotFoundError for a name that none has, or several.
-    """
-    if not _AT_REPO.search(question):
-        return list(chosen), question
-    called = member_names(list_locations(settings))
-    named: dict[str, Location] = {}
-    for match in _AT_REPO.finditer(question):
-        name = match[1] or match[2].rstrip(".")
-        named[match[0]] = called.get(name) or find_repository(settings, name)
-    every = {one.id: one for one in (*chosen, *named.values())}
-    names = {one.id: name for name, one in member_names(list(every.values())).items()}
-
-    def folder(match: re.Match[str]) -> str:
-        # Of one repository nothing remains to be pointed at.
-        return f"@{names[named[match[0]].id]}/" if len(every) > 1 else ""
-
-    return list(every.values()), _AT_REPO.sub(folder, question).strip()
 
 
 class Member:

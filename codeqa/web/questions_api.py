@@ -17,7 +17,7 @@ from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
 from codeqa.render.html import Cite
-from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES, repositories_meant
+from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.types import Event
 from codeqa.web.answer_streams import HEADERS, encode_stream
 from codeqa.web.endpoints import (
@@ -129,15 +129,10 @@ def ask(body: QuestionBody) -> Values:
 
 
 def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
-    """What `body` asks, and of which repositories: those it has the ids of, and those that the
-    question names as `@repo:name`. Raises UsageError, and NotFoundError for one that is not
-    indexed."""
-    options, space = _ask_options(body), workspace()
-    engine = space.engine(ID_SEPARATOR.join(dict.fromkeys(body.repos)) or body.repo)
-    several, question = repositories_meant(space.settings, engine.repositories, options.question)
-    if len(several) > len(engine.repositories):
-        engine = space.engine(ID_SEPARATOR.join(one.id for one in several))
-    return engine, replace(options, question=question)
+    """What `body` asks, and what it is asked of. Raises UsageError, and NotFoundError for a
+    repository that is not indexed."""
+    ids = ID_SEPARATOR.join(dict.fromkeys(body.repos))
+    return workspace().engine(ids or body.repo), _ask_options(body)
 
 
 def _ask_options(body: QuestionBody) -> AskOptions:

@@ -18,7 +18,6 @@ export class Composer {
   #bar = byId("editing");
   #problem = byId("composer-problem");
   #modes = new ModeMenu(this.#field, byId("modes"));
-  #together = new Together(this.#field);
   #mentions;
   #chips;
   #placeholder = this.#field.placeholder;
@@ -32,6 +31,7 @@ export class Composer {
    */
   constructor(hooks) {
     this.#hooks = hooks;
+    new Together(this.#field);
     const { repo } = document.body.dataset;
     this.#chips = new MentionChips(repo, this.#field, byId("mention-chips"), {
       typing: () => this.#mentions.typing,
@@ -43,7 +43,6 @@ export class Composer {
         if (!this.codebase) this.#codebase.click();
       },
       taken: (place, written) => this.#chips.learn(written, place),
-      repositories: (typed) => this.#together.completions(typed),
     });
     this.#answerOptions = new AnswerOptions({
       // What belongs to the question that is edited is not kept for another day.
@@ -180,7 +179,7 @@ export class Composer {
     const { text, codebase } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else if (!this.#together.leavesFor(text))
+    else
       this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
   }
 

@@ -32,7 +32,7 @@ export class MentionMenu {
 
   /**
    * `list` is the listbox of `field`, where questions are written. `hooks`: `tag()` switches
-   * @codebase on, `taken(place)` says what was mentioned, `repositories(typed)` gives places, too.
+   * @codebase on, `taken(place)` says what was mentioned.
    */
   constructor(repo, field, list, hooks) {
     this.#repo = repo;
@@ -98,8 +98,7 @@ export class MentionMenu {
       const found = await completePlaces(this.#repo, typed.typed, { limit: MOST, signal });
       if (signal.aborted) return;
       const tag = "codebase".startsWith(typed.typed.toLowerCase()) ? [TAG] : [];
-      const repositories = this.#hooks.repositories(typed.typed);
-      this.#show([...tag, ...repositories, ...found], typed, { upToDate: true });
+      this.#show([...tag, ...found], typed, { upToDate: true });
     } catch {
       if (!signal.aborted) this.close(); // nothing is indexed yet
     }

@@ -1,5 +1,5 @@
-// Which repositories a question is asked of: check marks behind a chip, and `@repo:name` in the
-// question. Several have a page of their own, to which the question that is being typed is taken.
+// Which repositories a question is asked of: check marks behind a chip. Several have a page of
+// their own, to which the question that is being typed is taken.
 
 import { query } from "../lib/api.js";
 import { byId } from "../lib/dom.js";
@@ -8,13 +8,11 @@ import { openPopover } from "../lib/popup.js";
 import { rememberQuestion } from "../lib/preferences.js";
 
 const MOST = 50;
-const NAMED = /(?<!\S)@repo:(?:"([^"]+)"|([^\s,;:?!]+))/g;
 
 export class Together {
   #chip = byId("together-chip");
   #form = byId("together");
   #boxes = [...this.#form.querySelectorAll("input")];
-  #here = this.#checked(); // what this page asks
   #field;
 
   /** `field` is where the question is written. */
@@ -27,34 +25,6 @@ export class Together {
       this.#go(this.#checked());
     });
     this.#describe();
-  }
-
-  /** The repositories that `typed`, which stands behind `@`, may become, as places of a list. */
-  completions(typed) {
-    const words = typed.toLowerCase();
-    if (!words || this.#boxes.length < 2) return [];
-    return this.#boxes
-      .filter(({ dataset }) => `repo:${dataset.name}`.toLowerCase().startsWith(words))
-      .map(({ dataset }) => ({
-        kind: "folder",
-        text: `repo:${dataset.name}`,
-        label: `repo:${dataset.name}`,
-        detail: "repository",
-        path: `${dataset.name}/`,
-        what: "",
-      }));
-  }
-
-  /** Goes to the page of the repositories that `text` names, where this one does not ask them. */
-  leavesFor(text) {
-    const named = [...text.matchAll(NAMED)].map(
-      (match) => match[1] ?? match[2].replace(/\.+$/, ""),
-    );
-    const others = this.#boxes.filter(
-      (box) => named.includes(box.dataset.name) && !this.#here.includes(box),
-    );
-    if (others.length) this.#go([...this.#here, ...others]);
-    return others.length > 0;
   }
 
   #checked() {
