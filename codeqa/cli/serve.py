@@ -20,7 +20,6 @@ from codeqa.code.tools import TOOLS
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
-from codeqa.indexing.indexer import share_heaps
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelChoice, parse_choice
 from codeqa.repositories import last_used
@@ -67,7 +66,6 @@ def serve_command(
     )
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    share_heaps()
     check_settings(settings)
     choice = parse_choice(model) if model else None
     with open_port(settings) as listener:

@@ -3,6 +3,4 @@
 Importing this package is free; parsing and the database are loaded by the first run.
 """
 
-from codeqa.indexing.indexer import Indexer
-
-__all__ = ["Indexer"]
+from codeqa.indexing.indexer import Indexer as Indexer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 import shutil
 import threading
@@ -49,12 +48,6 @@ WAKE_MS = 250
 POLL_MS = 2_000
 """Between two looks at all files, where events cannot be had: a network folder, or more folders
 than the system watches for one user."""
-M_ARENA_MAX = -8
-"""`malloc.h`; see mallopt(3)."""
-ARENAS = 2
-"""Heaps that the threads of a server share. With eight for each core, as is usual, every one keeps
-holes of its own: a served repository took 50 MB more after ten minutes of questions and edits."""
-
 _log = logging.getLogger(__name__)
 
 Listener = Callable[[Progress], None]
@@ -142,8 +135,6 @@ class Indexer:
                     kept = "Text and symbols are indexed and can be searched."
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
             self._open().look_again()
-        if outcome.wrote:
-            give_back()
         return self._summary(outcome, time.monotonic() - started)
 
     @contextlib.contextmanager
@@ -392,18 +383,3 @@ def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[
             if polling or not root.is_dir():
                 raise
         _log.warning("Changes of %s cannot be had from the system and are looked for.", root)
-
-
-def share_heaps() -> None:
-    """Let threads that begin from now on share ARENAS heaps."""
-    _call("mallopt", M_ARENA_MAX, ARENAS)
-
-
-def give_back() -> None:
-    """Give what is free in all heaps to the system."""
-    _call("malloc_trim", 0)
-
-
-def _call(name: str, *arguments: int) -> None:
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        getattr(ctypes.CDLL(None), name)(*arguments)
