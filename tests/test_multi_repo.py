@@ -216,8 +216,8 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     assert [kept.id for kept in space.engine(joined).conversations.all()] == ["c"]
     assert not space.engine(bank.id).conversations.all()
     space.rename(bank.id, "lender")
-    assert {hit.unit.path.partition("/")[0] for hit in
-            space.engine(joined).search.search("total").units} == {"lender", "one-shop"}  # fmt: skip
+    found = space.engine(joined).search.search("total").units
+    assert {hit.unit.path.partition("/")[0] for hit in found} == {"lender", "one-shop"}
     space.remove(bank.id)
     again = space.engine(joined)
     assert [kept.id for kept in again.conversations.all()] == ["c"]

@@ -166,7 +166,11 @@ class MultiRepoCatalogue(Catalogue):
     def _defined(self, columns: Sequence[str]) -> pa.Table:
         import pyarrow as pa
 
-        return pa.concat_tables([m.rows(own._defined(columns)) for m, own in self.parts.items()])
+        found = []
+        for member, own in self.parts.items():
+            with contextlib.suppress(IndexFormatError):  # who searches it says so
+                found.append(member.rows(own._defined(columns)))
+        return pa.concat_tables(found)
 
 
 class MultiRepoTables(Tables):
