@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     embedding_tokens: int = _field(
         8_191, "Tokens per text the chosen embedding accepts (≈).", ge=64, le=1_000_000
     )
-    embedding_batch: int = _field(64, "Texts per embedding request.", ge=1, le=2_048)
+    embedding_batch: int = _field(32, "Texts per embedding request.", ge=1, le=2_048)
 
     top_methods: int = _field(3, "Methods kept for the context.", ge=0, le=50)
     top_classes: int = _field(3, "Classes and documents kept for the context.", ge=0, le=50)

@@ -14,12 +14,10 @@ import pytest
 
 from codeqa.embeddings import local, registry
 from codeqa.embeddings.registry import (
-    REQUEST_TOKENS,
     Embedding,
     chosen_embedding,
     cut,
     fast_embedding,
-    requests_of,
 )
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
@@ -285,13 +283,6 @@ def test_texts_are_cut_between_lines_and_a_line_only_where_it_is_too_long(text: 
     assert estimate_tokens(short) <= 100
     assert short == text or estimate_tokens(short) > 80
     assert "line " not in text or text[len(short)] == "\n"
-
-
-def test_requests_stay_below_the_providers_limit() -> None:
-    texts = ["word " * 20_000] * 20
-    parts = list(requests_of(texts))
-    assert [text for part in parts for text in part] == texts
-    assert all(sum(map(estimate_tokens, part)) <= REQUEST_TOKENS for part in parts)
 
 
 # Filling the tables

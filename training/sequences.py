@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codeqa.embeddings.pieces import (
+from codeqa.embeddings.table import (
     BODY_CHARACTERS,
     DOC_CHARACTERS,
     PATH_SEGMENTS,

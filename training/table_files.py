@@ -10,14 +10,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings.pieces import FIELDS, WordPiece
 from codeqa.embeddings.table import (
-    CARD,
-    FILES,
+    FIELDS,
     MANIFEST,
     TABLE,
+    VECTORS,
     VOCABULARY,
+    WordPiece,
 )
+
+CARD = "card.md"
+FILES = (TABLE, *(f"{name}.npy" for name in VECTORS), VOCABULARY, CARD)
 
 
 def save_weights(

@@ -26,9 +26,8 @@ import numpy as np
 
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import questions_of
-from codeqa.embeddings.pieces import FIELDS
 from codeqa.embeddings.registry import SHIPPED, query_embedding, table_encoder
-from codeqa.embeddings.table import TableEncoder
+from codeqa.embeddings.table import FIELDS, TableEncoder
 from codeqa.indexing import Indexer
 from codeqa.search import channels as channel_module
 from codeqa.search import ranking as ranking_module

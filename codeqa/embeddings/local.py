@@ -153,9 +153,7 @@ def _lacking(folder: Path, files: tuple[str, ...]) -> str:
 
 class LocalModel:
     """One model of fastembed's, which is loaded, and fetched if it has to be, once per process.
-
-    Raises EmbeddingError that says what is amiss.
-    """
+    Raises EmbeddingError that says what is amiss."""
 
     def __init__(self, name: str) -> None:
         self._model = _load(name)

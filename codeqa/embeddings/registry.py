@@ -9,7 +9,7 @@ and logs no texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -36,8 +36,6 @@ DETAIL_CHARACTERS = 200
 RETRIES = 3
 """Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
 REQUEST_SECONDS = 60.0
-REQUEST_TOKENS = 200_000
-"""Tokens (≈) per request; OpenAI refuses more than 300,000."""
 BY_PYTORCH = ("sentence-transformers", "huggingface")
 """Providers of LanceDB's whose models run here without PyTorch."""
 
@@ -81,11 +79,9 @@ class Embedding:
             found = function(texts)
         except Exception as error:
             raise explain_failure(error, self.place, self.key_variable) from error
-        given = sum(vector is not None for vector in found)
-        if given != count or len(found) != count:
-            raise EmbeddingError(f"{self.place} answered {count} texts with {given} vectors.", KEPT)
-        other = {len(vector) for vector in found} - {self.dimension}
-        if other:
+        if len(found) != count or any(vector is None for vector in found):
+            raise EmbeddingError(f"{self.place} did not give {count} texts a vector each.", KEPT)
+        if other := {len(vector) for vector in found} - {self.dimension}:
             raise EmbeddingError(
                 f"{self.name} gives vectors of {max(other)} dimensions, {self.dimension} were "
                 "expected.",
@@ -107,8 +103,7 @@ def explain_failure(error: Exception, place: str, key_variable: str) -> Embeddin
     answer = getattr(error, "response", None)
     status = getattr(error, "status_code", None) or getattr(answer, "status_code", None)
     body = getattr(error, "body", None)
-    told = body.get("message") if isinstance(body, dict) else None
-    detail = str(told or (unreached and error.__cause__) or error or type(error).__name__)
+    detail = str((body.get("message") if isinstance(body, dict) else "") or error)
     detail = " ".join(detail.split())[:DETAIL_CHARACTERS].rstrip(".")
     if isinstance(error, ImportError):
         said = f"{place} needs a package that is not installed: {error.name or detail}."
@@ -117,7 +112,7 @@ def explain_failure(error: Exception, place: str, key_variable: str) -> Embeddin
         said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
     elif status is not None:
         said = f"{place} answered with status {status}: {detail}."
-        hint = "Check CODEQA_EMBEDDING, CODEQA_EMBEDDING_DIMENSION and the provider's base URL."
+        hint = "Check CODEQA_EMBEDDING, its _DIMENSION and _BATCH, and the provider's base URL."
         if status in (408, 429) or status >= 500:
             hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
     elif unreached:
@@ -152,8 +147,6 @@ class EmbeddingProvider:
     key_variable: str
     url: str
     dimensions: dict[str, int]
-    shortens: tuple[str, ...] = ()
-    """Beginnings of the names of models that give shorter vectors on request."""
     task_query: str = ""
     """What models that tell questions from passages are told, '' for none."""
     task_passage: str = ""
@@ -164,19 +157,13 @@ PROVIDERS = {
         "OpenAI",
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
-        {
-            "text-embedding-3-large": 3072,
-            "text-embedding-3-small": 1536,
-            "text-embedding-ada-002": 1536,
-        },
-        ("text-embedding-3",),
+        {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536},
     ),
     "jina": EmbeddingProvider(
         "Jina",
         "JINA_API_KEY",
         "https://api.jina.ai/v1",
         {"jina-embeddings-v3": 1024, "jina-embeddings-v2-base-code": 768},
-        ("jina-embeddings-v3",),
         "retrieval.query",
         "retrieval.passage",
     ),
@@ -199,18 +186,14 @@ class HostedModel:
 
     def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
         """A vector for each text."""
-        task = self.provider.task_passage
-        return [vector for part in requests_of(texts) for vector in self._request(part, task)]
+        return self._request(texts, self.provider.task_passage)
 
     def _request(self, texts: Sequence[str], task: str) -> list[Any]:
         import openai
 
-        options: dict[str, Any] = {}
-        if self.base_url != PROVIDERS["openai"].url:
-            # Not every compatible server knows the packed form that is the default.
-            options["encoding_format"] = "float"
-        usual = self.dimension == self.provider.dimensions.get(self.name)
-        if not usual and self.name.startswith(self.provider.shortens):
+        # Not every compatible server knows the packed form that is the default.
+        options: dict[str, Any] = {"encoding_format": "float"}
+        if self.dimension != self.provider.dimensions.get(self.name, self.dimension):
             options["dimensions"] = self.dimension
         if task:
             options["extra_body"] = {"task": task}
@@ -230,27 +213,9 @@ class HostedModel:
         return [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
 
 
-def requests_of(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Split `texts` so that each part stays within REQUEST_TOKENS."""
-    part: list[str] = []
-    used = 0
-    for text in texts:
-        tokens = estimate_tokens(text)
-        if part and used + tokens > REQUEST_TOKENS:
-            yield part
-            part, used = [], 0
-        part.append(text)
-        used += tokens
-    if part:
-        yield part
-
-
 @lru_cache(maxsize=2)
 def table_encoder(folder: str) -> TableEncoder:
-    """The encoder of the table in `folder`, loaded and verified once per process.
-
-    Raises EmbeddingError for a damaged table; nothing is remembered then.
-    """
+    """The encoder of the table in `folder`. Raises EmbeddingError for a damaged one."""
     from codeqa.embeddings.table import TableEncoder, load_weights
 
     return TableEncoder(load_weights(folder))
@@ -280,10 +245,7 @@ def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:
 
 def fast_embedding() -> Embedding | None:
     """The embedding of the first pass, which fills `vector` of every row: the table that was
-    installed with CodeQA; None where there is none.
-
-    Raises EmbeddingError when that table is damaged.
-    """
+    installed with CodeQA; None where there is none. Raises EmbeddingError for a damaged one."""
     encoder = shipped_encoder()
     if encoder is None:
         return None
@@ -292,11 +254,9 @@ def fast_embedding() -> Embedding | None:
 
 
 def chosen_embedding(settings: Settings) -> Embedding | None:
-    """The embedding that CODEQA_EMBEDDING names, None when it names none.
-
-    Nothing is sent yet; a model that runs here is loaded, and fetched if it has to be. Raises
-    SettingsError for a name that cannot be, EmbeddingError for a missing key, package or model.
-    """
+    """The embedding that CODEQA_EMBEDDING names, None when it names none. Nothing is sent yet; a
+    model that runs here is loaded, and fetched if it has to be. Raises SettingsError for a name
+    that cannot be, EmbeddingError for a missing key, package or model."""
     if not settings.embedding:
         return None
     provider, _, name = settings.embedding.partition("/")
@@ -335,10 +295,8 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
 
 
 def query_embedding(settings: Settings, name: str) -> Embedding | None:
-    """The embedding called `name` for questions, when it is the fast or the chosen one.
-
-    Raises as `chosen_embedding` does when it is the chosen one.
-    """
+    """The embedding called `name` for questions, when it is the fast or the chosen one. Raises as
+    `chosen_embedding` does."""
     if settings.embedding == name:
         return chosen_embedding(settings)
     fast = fast_embedding()
@@ -367,11 +325,8 @@ def _unknown_dimension(name: str) -> SettingsError:
 
 
 def local_model(setting: str) -> str:
-    """The model on this machine, by name or folder, that CODEQA_EMBEDDING asks for; else ''.
-
-    It is whatever begins with no provider's name; `huggingface/` and `sentence-transformers/`
-    may stand before it.
-    """
+    """The model on this machine, by name or folder, that CODEQA_EMBEDDING asks for: what begins
+    with no provider's name, or with `huggingface/` or `sentence-transformers/`; else ''."""
     provider, _, name = setting.partition("/")
     if not name:
         return ""

@@ -3,49 +3,83 @@ with numpy alone, and one question held against single units.
 
 A folder holds the numbers: `table.npy` (int8, pieces × dimension) with one factor per row in
 `scales.npy`, the weights of the pieces on either side, the weights of the fields, the pieces
-themselves, one a line, a card for readers, and `manifest.json`, which names the table, its
-version and the SHA-256 of every other file.
+themselves, one a line, a card for readers, and `manifest.json`, which names the table and its
+version.
 
-A unit is four bags of pieces (see `pieces`). Each bag becomes the sum of its pieces' vectors,
-a piece that stands n times counting 1 + ln n times, brought to length 1; the four are added
-with the fields' weights and the sum is brought to length 1. A question is one bag.
+A unit is four bags of pieces, of its path, name, body and doc comment; a question is one. Each bag
+becomes the sum of its pieces' vectors, a piece that stands n times counting 1 + ln n times, brought
+to length 1; the four are added with the fields' weights and the sum is brought to length 1.
+
+Training imports this module: the vocabulary is made of what `split` returns, the table's rows are
+learnt for what `WordPiece` gives, and a row means the same there and here. The limits are those
+with which the table was found to do well; changing one needs a new table.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.embeddings.pieces import (
-    QUERY_CHARACTERS,
-    Bag,
-    WordPiece,
-    body_field,
-    document_fields,
-    query_ids,
-    runs,
-    split,
-)
 from codeqa.errors import EmbeddingError
 from codeqa.text.unit_text import UnitText, decode
 
+UNKNOWN = "[UNK]"
+UNKNOWN_ID = 0
+CONTINUES = "##"
+"""Marks a piece that does not begin a word, as in BERT's vocabularies."""
+WORD_LETTERS = 40
+"""Letters of a word that count. The longest English words in use have about 30; what goes on
+without a break is data, and greedy matching of it would cost time and mean nothing."""
+MEMO_RUNS = 100_000
+"""Runs remembered, some 20 MB; then the memory is emptied and filled anew."""
+
+_BLANKED = bytes(
+    code if code > 127 or chr(code).isalnum() or code == ord("_") else ord(" ")
+    for code in range(256)
+)
+_IDENTIFIER = re.compile(r"\w+")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_PART_ANY_SCRIPT = re.compile(rf"[{_IDEOGRAPHS}]|[^\W\d_{_IDEOGRAPHS}]+|[0-9]+")
+"""Scripts without capitals know no camelCase; Chinese puts no blanks between its words, so
+every ideograph is one."""
+FIELDS = ("path", "name", "body", "doc")
+PATH_SEGMENTS = 4
+"""Last segments of the path; further up says little (as the full-text index does it)."""
+BODY_CHARACTERS = 3_000
+"""Characters of the body: about 80 lines, more than nine definitions in ten have."""
+BODY_TOKENS = 160
+"""Distinct pieces of the body, the most frequent ones: what stands once in a long body says
+little about it."""
+NAME_CHARACTERS = 300
+"""Characters of the owner and of the name each; a heading may be as long as it likes."""
+DOC_CHARACTERS = 700
+"""Characters of the doc comment: its first paragraphs; behind come parameters and examples."""
+DOC_SHARE = 2
+"""Characters of source that one character of a doc comment takes, with markers and margin."""
+QUERY_CHARACTERS = 3_000
+"""Characters of a question, which may be a pasted piece of code: as much as of a body."""
+SHORT_LINE = 8
+"""Characters of a doc comment's line below which it is only looked for as a line of its own:
+inside other lines something so short is found by chance."""
+
+Bag = tuple[list[int], list[int]]
+"""Ids of pieces in the order of their first place, and how often each stands there."""
+_MARKS = " \t\r\f\v/*#!-\"'`;%<>{}|=.,:@()"
+"""What stands around a line of a doc comment or a heading in its source."""
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.txt"
 TABLE = "table.npy"
-CARD = "card.md"
 VECTORS = ("scales", "query_weights", "document_weights", "field_weights")
-FILES = (TABLE, *(f"{name}.npy" for name in VECTORS), VOCABULARY, CARD)
-
-DAMAGED = "Install CodeQA again."
-
 BATCH_UNITS = 16
 """Units whose pieces are weighed together: one by one a unit takes 35 µs, 17 µs with 16 together,
 no less with more."""
@@ -54,18 +88,15 @@ PIECES_AT_ONCE = 128
 one for all units of a batch has mostly zeros to multiply (25 µs a unit), and OpenBLAS hands
 products of more than 2¹⁸ multiplications to threads, which then takes ten times as long when
 the machine is busy."""
-
 SPEAKING_LETTERS = 3
 """Letters that the pieces of a word have on average where they say something; shorter ones
 spell a word that nobody has met."""
-
 NOTHING = 1e-12
 """A bag whose vector is shorter says nothing: unknown pieces, or such that cancel out."""
-
 PASSAGE_LINES = 12
 """Lines of a passage: a short block with what leads to it. Passages overlap by half."""
 AT_ONCE = 48
-"""Pieces of a body held against the question together: see `encoder.PIECES_AT_ONCE`."""
+"""Pieces of a body held against the question together: see PIECES_AT_ONCE."""
 AT_ONCE_AT_MOST = 2**18
 """Multiplications in one product, for the same reason."""
 READ_LINES = 300
@@ -73,26 +104,191 @@ READ_CHARACTERS = 16_000
 """Of a unit; bounds one unit to some milliseconds."""
 
 
+def split(text: str) -> list[str]:
+    """Lower-case words of `text`, code or prose, in order.
+
+    Identifiers are split: `getHTTPResponse_v2` → get, http, response, v, 2. Accents are
+    taken off (`café` → cafe), and full-width letters are as the usual ones.
+    """
+    return [word for run in runs(text) for word in words_of(run)]
+
+
+def runs(text: str) -> list[bytes]:
+    """What stands between ASCII blanks and punctuation in `text`, in UTF-8 and in order.
+
+    Most runs are identifiers; where a text is not ASCII a run may hold several. Bytes,
+    because this is half of all the work, and with them it takes a third of the time.
+    """
+    return text.encode("utf-8", "replace").translate(_BLANKED).split()
+
+
+def words_of(run: bytes) -> list[str]:
+    """Lower-case words of one of `runs`, or of any text, each at most WORD_LETTERS long."""
+    if run.isascii():
+        return [part[:WORD_LETTERS].lower() for part in _PART.findall(run.decode())]
+    decomposed = unicodedata.normalize("NFKD", run.decode())
+    plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return [
+        part[:WORD_LETTERS].lower()
+        for identifier in _IDENTIFIER.findall(plain)
+        for part in (_PART if identifier.isascii() else _PART_ANY_SCRIPT).findall(identifier)
+    ]
+
+
+class WordPiece:
+    """A vocabulary: piece → id by its place in `pieces`; UNKNOWN must be the first.
+
+    Raises ValueError when it is not, or when a piece stands there twice.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        if not pieces or pieces[UNKNOWN_ID] != UNKNOWN:
+            raise ValueError(f"the first piece is not {UNKNOWN}")
+        cut = len(CONTINUES)
+        later = {piece[cut:]: at for at, piece in enumerate(pieces) if piece.startswith(CONTINUES)}
+        first = {piece: at for at, piece in enumerate(pieces) if not piece.startswith(CONTINUES)}
+        if len(first) + len(later) != len(pieces):
+            raise ValueError("a piece stands twice")
+        del first[UNKNOWN]
+        self.size = len(pieces)
+        self.letters = (0, *(len(piece.removeprefix(CONTINUES)) for piece in pieces[1:]))
+        """Letters of each piece; 0 for UNKNOWN."""
+        self._first, self._later = first, later
+        self._longest_first = max(map(len, first), default=0)
+        self._longest_later = max(map(len, later), default=0)
+        self.of_run = _Runs(self)
+        """Run (or any short text, in UTF-8) → ids of the known pieces of its words: a memo that
+        fills itself, to be indexed."""
+
+    def ids(self, word: str) -> tuple[int, ...]:
+        """Ids of the pieces of one lower-case word, longest match first.
+
+        A letter that no piece begins with gives UNKNOWN_ID, once for several in a row, and
+        the word goes on behind it.
+        """
+        ids: list[int] = []
+        at, end = 0, len(word)
+        pieces, longest = self._first, self._longest_first
+        while at < end:
+            for stop in range(min(end, at + longest), at, -1):
+                found = pieces.get(word[at:stop])
+                if found is not None:
+                    ids.append(found)
+                    at = stop
+                    break
+            else:
+                if not ids or ids[-1] != UNKNOWN_ID:
+                    ids.append(UNKNOWN_ID)
+                at += 1
+            pieces, longest = self._later, self._longest_later
+        return tuple(ids)
+
+
+class _Runs(dict[bytes, tuple[int, ...]]):
+    """Run → ids of its pieces, unknown ones left out. Source repeats its words."""
+
+    def __init__(self, pieces: WordPiece) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def __missing__(self, run: bytes) -> tuple[int, ...]:
+        if len(self) >= MEMO_RUNS:
+            self.clear()
+        ids = [one for word in words_of(run) for one in self._pieces.ids(word)]
+        self[run] = known = tuple(one for one in ids if one != UNKNOWN_ID)
+        return known
+
+
+def document_fields(text: UnitText, pieces: WordPiece) -> tuple[Bag, Bag, Bag, Bag]:
+    """The bags of `text` in the order of FIELDS. A bag may be empty."""
+    owner, name, doc = text.owner[:NAME_CHARACTERS], text.name[:NAME_CHARACTERS], text.doc_comment
+    return (
+        _bag([(_path_words(text.path), 1)], pieces),
+        _bag([(owner.encode("utf-8", "replace"), 1), (name.encode("utf-8", "replace"), 1)], pieces),
+        body_field(text, pieces),
+        _bag(Counter(runs(doc[:DOC_CHARACTERS])).items(), pieces) if doc else ([], []),
+    )
+
+
+def _path_words(path: str) -> bytes:
+    """The last PATH_SEGMENTS segments of `path`, without the ending."""
+    folder, slash, name = "/".join(path.rsplit("/", PATH_SEGMENTS)[-PATH_SEGMENTS:]).rpartition("/")
+    return (folder + slash + (name.rpartition(".")[0] or name)).encode("utf-8", "replace")
+
+
+def body_field(text: UnitText, pieces: WordPiece) -> Bag:
+    """Words of the body, its own name and its doc comment left out."""
+    name, doc = text.name, text.doc_comment
+    if doc or not name.isidentifier():
+        room = BODY_CHARACTERS + DOC_SHARE * len(doc) + len(name)
+        body = without_lines(text.body[:room], [*doc.split("\n"), name])[:BODY_CHARACTERS]
+    else:
+        body = text.body[:BODY_CHARACTERS]
+    counted = Counter(runs(body))
+    counted.pop(name.encode("utf-8", "replace"), None)
+    ids, counts = bag = _bag(counted.items(), pieces)
+    if len(ids) <= BODY_TOKENS:
+        return bag
+    order = sorted(range(len(ids)), key=lambda place: -counts[place])[:BODY_TOKENS]
+    return [ids[place] for place in order], [counts[place] for place in order]
+
+
+def query_ids(text: str, pieces: WordPiece) -> Bag:
+    """The bag of a question."""
+    return _bag(Counter(runs(text[:QUERY_CHARACTERS])).items(), pieces)
+
+
+def without_lines(source: str, lines: Iterable[str]) -> str:
+    """`source` without `lines`, whatever marks of comments stand around them there.
+
+    A line of SHORT_LINE characters or more that has no line of its own is also taken out of
+    the middle of others (`/** Opens the door. */ void open()`).
+    """
+    wanted = dict.fromkeys(line.strip(_MARKS) for line in lines)
+    wanted.pop("", None)
+    if not wanted:
+        return source
+    met = set()
+    kept = []
+    for line in source.split("\n"):
+        bare = line.strip(_MARKS)
+        if bare in wanted:
+            met.add(bare)
+        else:
+            kept.append(line)
+    text = "\n".join(kept)
+    for line in wanted:
+        if line not in met and len(line) >= SHORT_LINE:
+            text = text.replace(line, " ")
+    return text
+
+
+def _bag(counted: Iterable[tuple[bytes, int]], pieces: WordPiece) -> Bag:
+    """Pieces of runs (or of short texts, in UTF-8), each of which stands there so many times."""
+    bag: dict[int, int] = {}
+    have, known = bag.get, pieces.of_run
+    for run, times in counted:
+        for piece in known[run]:
+            bag[piece] = have(piece, 0) + times
+    return list(bag), list(bag.values())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """A trained table. Arrays are read-only; V pieces, D dimensions.
+    """A trained table of V pieces in D dimensions: `table` is (V, D), `field_weights`
+    (len(FIELDS),), the others are (V,).
 
     The vector of piece p is `table[p] * scales[p]`. It counts `query_weights[p]` times in
     a question and `document_weights[p]` times in a unit, as these numbers stand; a field
-    counts softplus(`field_weights[f]`) times, in the order of `fields.FIELDS`.
+    counts softplus(`field_weights[f]`) times, in the order of FIELDS.
     """
 
     pieces: WordPiece
     table: NDArray[np.int8]
-    """(V, D)"""
     scales: NDArray[np.float32]
-    """(V,)"""
     query_weights: NDArray[np.float32]
-    """(V,)"""
     document_weights: NDArray[np.float32]
-    """(V,)"""
     field_weights: NDArray[np.float32]
-    """(len(FIELDS),)"""
     name: str
     version: str
 
@@ -103,36 +299,22 @@ class Weights:
 
 
 def load_weights(folder: Path | str) -> Weights:
-    """Read the table in `folder`; `table.npy` is mapped, so that processes share it.
-
-    Raises EmbeddingError when a file is missing or is not what the manifest says.
-    """
+    """Read the table in `folder`; `table.npy` is mapped, so that processes share it. Raises
+    EmbeddingError when a file is missing or cannot be read."""
     folder = Path(folder)
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        return _read(folder, manifest)
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        pieces = WordPiece((folder / VOCABULARY).read_bytes().decode().split("\n"))
+        table = np.asarray(np.load(folder / TABLE, mmap_mode="r"))
+        vectors = {key: np.load(folder / f"{key}.npy") for key in VECTORS}
+        return Weights(
+            pieces, table, **vectors, name=str(manifest["name"]), version=str(manifest["version"])
+        )
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise EmbeddingError(f"The embedding table cannot be read: {reason}.", DAMAGED) from error
-
-
-def _read(folder: Path, manifest: dict[str, Any]) -> Weights:
-    # One mapping serves to verify and to encode, so that every page is fetched but once. What is
-    # byte for byte what was shipped was checked when it was written.
-    whole: NDArray[np.uint8] = np.asarray(np.memmap(folder / TABLE, mode="r"))
-    for file in FILES:
-        data: Any = whole if file == TABLE else (folder / file).read_bytes()
-        if hashlib.sha256(data).hexdigest() != manifest["files"][file]:
-            raise ValueError(f"{file} is not the one that was shipped")
-    header = np.load(folder / TABLE, mmap_mode="r")
-    table = whole[header.offset :].view(np.int8).reshape(header.shape)
-    vectors = {key: np.load(folder / f"{key}.npy") for key in VECTORS}
-    for values in vectors.values():
-        values.setflags(write=False)
-    pieces = WordPiece((folder / VOCABULARY).read_bytes().decode().split("\n"))
-    return Weights(
-        pieces, table, **vectors, name=str(manifest["name"]), version=str(manifest["version"])
-    )
+        raise EmbeddingError(
+            f"The embedding table cannot be read: {reason}.", "Install CodeQA again."
+        ) from error
 
 
 class TableEncoder:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codeqa.embeddings.pieces import UNKNOWN
+from codeqa.embeddings.table import UNKNOWN
 from training.evaluate import main
 from training.table_files import save_weights
 
