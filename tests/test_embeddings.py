@@ -170,18 +170,6 @@ def test_a_redirect_is_not_followed() -> None:
         assert other.requests == []
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_it_asks() -> None:
-    replies = [failure(429, "slow down", {"Retry-After": "0.4"}), failure(503, "busy")]
-
-    def script(path: str, body: dict[str, Any]) -> Reply:
-        return replies.pop(0) if replies else embeddings(body)
-
-    with openai_embedding(script) as (embedding, server):
-        assert embedding.embed_passages(["a"]).shape == (1, 8)
-        first, second, _ = server.exchanges
-    assert second.asked - first.asked >= 0.4
-
-
 @pytest.mark.parametrize(
     ("reply", "message", "hint", "tries"),
     [

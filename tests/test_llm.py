@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import socket
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -165,19 +161,6 @@ def test_cancelling_while_waiting_for_another_try_is_at_once() -> None:
         assert len(server.requests) == 1
 
 
-def test_cancelling_while_connecting_is_at_once() -> None:
-    # A port that accepts no more connections: the handshake is never answered.
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as busy, ExitStack() as stack:
-        for _ in range(4):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(busy.getsockname())
-        target = ModelAddress(f"http://127.0.0.1:{busy.getsockname()[1]}/v1", "m")
-        until = time.monotonic() + 0.3
-        with Model(target) as model:
-            assert list(model.stream(MESSAGES, cancelled=lambda: time.monotonic() > until)) == []
-
-
 def test_a_caller_that_has_already_cancelled_sends_nothing() -> None:
     with openai_server() as server, model_at(server) as model:
         assert list(model.stream(MESSAGES, cancelled=lambda: True)) == []
@@ -310,16 +293,3 @@ def test_a_large_provider_is_not_asked_but_a_server_that_speaks_for_it_is(
         assert model.window() == 0, "nobody is there any more"
     monkeypatch.setenv("ALL_PROXY", "nonsense://proxy")
     assert Model(ModelAddress("http://models.invalid/v1", "m")).window() == 0
-
-
-def test_nothing_is_imported_or_started_before_the_first_question(
-    run_python: Callable[..., Any],
-) -> None:
-    program = (
-        "import sys, threading, codeqa.llm.client as llm\n"
-        "model = llm.Model(llm.ModelAddress('http://127.0.0.1:1/v1', 'm'))\n"
-        "assert not {'openai', 'httpx2'} & set(sys.modules), 'imported'\n"
-        "assert threading.active_count() == 1, 'started'\n"
-    )
-    result = run_python("-c", program)
-    assert result.returncode == 0, result.stderr

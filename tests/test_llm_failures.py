@@ -96,33 +96,12 @@ TOO_LONG = {
     "llama.cpp": failure(400, "request (4390 tokens) exceeds the available context size (4096)"),
     "llama.cpp, status 500": failure(500, "Context size has been exceeded."),
     "llama-cpp-python": failure(500, "Requested tokens (2285) exceed context window of 2048"),
-    "vLLM": failure(
-        400,
-        "'max_tokens' or 'max_completion_tokens' is too large: 900. This model's maximum context "
-        "length is 4096 tokens and your request has 3900 input tokens.",
-    ),
     "Anthropic": failure(400, "prompt is too long: 213462 tokens > 200000 maximum"),
-    "Anthropic, with the answer": failure(
-        400, "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000"
-    ),
-    "Gemini": (
-        400,
-        {},
-        [{"error": {"code": 400, "message": "The input token count (12) exceeds the maximum"}}],
-    ),
+    "Gemini": (400, {}, [{"error": {"message": "The input token count (12) exceeds the maximum"}}]),
     "Groq": failure(400, "Please reduce the length of the messages or completion."),
     "Groq, rate of tokens": failure(413, "Request too large for model `m1` on tokens per minute"),
-    "OpenAI, rate of tokens": failure(429, "Request too large for gpt-4o on tokens per min (TPM)"),
-    "Ollama": failure(400, "the input length exceeds the context length"),
-    "Ollama, native": (400, {}, {"error": "prompt too long; exceeded max context length"}),
-    "Mistral": failure(400, "too large for model with 32768 maximum context length"),
-    "LM Studio": failure(
-        400,
-        "The number of tokens to keep from the initial prompt is greater than the context length",
-    ),
     "xAI": failure(400, "This model's maximum prompt length is 131072 but the request has more"),
     "TGI": failure(422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"),
-    "a proxy": failure(413, "Payload Too Large"),
     "in a stream": Streamed((event({"error": {"message": "Context size has been exceeded."}}),)),
 }
 
@@ -182,19 +161,6 @@ def test_text_that_no_encoding_takes_is_sent_with_marks_for_it() -> None:
     assert server.requests[1][1]["messages"][0]["content"] == "a\x00?"
 
 
-def accepting(
-    refuses: Any,
-) -> tuple[list[dict[str, Any]], Script]:
-    """A script that refuses bodies for which `refuses(body)` gives a reply."""
-    seen: list[dict[str, Any]] = []
-
-    def script(path: str, body: dict[str, Any]) -> Reply:
-        seen.append(body)
-        return refuses(body) or stream(["ok"], usage=None)
-
-    return seen, script
-
-
 PARTS = [
     {"role": "system", "content": "Be brief."},
     {
@@ -215,10 +181,13 @@ PARTS = [
 def test_a_server_that_refuses_a_request_is_asked_in_the_plainest_form_from_then_on(
     refusal: Plain,
 ) -> None:
-    seen, script = accepting(lambda body: refusal if "stream_options" in body else None)
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        return refusal if "stream_options" in body else stream(["ok"], usage=None)
+
     with openai_server(script) as server, Model(ModelAddress(server.base_url, "m"), 5) as model:
         assert [list(model.stream(PARTS)) for _ in range(2)] == [["ok"], ["ok"]]
         assert model.complete(PARTS, 9) == "ok"
+    seen = [body for _, body in server.requests]
     assert ["stream_options" in body for body in seen] == [True, False, False, False]
     assert seen[0]["messages"] == PARTS and "max_tokens" not in seen[3]
     assert seen[2]["messages"][-1]["content"] == "one\n\ntwo"
@@ -340,9 +309,8 @@ def model_at(reply: Raw) -> Iterator[Model]:
         raw(DEEP, kind="application/json"),
         raw(DEEP, "400 Bad Request", "application/json"),
         raw(b"no", "400 Bad Request", "text/plain; charset=idna"),
-        raw(b"no", "400 Bad Request", "text/plain; charset=nonsense"),
     ],
-    ids=["deep event", "deep reply", "deep refusal", "impossible charset", "unknown charset"],
+    ids=["deep event", "deep reply", "deep refusal", "impossible charset"],
 )
 def test_what_nobody_can_read_is_an_error_in_our_words(reply: Raw) -> None:
     with model_at(reply) as model:
@@ -350,24 +318,6 @@ def test_what_nobody_can_read_is_an_error_in_our_words(reply: Raw) -> None:
             with pytest.raises(ModelError) as caught:
                 attempt()
             assert KEY not in str(caught.value)
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-def test_events_are_the_same_however_they_arrive(end: bytes) -> None:
-    """Cut anywhere, with any line ends, and without a last one."""
-    whole = b"".join(
-        line + end
-        for line in (*delta("a\u2028ü").splitlines(), b": comment", b"",
-                     b"event: x", *delta("b", "stop").splitlines())
-    )  # fmt: skip
-
-    def drip(connection: socket.socket) -> None:
-        raw(b"")(connection)
-        for at in range(len(whole)):
-            connection.sendall(whole[at : at + 1])
-
-    with model_at(drip) as model:
-        assert list(model.stream(MESSAGES)) == ["a\u2028ü", "b"]
 
 
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:

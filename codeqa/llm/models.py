@@ -138,7 +138,7 @@ class Models:
         if state == "missing" and not key:
             raise SettingsError(
                 f"There is no key for {provider.title}.",
-                f"Enter one on the page, or set {provider.key_variable}.",
+                f"Enter one on the page or by `codeqa models use`, or set {provider.key_variable}.",
             )
         return ModelAddress(url, choice.model, key, provider.name)
 
