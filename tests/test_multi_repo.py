@@ -189,18 +189,6 @@ def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_le
         ])  # fmt: skip
 
 
-def test_of_many_those_with_the_nearest_files_are_searched(
-    joined: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(multi_repo, "SEARCHED", 1)
-    found = joined.search.search("what runs out?", path="")
-    assert {hit.unit.path.partition("/")[0] for hit in found.units if "text" in hit.channels} == {
-        "two-shop"
-    }
-    # What is named is found wherever it is.
-    assert joined.search.search("discount").units[0].unit.path == "one-shop/shop/cart.py"
-
-
 def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_removed(
     indexed: tuple[Path, list[Location]], tmp_path: Path
 ) -> None:

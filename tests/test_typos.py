@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as tried
-from hypothesis import strategies as st
 from indexed import indexed
-from rapidfuzz.distance import OSA
 
 from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.store import Tables, TextSearch
-from codeqa.store.tables import Names
-from codeqa.text.tokens import name_key
+from codeqa.store.tables import nearest
 
 FILES = {
     "src/app.py": "class Flask:\n"
@@ -102,22 +97,7 @@ def test_words_of_translations_do_not_count_as_known(search: Search, tables: Tab
     assert search.search("hadle").units[0].unit.name == "handle"
 
 
-@tried(deadline=None)
-@given(st.lists(st.text("abcz_1é日", min_size=1, max_size=9), min_size=1), st.text("abcz1é日"))
-def test_the_nearest_are_those_that_comparing_with_every_name_gives(
-    known: list[str], asked: str
-) -> None:
-    names = Names({name: name_key(name) for name in known})
-    key = name_key(asked)
-    for most in (1, 2, 3):
-        distances = {name: OSA.distance(key, name_key(name)) for name in known if name_key(name)}
-        least = min(distances.values(), default=most + 1)
-        expected = {name for name, far in distances.items() if far == least <= most}
-        assert set(names.nearest(key, most)) == (expected if key else set())
-
-
 def test_names_that_begin_alike_come_first() -> None:
-    names = Names({name: name for name in ("rant", "cart", "cast", "can")})
-    assert names.nearest("cant", 1) == ["can", "cart", "cast", "rant"]
-    assert Names({}).nearest("cant", 1) == []
-    assert names.nearest("", 2) == []
+    names = {name: [name] for name in ("rant", "cart", "cast", "can", "")}
+    assert nearest(names, "cant", 1) == ["can", "cart", "cast", "rant"]
+    assert nearest(names, "other", 1) == nearest({}, "cant", 1) == []

@@ -9,13 +9,12 @@ index can read this.
 from __future__ import annotations
 
 import contextlib
-import heapq
 import math
 import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -50,9 +49,6 @@ from codeqa.types import IndexStatus, Reference, Unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SEARCHED = 3
-"""Repositories that are searched for a question that is asked of more: those with the files nearest
-to it, by the vectors. To search one takes 6 ms of processor time, to see how near it is .05 ms."""
 LOOK_INTERVAL = 0.04
 """Seconds for each repository until all of them are looked at for new commits, which takes .2 ms
 each; one that is searched is looked at every `reader.READ_INTERVAL` besides."""
@@ -251,7 +247,7 @@ class MultiRepoTables(Tables):
 
     def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
         merged: list[list[tuple[float, Member, Unit]]] = [[] for _ in searches]
-        for member in self._nearest(searches):
+        for member in list(self.members.values()):
             asked = {
                 number: replace(one, where=where)
                 for number, one in enumerate(searches)
@@ -269,24 +265,6 @@ class MultiRepoTables(Tables):
             [(member.unit(unit), score) for score, member, unit in every[: search.limit]]
             for search, every in zip(searches, merged, strict=True)
         ]
-
-    def _nearest(self, searches: Sequence[TextSearch | VectorSearch]) -> list[Member]:
-        """The repositories that are searched, all where no vector says which; one without vectors,
-        of which nothing is known, goes before others."""
-        vectors = [s for s in searches if isinstance(s, VectorSearch) and s.column == "vector"]
-        if not vectors or len(self.members) <= SEARCHED:
-            return list(self.members.values())
-        vector, parts = vectors[0].vector, self.catalogue().parts
-
-        def nearness(member: Member, _: Filter) -> Iterator[tuple[float, Member]]:
-            if member in parts:
-                files = parts[member].file_vectors
-                yield float((files @ vector).max()) if len(files) else 1.0, member
-
-        near = heapq.nlargest(
-            SEARCHED, self._all(nearness, vectors[0].where), key=lambda one: one[0]
-        )
-        return [member for _, member in near]
 
     def _within(self, member: Member, where: Filter) -> Filter | None:
         """`where` as `member` reads it, None where that lets nothing through."""

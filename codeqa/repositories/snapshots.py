@@ -77,10 +77,10 @@ def commit_of(root: Path, revision: str) -> str:
         raise NotFoundError(
             "There is no history here.", "It takes git, and a git repository with a commit."
         )
-    hint = "Name a commit, a branch or a tag that `git log` shows."
-    if _git(root, "rev-parse", "--is-shallow-repository") == b"true\n":
-        hint = "The clone is shallow: `git fetch --deepen=1000` there brings older commits."
-    raise NotFoundError(f"The repository has no commit {revision!r}.", hint)
+    raise NotFoundError(
+        f"The repository has no commit {revision!r}.",
+        "Name one that `git log` shows; `git fetch --deepen=1000` brings a shallow clone more.",
+    )
 
 
 def revision_names(root: Path) -> list[str]:

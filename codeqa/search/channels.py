@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
 from codeqa.search.query import KINDS, QUESTION_WORDS, Query, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch
+from codeqa.store.tables import nearest
 from codeqa.text.tokens import name_key, variants, words
 from codeqa.types import ROLES, TEXT_KINDS, Unit
 
@@ -355,14 +356,14 @@ def _respelled(tables: Tables, query: Query) -> tuple[Query, list[str]]:
 def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
     """The names of the index that `name` is a misspelling of; () when it is none."""
     key = name_key(name)
-    names = tables.catalogue().names
-    if key in names or not allowed_edits(key):
+    catalogue = tables.catalogue()
+    if key in catalogue.names or not allowed_edits(key):
         return ()
     tokens, where = " ".join((key, *variants(key))), Filter(roles=WRITTEN_BY_HAND)
     if any(tables.best([TextSearch(table, tokens, 1, where) for table in UNIT_TABLES])):
         return ()  # a text holds it, as it is or in another form of the word
-    nearest = names.nearest(key, allowed_edits(key))
-    return tuple(nearest) if len(nearest) <= MOST_NAMES else ()
+    found = nearest(catalogue.names, key, allowed_edits(key))
+    return tuple(found) if len(found) <= MOST_NAMES else ()
 
 
 def allowed_edits(key: str) -> int:

@@ -472,23 +472,6 @@ class Catalogue:
         return frozenset(self.files["language"].unique().to_pylist()) - {""}
 
     @functools.cached_property
-    def file_vectors(self) -> np.ndarray:
-        """What each file is about, as a unit vector a row: the mean of its units' fast vectors, of
-        those that have one. A thousand files take 1 MB."""
-        import numpy as np
-        import pyarrow as pa
-
-        columns, filled = ("path", "vector"), "vector IS NOT NULL"
-        rows = pa.concat_tables([self._reader.arrow(t, columns, filled) for t in UNIT_TABLES])
-        if not rows.num_rows:
-            return np.zeros((0, 0), "float32")
-        vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, -1)
-        _, file = np.unique(rows["path"].to_pylist(), return_inverse=True)
-        sums = np.zeros((file.max() + 1, vectors.shape[1]), "float32")
-        np.add.at(sums, file, vectors)
-        return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9))
-
-    @functools.cached_property
     def folders(self) -> frozenset[str]:
         """Every folder that holds an indexed file at any depth, with a `/` at the end."""
         found: set[str] = set()
@@ -500,11 +483,13 @@ class Catalogue:
         return frozenset(found)
 
     @functools.cached_property
-    def names(self) -> Names:
-        """Every name of a definition."""
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Key (`tokens.name_key`) → the names of definitions that have it."""
         rows = self._defined(("name", "name_key")).group_by(["name", "name_key"]).aggregate([])
-        pairs = zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True)
-        return Names(dict(pairs))
+        found: dict[str, list[str]] = {}
+        for name, key in zip(rows["name"].to_pylist(), rows["name_key"].to_pylist(), strict=True):
+            found.setdefault(key, []).append(name)
+        return found
 
     def roles(self) -> dict[str, str]:
         """What each indexed file is for."""
@@ -577,33 +562,18 @@ async def _count(snapshot: Snapshot) -> IndexCounts:
     )
 
 
-class Names:
-    """Names with their keys (`tokens.name_key`), for finding the one that is meant by a misspelt
-    one: `spelled` maps name → key."""
+def nearest(names: Mapping[str, Sequence[str]], key: str, most: int) -> list[str]:
+    """Of `names` by their keys those whose key is fewest edits, at most `most`, from `key`.
 
-    def __init__(self, spelled: Mapping[str, str]) -> None:
-        self._names: dict[str, list[str]] = {}
-        for name, key in spelled.items():
-            self._names.setdefault(key, []).append(name)
+    An edit inserts, deletes or replaces a letter or swaps two neighbours. Names of equal
+    distance come with those first that begin as `key` does, then by the alphabet.
+    """
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._names
-
-    def nearest(self, key: str, most: int) -> list[str]:
-        """Names whose keys are fewest edits from `key`, at most `most`; [] when none is.
-
-        An edit inserts, deletes or replaces a letter or swaps two neighbours. Names of equal
-        distance come with those first that begin as `key` does, then by the alphabet.
-        """
-        from rapidfuzz import process
-        from rapidfuzz.distance import OSA
-
-        if not key or most < 1:
-            return []
-        alike = process.extract(
-            key, [*filter(None, self._names)], scorer=OSA.distance, score_cutoff=most, limit=None
-        )
-        least = min((distance for _, distance, _ in alike), default=0)
-        best = [one for one, distance, _ in alike if distance == least]
-        best.sort(key=lambda one: (one[0] != key[0], one))
-        return [name for one in best for name in sorted(self._names[one])]
+    known = [*filter(None, names)]
+    alike = process.extract(key, known, scorer=OSA.distance, score_cutoff=most, limit=None)
+    least = min((distance for _, distance, _ in alike), default=0)
+    best = [one for one, distance, _ in alike if distance == least]
+    best.sort(key=lambda one: (one[0] != key[0], one))
+    return [name for one in best for name in sorted(names[one])]
