@@ -20,8 +20,7 @@ from typing import Any
 
 from benchmarks.machine import conditions
 from codeqa.chat.vectors import SIMILAR, cosine
-from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words
-from codeqa.routing.words import read
+from codeqa.routing.intents import INTENTS, MODEL_BELOW, Intent, by_words, read
 from codeqa.text import strip_tag
 
 ROWS = Path(__file__).resolve().parent.parent / "evals" / "intents"

@@ -21,12 +21,17 @@ from typing import Any
 from benchmarks.intents import TUNE, UNSEEN, rows
 from benchmarks.machine import conditions
 from codeqa.engine import open_engine
-from codeqa.routing.followup import STAYS, Leaving, is_incomplete, leaving_by_words
-from codeqa.routing.intents import NEED_CODE, by_words
+from codeqa.routing.followup import (
+    STAYS,
+    Leaving,
+    is_incomplete,
+    leaving_by_words,
+    messages_for,
+    read_answer,
+)
+from codeqa.routing.intents import NEED_CODE, by_words, read
 from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import decide, extract_features
-from codeqa.routing.small_call import messages_for, read_answer
-from codeqa.routing.words import read
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables
@@ -72,7 +77,7 @@ def measure(row: Row, context: ContextBlock, tables: Tables, answer: str | None)
 def features(row: Row, leaving: Leaving) -> Any:
     text = row["second"]
     intent = by_words(read(text), has_history=True)
-    return extract_features(
+    made = extract_features(
         text,
         read(text),
         parse_query(text),
@@ -80,11 +85,11 @@ def features(row: Row, leaving: Leaving) -> Any:
         tagged=False,
         intent=intent,
         by_words=intent,
-        leaves_for=leaving.to,
         profile={},
         messages=2,
         has_context=True,
     )
+    return made.leaving(leaving.to) if leaving.to else made
 
 
 def measure_split(split: str, trees: Path, answers: Mapping[str, str]) -> list[dict[str, Any]]:

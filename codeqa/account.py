@@ -13,8 +13,8 @@ from codeqa.embeddings.registry import PROVIDERS, local_model
 from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
+from codeqa.routing.followup import cache_prefix
 from codeqa.routing.personal import CONFIRMATIONS, kind_of
-from codeqa.routing.small_call import cache_prefix
 from codeqa.search.rerank import RERANK_URLS
 from codeqa.settings import Settings
 from codeqa.state import State

@@ -33,7 +33,7 @@ from codeqa.repositories.multi_repo import (
 )
 from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
-from codeqa.routing.small_call import SmallCall
+from codeqa.routing.followup import SmallCall
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State

@@ -13,10 +13,9 @@ from openai_server import Reply, ScriptedServer, stream
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
-from codeqa.routing.intents import Intent, by_words
+from codeqa.routing.intents import Intent, by_words, read
 from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import Features, extract_features
-from codeqa.routing.words import read
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.types import Event
@@ -176,13 +175,18 @@ def parts(message: Mapping[str, Any]) -> list[str]:
 
 
 def features_of(
-    text: str, *, messages: int = 0, intent: str = "knowledge_base", **given: Any
+    text: str,
+    *,
+    messages: int = 0,
+    intent: str = "knowledge_base",
+    leaves_for: str = "",
+    **given: Any,
 ) -> Features:
     """What is seen in a message that a model classified, after so many others."""
     values: dict[str, Any] = {
-        "tagged": False, "leaves_for": "", "profile": {}, "has_context": False, **given
+        "tagged": False, "profile": {}, "has_context": False, **given
     }  # fmt: skip
-    return extract_features(
+    made = extract_features(
         text,
         read(text),
         parse_query(text),
@@ -192,3 +196,4 @@ def features_of(
         messages=messages,
         **values,
     )
+    return made.leaving(leaves_for) if leaves_for else made

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from chat_kit import features_of
 
-from codeqa.routing.followup import complete_by_words, is_incomplete
-from codeqa.routing.small_call import LONGEST, usable_question
-from codeqa.routing.words import read
+from codeqa.routing.followup import LONGEST, complete_by_words, is_incomplete, usable_question
+from codeqa.routing.intents import read
 from codeqa.search.query import parse_query
 from codeqa.types import Exchange
 
@@ -82,7 +81,6 @@ def test_without_a_model_a_follow_up_carries_what_it_is_about(
         (COMPLETE, COMPLETE),
         (f"  {COMPLETE}\n", COMPLETE),
         (f'"{COMPLETE}"', COMPLETE),
-        (f"Standalone question: {COMPLETE}", COMPLETE),
         ("who calls `total_price`?", "who calls `total_price`?"),
         ("", ""),
         ("it", ""),

@@ -19,7 +19,7 @@ from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.llm.models import Models
-from codeqa.routing.small_call import cache_key
+from codeqa.routing.followup import cache_key
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.state.cache import RedisCache, context_key, open_cache

@@ -17,7 +17,7 @@ from codeqa.context.blocks import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
 from codeqa.routing.followup import leaving_by_words
-from codeqa.routing.words import read
+from codeqa.routing.intents import read
 from codeqa.search.query import parse_query
 from codeqa.types import Exchange
 

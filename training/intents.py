@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codeqa.routing import intents
-from codeqa.routing.intents import INTENTS, SCALE, as_arrays, by_words
-from codeqa.routing.words import read
+from codeqa.routing.intents import INTENTS, SCALE, as_arrays, by_words, read
 
 MESSAGES = Path(__file__).resolve().parent.parent / "evals" / "intents" / "development.txt"
 WEIGHTS = Path(intents.__file__).with_name("intents.json")

@@ -19,8 +19,7 @@ from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
 from codeqa.chat.writers import Writers, write
 from codeqa.errors import CodeQAError
-from codeqa.routing.intents import by_words
-from codeqa.routing.words import read
+from codeqa.routing.intents import by_words, read
 from codeqa.types import Event
 
 KEPT_EVERY = 0.5

@@ -9,9 +9,9 @@ from dataclasses import replace
 from codeqa.chat.values import AskOptions, Question
 from codeqa.errors import UsageError
 from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.intents import read
 from codeqa.routing.mode import read_mode, read_whole
 from codeqa.routing.personal import read_personal
-from codeqa.routing.words import read
 from codeqa.search.query import parse_query
 from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed

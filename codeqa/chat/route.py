@@ -13,6 +13,8 @@ from codeqa.errors import CodeQAError
 from codeqa.routing.followup import (
     STAYS,
     Leaving,
+    SmallCall,
+    Understood,
     complete_by_words,
     is_incomplete,
     leaving_by_words,
@@ -20,7 +22,6 @@ from codeqa.routing.followup import (
 from codeqa.routing.intents import MODEL_BELOW, NEED_CODE, Intent, by_words
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.policy import Features, PolicyDecision, decide, extract_features, is_greeting
-from codeqa.routing.small_call import SmallCall, Understood
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text import strip_tag
@@ -43,16 +44,29 @@ class Router:
             plain = by_words(question.words, has_history=so_far.begun)
             question, intent, said = self._classify(question, so_far, plain)
         with steps.time("topic"):
-            features = _features(question, so_far, intent, plain, STAYS)
+            features = extract_features(
+                question.text,
+                question.words,
+                question.query,
+                question.personal,
+                tagged=question.tagged or bool(question.whole_files),
+                intent=intent,
+                by_words=plain,
+                profile=so_far.profile,
+                messages=so_far.messages,
+                has_context=bool(so_far.context.chunks),
+            )
             planned = self._decision(question, features, intent)
             leaving, said = self._gate_topic(question, so_far, intent, features, planned, said)
         with steps.time("features"):
-            if leaving.to:  # else what is planned holds
-                features = _features(question, so_far, intent, plain, leaving)
+            if leaving.to:
+                features = features.leaving(leaving.to)
         with steps.time("policy"):
+            if leaving.to:  # else what is planned holds
+                planned = self._decision(question, features, intent)
             decision, problems = self.hooks.run(
                 "policy_override",
-                self._decision(question, features, intent) if leaving.to else planned,
+                planned,
                 features=features,
                 intent=intent,
                 question=question.text,
@@ -153,25 +167,3 @@ def _needs_completing(
     """Whether it is searched for and says too little alone."""
     searched = decision.inject_rag and bool(so_far.history)
     return searched and is_incomplete(question.query, question.words, features)
-
-
-def _features(
-    question: Question,
-    so_far: ConversationSoFar,
-    intent: Intent,
-    plain: Intent,
-    leaving: Leaving,
-) -> Features:
-    return extract_features(
-        question.text,
-        question.words,
-        question.query,
-        question.personal,
-        tagged=question.tagged or bool(question.whole_files),
-        intent=intent,
-        by_words=plain,
-        leaves_for=leaving.to,
-        profile=so_far.profile,
-        messages=so_far.messages,
-        has_context=bool(so_far.context.chunks),
-    )

@@ -17,10 +17,9 @@ from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, never
 from codeqa.quoted.evidence import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving
-from codeqa.routing.intents import Intent
+from codeqa.routing.intents import Intent, Reading
 from codeqa.routing.personal import PersonalReading
 from codeqa.routing.policy import Features, PolicyDecision
-from codeqa.routing.words import Reading
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import Query
 from codeqa.selection import Budget

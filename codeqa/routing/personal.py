@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeqa.repository.secrets import mask_secrets
-from codeqa.routing.words import CODE, Reading, lexicon, read
+from codeqa.routing.intents import CODE, Reading, lexicon, read
 from codeqa.text.tokens import well_formed, word_set
 
 TEXT_CHARACTERS = 4_000

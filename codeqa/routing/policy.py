@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from codeqa.code.counted import exact_question
-from codeqa.routing.intents import NEED_CODE, Intent
+from codeqa.routing.intents import NEED_CODE, Intent, Reading, goes_on, points_back, wants_something
 from codeqa.routing.personal import PersonalReading, preferences
-from codeqa.routing.words import Reading, goes_on, points_back, wants_something
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.text.tokens import word_set
 
@@ -57,6 +56,10 @@ class Features:
     """It is about the last answer, its form or a part of it, and takes no other code."""
     asks_exactly: bool = False
     """It asks, as a whole, for what the index or git holds exactly: callers, routes, tests, …"""
+
+    def leaving(self, to: str) -> Features:
+        """Of a message that leaves the topic, for other `code` or elsewhere."""
+        return replace(self, is_followup=False, off_topic=True, code_signal=to == "code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +218,8 @@ _KNOWN = (
     "favou?rite|usual|profile|time ?zone|language|operating system|skills?"
 )
 _REFERS = re.compile(
-    rf"\b(?:given|considering|with|for|at|to|about|on|in|as per) my (?:own )?(?:{_KNOWN})\b"
-    rf"|\b(?:some(?:one|body)|people|a person) like me\b|\bwhat you know about me\b"
-    rf"|\b(?:as|like) i (?:said|told you|mentioned|prefer|like)\b|\bmy (?:{_KNOWN})\b|\bwho am i\b",
+    rf"\bmy (?:own )?(?:{_KNOWN})\b|\b(?:people|some(?:one|body)) like me\b|\bwho am i\b"
+    r"|\bwhat you know about me\b|\b(?:as|like) i (?:said|told you|mentioned|prefer|like)\b",
     re.IGNORECASE,
 )
 
@@ -245,7 +247,6 @@ def extract_features(
     tagged: bool,
     intent: Intent,
     by_words: Intent,
-    leaves_for: str,
     profile: Mapping[str, str],
     messages: int,
     has_context: bool,
@@ -253,9 +254,8 @@ def extract_features(
     """Features of `text`, which is without tag and mode; pure.
 
     `words`, `query` and `personal` are the same, taken apart. `intent` is what it was classified
-    as, `by_words` what the words alone say: a tag hides that, and so may a model. `leaves_for` is
-    the topic gate's word, `profile` are the facts known before, `messages` is the length of the
-    conversation so far.
+    as, `by_words` what the words alone say: a tag hides that, and so may a model. `profile`
+    are the facts known before, `messages` is the length of the conversation so far.
     """
     says = (intent.name, by_words.name)
     named = query.names or query.qualified or query.files or query.points_at_code or query.filtered
@@ -265,7 +265,6 @@ def extract_features(
         references_profile=_REFERS.search(text) is not None,
         privacy_signal="privacy" in says or personal.keep_nothing,
         is_followup=messages > 0
-        and not leaves_for
         and ("continuation" in says or points_back(words) or goes_on(words)),
         is_profile_statement=bool(personal.facts),
         is_profile_question=personal.asks,
@@ -274,8 +273,7 @@ def extract_features(
         conversation_length=messages,
         tagged=tagged or query.points_at_code,
         has_context=has_context,
-        code_signal=leaves_for == "code" if leaves_for else about_code,
-        off_topic=bool(leaves_for),
+        code_signal=about_code,
         has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=wants_something(words),
         about_answer=messages > 0 and not about_code and _about_answer(words, query),
