@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PREFIX = "CODEQA_"
-COMPLETION = "_CODEQA_COMPLETE"
 
 
 def data_folder(chosen: Path | str = "") -> Path:
@@ -30,11 +29,6 @@ def data_folder(chosen: Path | str = "") -> Path:
 def data_folder_of_environment() -> Path:
     """The same as the environment chooses it."""
     return data_folder(os.environ.get(f"{PREFIX}DATA", ""))
-
-
-def completion_wanted() -> str:
-    """What the script of `codeqa completion` asks for; '' when a command is to be run."""
-    return os.environ.get(COMPLETION, "")
 
 
 def with_home(path: Path) -> Path:

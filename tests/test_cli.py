@@ -57,7 +57,6 @@ def test_index_shows_plain_progress_and_a_summary_of_what_was_read(shop: Path) -
         ("index nowhere", "There is no folder nowhere"),
         ("index ~nobody-of-that-name/src", "~nobody-of-that-name/src"),
         ("index README.md", "is not a folder"),
-        ("search basket --kind functoin", "function"),
         ("search basket --top 0", "--top"),
         ("search basket --top many", "--top"),
         ("search basket --repo no-such-name", "codeqa repos list"),
@@ -88,6 +87,13 @@ def test_an_empty_repository_is_indexed_and_finds_nothing(codeqa: Command, tmp_p
     assert "Nothing was found." in found.err
     asked = codeqa("ask", "anything at all?", "--repo", empty)
     assert asked.status == 0 and asked.out.strip()
+
+
+def test_a_bare_git_directory_is_refused_with_what_to_do(codeqa: Command, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "shop.git"], check=True)
+    refused = codeqa("index", tmp_path / "shop.git")
+    assert refused.status == 2 and "bare git directory" in refused.error
+    assert "git clone" in refused.error and "incomplete" not in codeqa("repos", "list").out
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user without rights")
@@ -149,21 +155,16 @@ def test_indexed_code_cannot_command_the_terminal_and_its_index_outlives_its_fol
     assert codeqa("repos", "remove", root, "--yes").status == 0
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("--kind", "class", {"class"}),
-        ("--lang", "golang", {"function", "module"}),
-        ("--path", "README.md", {"document"}),
-    ],
-)
-def test_filters_keep_only_what_they_name(
-    option: str, value: str, expected: set[str], shop_codeqa: Command, shop: Path
-) -> None:
+def test_filters_keep_only_what_they_name(shop_codeqa: Command, shop: Path) -> None:
     question = "basket articles customer pays card order"
-    result = shop_codeqa("search", question, "--repo", shop, option, value, "--json")
-    kinds = {hit["kind"] for hit in json.loads(result.out)["hits"]}
-    assert kinds and kinds <= expected
+    for told, kinds in (
+        (["kind:class"], {"class"}),
+        (["lang:golang"], {"function", "module"}),
+        (["--path", "README.md"], {"document"}),
+    ):
+        asked = [f"{question} {told[0]}"] if len(told) == 1 else [question, *told]
+        found = shop_codeqa("search", *asked, "--repo", shop, "--json")
+        assert {hit["kind"] for hit in json.loads(found.out)["hits"]} == kinds
 
 
 def test_a_repository_is_named_or_that_of_the_folder_or_the_last_one_used(
@@ -330,15 +331,10 @@ def test_a_model_is_used_until_none_is(
     assert server.exchanges == []  # choosing sends nothing
     shown = codeqa("models")
     assert "In use: custom/m at 127.0.0.1 (picked by the user)" in shown.err
-    tested = codeqa("models", "test")
-    assert tested.status == 0, tested.err
-    assert tested.out.startswith("m at 127.0.0.1 answered in ")
-    assert json.loads(codeqa("models", "test", "--json").out)["host"] == "127.0.0.1"
-    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     none = codeqa("models", "none")
     assert none.status == 0 and "nothing is sent" in none.out
     assert "No model is used" in codeqa("models").err
-    for result in (used, shown, tested, none):
+    for result in (used, shown, none):
         assert KEY not in result.out + result.err
     assert (data_dir / "models.json").stat().st_mode & 0o777 == 0o600
 
@@ -354,13 +350,6 @@ def test_a_setting_is_named_as_what_chose_the_model_and_its_key_when_it_is_missi
     assert shown.status == 0 and "There is no key for Groq." in shown.err
 
 
-def test_a_test_of_a_model_that_fails_is_one_line(codeqa: Command) -> None:
-    with openai_server(lambda path, body: failure(401, f"wrong key {KEY}")) as server:
-        result = codeqa("models", "test", "custom/m", "--url", server.base_url)
-    assert (result.status, result.out) == (1, "")
-    assert "127.0.0.1" in result.error and KEY not in result.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -369,7 +358,6 @@ def test_a_test_of_a_model_that_fails_is_one_line(codeqa: Command) -> None:
         (["use", "custom/m"], "needs an address"),
         (["use", "custom/m", "--url", "ftp://host"], "http://"),
         (["use"], "PROVIDER/NAME"),
-        (["test"], "No model is chosen"),
         (["tset"], "tset"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -473,7 +461,7 @@ def test_small_talk_is_answered_as_on_the_page_also_as_a_follow_up(
     assert shop_codeqa("ask", "hi", *options).out.startswith("Hello. Ask me about the code of")
     assert "Hello" not in shop_codeqa("ask", "@codebase hi", *options).out
     shop_codeqa("ask", QUESTION, *options)
-    assert shop_codeqa("ask", "-c", "thanks!", *options).out == "You are welcome.\n"
+    assert shop_codeqa("ask", "-c", "thanks!", *options).out.startswith("You are welcome.")
     assert "add_article" in shop_codeqa("ask", "-c", "and what of the article?", *options).out
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{QUESTION}\n".encode())))
     assert "add_article" in shop_codeqa("ask", "-", *options).out

@@ -1,11 +1,9 @@
-"""Every command and script: help with examples, JSON, completion; imports without effect."""
+"""Every command and script: help with examples, JSON; imports without effect."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +13,7 @@ import pytest
 from conftest import Run
 
 from codeqa import __version__
-from codeqa.cli.main import cli, main
+from codeqa.cli.main import cli
 from codeqa.cli.tools import TOOL_COMMANDS
 
 if TYPE_CHECKING:
@@ -39,16 +37,15 @@ COMMANDS = {
 """Doors that are a command, and what their errors begin with."""
 HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
 
-WITHOUT = {"completion", "mcp", "serve", "watch"}
-"""Commands that go on until they are ended, or print a script."""
-ELSEWHERE = {"doctor": "test_cli", "models test": "test_cli"}
-"""What takes long or a server, and where its JSON is read; that of the tools is in test_tools."""
+WITHOUT = {"mcp", "serve"}
+"""Commands that go on until they are ended."""
+ELSEWHERE = {"doctor": "test_cli", "review": "test_review"}
+"""Where else JSON is read; that of the tools is in test_tools."""
 
 CALLED = [
     "index my-shop", "search article", "ask article --no-model",
     "models", "models use ollama/x", "models none", "repos list",
-    "repos rename my-shop Baskets", "sync Baskets",
-    "review --title basket --no-model", "privacy show", "privacy delete everything --yes",
+    "sync my-shop", "privacy show", "privacy delete everything --yes",
     "repos remove my-shop --yes",
 ]  # fmt: skip
 CLUSTER = "lance_namespace_urllib3_client.api"
@@ -127,53 +124,6 @@ def test_every_command_that_has_something_to_tell_tells_it_as_json(
         assert not has or " ".join(path) in called, path
 
 
-def completed(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> list[str]:
-    capsys.readouterr()
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
-    monkeypatch.setenv("_CODEQA_COMPLETE", "bash_complete")
-    assert main() == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_a_shell_completes_commands_tools_options_and_repositories(
-    shop_codeqa: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    run_python: Run,
-) -> None:
-    for words, expected in {
-        "codeqa comp": ["plain,completion"],
-        "codeqa hist": ["plain,history"],
-        "codeqa list-all tod": ["plain,todos"],
-        "codeqa ask --repo my": ["plain,my shop"],
-        "codeqa symbol --repo ": ["plain,my shop"],
-        "codeqa index my": ["plain,my shop"],
-        "codeqa index /": ["dir,/"],
-        "codeqa ask --effort d": ["plain,deep"],
-        "codeqa ask --lo": ["plain,--local"],
-        "codeqa completion f": ["plain,fish"],
-    }.items():
-        assert completed(words, monkeypatch, capsys) == expected, words
-    code = "import sys; from codeqa.cli import main; main(); print(' '.join(sys.modules))"
-    asked = {"COMP_WORDS": "codeqa ask --repo my", "COMP_CWORD": "3"}
-    done = run_python("-c", code, env={**asked, "_CODEQA_COMPLETE": "bash_complete"})
-    first, *_, loaded = done.stdout.splitlines()
-    assert first == "plain,my shop"
-    assert not {"pydantic", "numpy", "lancedb", "codeqa.settings"} & set(loaded.split())
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_for_a_shell_says_how_it_is_installed(codeqa: Command, shell: str) -> None:
-    script = codeqa("completion", shell).out
-    assert script.startswith(f"# To install it: codeqa completion {shell} >")
-    assert "_CODEQA_COMPLETE" in script
-    if program := shutil.which(shell):
-        subprocess.run([program, "-n"], input=script, text=True, check=True, timeout=20)
-
-
 def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: Run) -> None:
     modules = (*FRONT_DOORS, "codeqa.cli", "codeqa.engine")
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -187,18 +137,21 @@ def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: 
         assert exported <= set(report["names"][name]), name
 
 
-def test_commands_load_only_what_they_use(run_python: Run) -> None:
+def test_commands_load_only_what_they_use(run_python: Run, shop: Path) -> None:
     used = [
         ("--version", "click", {"codeqa.settings", "pydantic", "numpy", "codeqa.engine"}),
         ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
+        ("repos list", "codeqa.repositories", HEAVY | {"flask", "codeqa.engine"}),
         ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
+        ("privacy show", "codeqa.account", HEAVY | {"flask"}),
         ("search nothing", "codeqa.search.hybrid", {"flask", "openai", CLUSTER}),
     ]  # one after the other in one process, the light ones first
     script = (
         "import sys; from codeqa.cli import main\n"
         "for command in sys.argv[1:]: main(command.split()); print('loaded', *sys.modules)"
     )
-    done = run_python("-c", script, *(command for command, _, _ in used))
+    data = {"CODEQA_DATA": str(shop.parent / "data")}
+    done = run_python("-c", script, *(command for command, _, _ in used), env=data)
     first, *_ = lines = done.stdout.splitlines()
     assert first == f"codeqa {__version__}"
     loaded = [set(line.split()) for line in lines if line.startswith("loaded ")]

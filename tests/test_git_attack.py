@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-import webbrowser
 from pathlib import Path
 
 import pytest
 
-from codeqa.cli.serve import show_in_browser
-from codeqa.errors import RepositoryError
+from codeqa.errors import RepositoryError, UsageError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repository import walk as walking
 from codeqa.repository.walk import walk
@@ -220,39 +217,6 @@ def test_a_link_in_the_repository_to_a_program_is_no_git(
         listed(repo)
 
 
-@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="other ways to find a browser")
-@pytest.mark.parametrize("entry", ["", ".", "{repo}"])
-def test_the_page_is_never_opened_with_a_program_of_the_repository(
-    entry: str, repo: Path, tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = tmp_path / "opened"
-    (tmp_path / "tools").mkdir()
-    for program, mark in (
-        (repo / "xdg-settings", marker),
-        (repo / "xdg-open", marker),
-        (tmp_path / "tools" / "xdg-open", opened),
-    ):
-        program.write_text(f'#!/bin/sh\necho "$1" > "{mark}"\n')
-        program.chmod(0o755)
-    monkeypatch.chdir(repo)
-    monkeypatch.delenv("BROWSER", raising=False)
-    monkeypatch.setenv("DISPLAY", ":0")
-    path = f"{entry.format(repo=repo)}{os.pathsep}{tmp_path / 'tools'}"
-    monkeypatch.setenv("PATH", path)
-    for registered in ("_tryorder", "_os_preferred_browser"):
-        monkeypatch.setattr(webbrowser, registered, None)
-    monkeypatch.setattr(webbrowser, "_browsers", {})
-    show_in_browser("http://127.0.0.1:5001/", repo)
-    assert os.environ["PATH"] == path
-    until = time.monotonic() + 10
-    while not (opened.exists() and opened.stat().st_size) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert opened.read_text() == "http://127.0.0.1:5001/\n"
-    assert not marker.exists()
-    webbrowser.register_standard_browsers()  # without our care the repository's own one runs
-    assert marker.exists()
-
-
 def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(repo: Path, tmp_path: Path) -> None:
     write(tmp_path / "private", {"diary.txt": "1"})
     git(repo, "config", "core.worktree", str(tmp_path / "private"))
@@ -269,7 +233,8 @@ def test_a_bare_repository_inside_the_tree_is_not_believed(
     git(bare, "config", "core.bare", "false")
     git(bare, "config", "core.worktree", str(repo))
     git(bare, "config", "core.fsmonitor", command)
-    listed(bare)
+    with pytest.raises(UsageError, match="bare git directory"):
+        listed(bare)
     listed(repo)
     assert not marker.exists()
 

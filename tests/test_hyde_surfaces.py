@@ -197,8 +197,7 @@ def test_search_drafts_only_when_told_to(
     found = shop_codeqa(*search, "--hyde", "two")
     assert found.status == 0, found.err
     assert drafted(chosen) == [400, 768]
-    assert "Language model: first draft done in " in found.err
-    assert ", second draft done in " in found.err and "PayOrder" in found.out
+    assert "PayOrder" in found.out
     told = json.loads(shop_codeqa(*search, "--hyde", "one", "--json").out)
     assert told["hyde"] == "one" and told["stages"][0]["text"] == DRAFTS[400]
     assert any("hyde-1 text" in hit["channels"] for hit in told["hits"])
@@ -211,7 +210,6 @@ def test_ask_drafts_as_the_setting_says_or_as_it_is_told(
     assert result.status == 0, result.err
     assert result.out == "".join(ANSWER)
     assert drafted(chosen) == [400, 768]
-    assert "Language model: first draft done in " in result.err
     told = shop_codeqa("ask", QUESTION, "--repo", shop, "--hyde", "off", "--json")
     assert json.loads(told.out)["hyde"] == "off"
     assert drafted(chosen) == [400, 768]

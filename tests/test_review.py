@@ -190,10 +190,11 @@ def test_the_command_prints_the_fields_or_json(
     ):
         assert text in shown.out
     assert "searched “session expires”" in shown.err
-    assert main(["review", "--title", "sessions", "--no-model", "--json", *place]) == 0
+    assert main(["review", str(issue), "--no-model", "--json", *place]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0]["path"] == "shop/session.py"
     assert main(["review", str(tmp_path / "none.md"), *place]) == 2
-    assert main(["review", *place]) == 2
+    issue.write_text("")
+    assert main(["review", str(issue), *place]) == 2
     assert "The issue is empty" in capsys.readouterr().err
 
 

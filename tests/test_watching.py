@@ -1,11 +1,8 @@
-"""Changes on disk are followed: by a served index, and by `codeqa watch`."""
+"""Changes on disk are followed by a served index."""
 
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -223,15 +220,3 @@ def test_changes_of_git_and_of_codeqa_itself_are_none(tmp_path: Path) -> None:
     write(root, {".git/HEAD": "main", "data/tables": "rows", "database.py": "x = 1"})
     threading.Timer(0.4, stop.set).start()
     assert len(list(seen)) == 1
-
-
-def test_the_command_says_what_changed_until_ctrl_c(data_dir: Path, tmp_path: Path) -> None:
-    root = write(tmp_path / "repo", FILES)
-    command = [sys.executable, "-u", "-m", "codeqa", "watch", str(root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert "2 changed, 0 removed" in process.stdout.readline()
-        write(root, {"b.py": "def keep_user():\n    pass\n"})
-        assert "1 changed, 0 removed" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) == 0

@@ -1,8 +1,5 @@
-"""The command `codeqa`: index, serve, search, ask, models, repos, doctor.
-
-A thin surface: it reads the arguments, calls the engine and prints. Results go to stdout,
-everything else to stderr. Exit statuses: 0 done, 1 failed, 2 bad usage.
-"""
+"""The command `codeqa`: reads the arguments, calls the engine and prints. Results go to stdout,
+everything else to stderr. Exit statuses: 0 done, 1 failed, 2 bad usage."""
 
 from codeqa.cli.main import main
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any, TextIO
 
@@ -21,10 +21,10 @@ from codeqa.cli.command import (
     rev_option,
     where_options,
 )
-from codeqa.cli.console import PlainText, Waiting, print_either, print_json, visible
+from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text import has_tag
-from codeqa.types import CLASS_KINDS, EFFORTS, METHOD_KINDS, MODES, TEXT_KINDS, Event
+from codeqa.types import EFFORTS, MODES, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
@@ -35,12 +35,9 @@ TOLD = (
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
 
-KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 MOST_HITS = 300
-DRAFTS = {"hyde-1": "first draft", "hyde-2": "second draft", "order": "order of files"}
-"""Names of stages of a search → what a language model wrote in it."""
 
 
 @command(
@@ -97,8 +94,8 @@ def ask_command(
     options |= {"question": question, "retrieval": "auto", "use_model": model != "none"}
     if not go_on:  # a first question is searched for unless it is small talk
         options |= {"question": f"@codebase {question}", "tag_is_default": not has_tag(question)}
-    waiting = Waiting()
-    waiting.show("Opening the index…")
+    waiting = Line()
+    waiting.show("Searching the code…")
     # Which model a server asks is not for the terminal to say.
     chosen = model if options["use_model"] else ""
     with closing(waiting):
@@ -122,7 +119,7 @@ def ask_command(
     "search",
     [
         'codeqa search "parse the request body"',
-        'codeqa search "Router.add" --kind method --lang go --top 5',
+        'codeqa search "Router.add kind:method lang:go" --top 5',
         'codeqa search "session cookie" --path src/flask --json',
         'codeqa search --repo flask --repo celery "session cookie"',
         'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
@@ -131,10 +128,6 @@ def ask_command(
 )
 @click.argument("question")
 @where_options
-@click.option(
-    "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
-)
-@click.option("--lang", "language", default="", help="Only files in this language, as 'python'.")
 @click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
 @click.option(
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
@@ -153,7 +146,7 @@ def search_command(
     """
     if not values["question"].strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
-    values |= {"kind": values["kind"] or "", "hyde": values["hyde"] or "off"}
+    values["hyde"] = values["hyde"] or "off"
     if values["guess"] == "-":
         values["guess"] = sys.stdin.read()
     found = served.call("/api/search", values, repos, rev, local)
@@ -164,7 +157,7 @@ def search_command(
         click.echo("Nothing was found. Use other words or fewer filters.", err=True)
     for number, hit in enumerate(found["hits"], start=1):
         click.echo(_hit_text(number, hit))
-    notes = [*_search_notes(found["coverage"], found["stages"], found["reranker"]), found["notice"]]
+    notes = [*_search_notes(found["coverage"], found["reranker"]), found["notice"]]
     if shown := "\n".join(filter(None, notes)):
         click.echo(f"\n{shown}", err=True)
 
@@ -172,26 +165,17 @@ def search_command(
 @command(
     "review",
     [
-        'codeqa review --title "Sessions are lost after a restart" --body "Since 3.1 …"',
         "codeqa review issue.md                 the first line is the title",
         "gh issue view 12 | codeqa review -     from standard input",
     ],
 )
-@click.argument("file", required=False, type=click.File(encoding="utf-8", errors="replace"))
-@click.option("--title", default="", help="Title of the issue.")
-@click.option("--body", default="", help="Text of the issue.")
+@click.argument("file", type=click.File(encoding="utf-8", errors="replace"))
 @repos_option
 @rev_option
 @model_options
 @json_option
 def review_command(
-    file: TextIO | None,
-    title: str,
-    body: str,
-    repos: tuple[str, ...],
-    rev: str,
-    model: str,
-    as_json: bool,
+    file: TextIO, repos: tuple[str, ...], rev: str, model: str, as_json: bool
 ) -> None:
     """Find out what an issue takes: how hard it is, what one has to know, which files change.
 
@@ -203,39 +187,27 @@ def review_command(
     from codeqa.review.report import IssueReport
     from codeqa.review.reviewer import Reviewer
 
-    if file:
-        first, _, rest = file.read().strip().partition("\n")
-        title, body = title or first.lstrip("# "), "\n\n".join(filter(None, (body, rest)))
+    title, _, body = file.read().strip().partition("\n")
     with engine_of(repos, rev) as engine:
         if model not in ("", "none"):
             engine.models.prefer_named(model)
         asked = None if model == "none" else engine.models.answer_model()
         reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
-        for told in reviewer.review(title, body):
+        for told in reviewer.review(title.lstrip("# "), body):
             if isinstance(told, ToolStep):
                 click.echo(f"  {visible(told.summary)}", err=True)
             elif isinstance(told, IssueReport):
                 print_either(as_json, told.model_dump(), visible(told.text))
 
 
-def _watched(events: Iterator[Event], waiting: Waiting, use_model: bool) -> Iterator[Event]:
+def _watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator[Event]:
     """The events; what is going on meanwhile is shown, and errors are raised."""
     for event in events:
-        if event.kind in ("classified", "drafted"):
-            waiting.show("Searching the code…")
-        elif event.kind == "drafting":
-            does = "puts the files in order" if event.data["name"] == "order" else "drafts"
-            waiting.show(f"{event.data['model']} {does}…")
-        elif event.kind == "generating":
-            waiting.show("Waiting for the answer…")
-        elif event.kind == "thought":
-            waiting.show("The model thinks…")
-        elif event.kind == "looked_up":
-            waiting.close()
+        waiting.close()
+        if event.kind == "looked_up":
             click.echo(f"  {visible(event.data['summary'])}", err=True)
-            waiting.show("Waiting for the answer…")
-        else:
-            waiting.close()
+        if event.kind in ("drafting", "generating", "thought", "looked_up"):
+            waiting.show("Waiting for the language model…" if use_model else "Writing the answer…")
         if event.kind == "error":
             error = error_from(event.data)
             if use_model and error.code in FAULT_OF_MODELS:
@@ -286,8 +258,7 @@ def _print_answer(_: str, events: Iterator[Event]) -> int:
 def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     """How the answer came about, a line each."""
     coverage = done.get("coverage", "")
-    told = "" if coverage in answer else coverage
-    yield from _search_notes(told, done.get("stages") or (), done.get("reranker", ""))
+    yield from _search_notes("" if coverage in answer else coverage, done.get("reranker", ""))
     if model := done.get("model"):
         tokens, cost = done.get("tokens") or {}, ""
         if tokens:
@@ -321,18 +292,9 @@ def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
     return visible("\n".join(lines))
 
 
-def _search_notes(
-    coverage: str, stages: Iterable[Mapping[str, Any]], reranker: str
-) -> Iterator[str]:
-    """What was searched, and what models did for it, a line each; '' gives none."""
+def _search_notes(coverage: str, reranker: str) -> Iterator[str]:
+    """What was searched, and what ordered it; '' gives none."""
     if coverage:
         yield f"Searched: {coverage}"
-    parts = []
-    for stage in stages:
-        if which := DRAFTS.get(str(stage.get("name"))):
-            outcome, took = str(stage.get("outcome")), float(stage.get("milliseconds") or 0)
-            parts.append(f"{which} {outcome}" + (f" in {took / 1000:.1f} s" if took else ""))
-    if parts:
-        yield f"Language model: {', '.join(parts)}"
     if reranker:
         yield f"Reranked: {reranker}"

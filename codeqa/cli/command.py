@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from codeqa.environment import data_folder_of_environment, prepare_lancedb, with_home
+from codeqa.environment import prepare_lancedb, with_home
 from codeqa.errors import CodeQAError, UsageError
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
@@ -89,16 +88,6 @@ def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
     return [folder_of(one, data) for one in repos]
 
 
-def complete_repositories(
-    context: click.Context, parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    """Of an option or argument that names a repository: what is indexed, and where it lies, else
-    folders."""
-    known = noted_repositories(data_folder_of_environment())
-    found = [CompletionItem(name, help=root) for name, root, _ in known if name.startswith(typed)]
-    return found or [CompletionItem(typed, type="dir")]
-
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 rev_option = click.option(
@@ -107,12 +96,11 @@ rev_option = click.option(
     metavar="COMMIT",
     help="The repository as it was at this commit, branch or tag; nothing of it is touched.",
 )
-repo_argument = click.argument("repo", required=False, shell_complete=complete_repositories)
+repo_argument = click.argument("repo", required=False)
 repos_option = click.option(
     "--repo",
     "repos",
     multiple=True,
-    shell_complete=complete_repositories,
     help="Folder of the repository, or the name it has in 'codeqa repos list'; given several times "
     "all are asked at once.",
 )

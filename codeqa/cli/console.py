@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any, Self, TextIO
 
@@ -60,39 +59,35 @@ class PlainText:
         return line
 
 
-class Waiting:
-    """Shows one changing line on stderr when somebody watches both streams; else nothing."""
+class Line:
+    """One changing line on `stream`, stderr unless given, when that is a terminal; else nothing."""
 
-    def __init__(self) -> None:
-        self._watched = sys.stderr.isatty() and sys.stdout.isatty()
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
         self._shown = False
 
     def show(self, text: str) -> None:
         """Replace the line by `text`."""
-        if self._watched:
+        if self._stream.isatty():
             room = shutil.get_terminal_size().columns - 1  # a second line could not be taken away
-            sys.stderr.write(f"\r\x1b[K{visible(text)[:room]}")
-            sys.stderr.flush()
+            print(f"\r\x1b[K{visible(text)[:room]}", end="", file=self._stream, flush=True)
             self._shown = True
 
     def close(self) -> None:
         """Take the line away, before anything else is printed."""
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            print("\r\x1b[K", end="", file=self._stream, flush=True)
             self._shown = False
 
 
 class ProgressDisplay:
-    """Shows `Progress` values: on a terminal a bar for each phase, elsewhere its name.
-
-    Use as a context manager and call it with each value.
-    """
+    """Shows the `Progress` values that it is called with: on a terminal as one changing line,
+    elsewhere the name of each phase."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
+        self._line = Line(self._stream)
         self._phase = ""
-        self._bar: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -101,46 +96,15 @@ class ProgressDisplay:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
-        if progress.phase != self._phase:
-            self.close()
-            self._phase = progress.phase
-            if self._stream.isatty():
-                self._bar = _bar(self._stream, progress)
-            else:
-                print(progress.phase, file=self._stream, flush=True)
-        if self._bar is not None:
-            self._bar.total = progress.total or None
-            self._bar.bar_format = _format(progress)
-            self._bar.update(progress.done - self._bar.n)
+        if self._stream.isatty():
+            part = f": {progress.done:,} of {progress.total:,}" if progress.total else ""
+            self._line.show(progress.phase + part)
+        elif progress.phase != self._phase:
+            print(progress.phase, file=self._stream, flush=True)
+        self._phase = progress.phase
 
     def close(self) -> None:
-        """Finish the phase on display; its last state stays visible."""
-        if self._bar is not None:
-            self._bar.close()
-        self._phase, self._bar = "", None
-
-
-def _bar(stream: TextIO, progress: Progress) -> Any:
-    from tqdm.std import tqdm
-
-    tqdm.monitor_interval = 0  # it starts no thread,
-    tqdm.set_lock(threading.RLock())  # and no process, of its own
-    size = shutil.get_terminal_size()
-    return tqdm(
-        desc=progress.phase,
-        initial=progress.done,
-        total=progress.total or None,
-        file=stream,
-        bar_format=_format(progress),
-        ncols=size.columns - 1,
-        nrows=size.lines,
-        unit="",
-    )
-
-
-def _format(progress: Progress) -> str | None:
-    """Of a phase without figures its name alone."""
-    return None if progress.done or progress.total else "{desc}"
+        self._line.close()
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
@@ -187,10 +151,12 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """`1536` → `1.54kB`; decimal units as disks and file managers count."""
-    from tqdm.std import tqdm
-
-    return str(tqdm.format_sizeof(count, "B"))
+    """`1536` → `1.5 kB`; decimal units as disks and file managers count."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} GB"
 
 
 def print_json(document: Any) -> None:

@@ -1,18 +1,17 @@
-"""`codeqa index` and `codeqa watch`; with `--comments` a language model describes the methods: the
+"""`codeqa index`; with `--comments` a language model describes the methods: the
 estimate, the consent, the run."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from codeqa.cli.command import command, json_option, model_option, repo_argument, rev_option
-from codeqa.cli.console import ProgressDisplay, print_json, print_summary, visible
+from codeqa.cli.console import ProgressDisplay, print_json, print_summary
 from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.indexing import Indexer
@@ -25,11 +24,10 @@ from codeqa.indexing.comments import (
 )
 from codeqa.llm.client import Model
 from codeqa.llm.models import Models
-from codeqa.repositories import clone_location, open_location, take_clone
+from codeqa.repositories import clone_location, open_location, report_on, take_clone
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.git import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
-from codeqa.types import IndexSummary
 
 
 @command(
@@ -101,6 +99,7 @@ def index_command(
         refine = not no_refine and not comments
         summary = indexer.run(show, refine=refine, full=full, wait=not no_wait)
         show.close()
+        report_on(location)  # noted while the tables are open: a list of repositories opens none
         if as_json:
             print_json(asdict(summary))
         else:
@@ -119,32 +118,6 @@ def index_command(
             click.echo("Nothing was sent.")
         if not no_refine and settings.embedding:  # described methods have lost their vectors
             indexer.run(show)
-
-
-@command(
-    "watch",
-    [
-        "codeqa watch                    the repository of the current folder",
-        "codeqa watch ~/src/flask",
-    ],
-)
-@repo_argument
-def watch_command(repo: str | None) -> None:
-    """Index a repository now and whenever a file changes, until Ctrl-C."""
-    root = chosen_repository(load_settings(), repo)
-    settings = load_settings(root)
-
-    def ran(outcome: IndexSummary | Exception) -> None:
-        now = time.strftime("%H:%M:%S")
-        if isinstance(outcome, Exception):
-            click.echo(f"{now}  {visible(str(outcome))}", err=True)
-        elif outcome.changed or outcome.removed:
-            told = f"{outcome.changed:,} changed, {outcome.removed:,} removed"
-            click.echo(f"{now}  {told}, {outcome.seconds:.1f} s")
-
-    click.echo(f"Watching {visible(str(root))}; Ctrl-C ends.", err=True)
-    with contextlib.suppress(KeyboardInterrupt):  # what was written until then is kept
-        Indexer(settings, open_location(settings, root)).follow(ran)
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:

@@ -17,7 +17,6 @@ from codeqa import mcp
 from codeqa.cli import served
 from codeqa.cli.command import (
     command,
-    complete_repositories,
     folders_of,
     print_error,
     repos_option,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
         "claude mcp add codeqa -- codeqa mcp ~/src/flask",
     ],
 )
-@click.argument("given", nargs=-1, metavar="[REPO]...", shell_complete=complete_repositories)
+@click.argument("given", nargs=-1, metavar="[REPO]...")
 @repos_option
 def mcp_command(given: tuple[str, ...], repos: tuple[str, ...]) -> None:
     """Serve the tools to another agent by the Model Context Protocol.

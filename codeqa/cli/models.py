@@ -13,10 +13,6 @@ from codeqa.llm.models import SOURCES, Models
 from codeqa.llm.providers import PROVIDERS, ModelChoice, parse_choice
 from codeqa.settings import load_settings
 
-url_option = click.option(
-    "--url", default="", help="Address of the API instead of the provider's own."
-)
-
 
 @click.group(
     "models",
@@ -34,7 +30,7 @@ url_option = click.option(
 @json_option
 @click.pass_context
 def models_command(context: click.Context, as_json: bool) -> None:
-    """Show, choose or test the language model that questions go to.
+    """Show or choose the language model that questions go to.
 
     An exported key sends nothing until its provider is chosen.
     """
@@ -52,7 +48,7 @@ def models_command(context: click.Context, as_json: bool) -> None:
     group=models_command,
 )
 @click.argument("model", metavar="PROVIDER/NAME")
-@url_option
+@click.option("--url", default="", help="Address of the API instead of the provider's own.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
 @json_option
 def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
@@ -72,25 +68,6 @@ def none_command(as_json: bool) -> None:
     """Use no model: nothing is sent to any."""
     Models(load_settings()).choose(None)
     print_either(as_json, {"model": ""}, "No model is used; nothing is sent to any.")
-
-
-@command(
-    "test",
-    ["codeqa models test", "codeqa models test groq/llama-3.3-70b-versatile"],
-    group=models_command,
-)
-@click.argument("model", required=False, metavar="PROVIDER/NAME")
-@url_option
-@json_option
-def test_command(model: str | None, url: str, as_json: bool) -> None:
-    """Ask a model for one word; nothing of the code is sent."""
-    found = Models(load_settings())
-    choice = parse_choice(model, url) if model else found.current()
-    if choice is None:
-        raise UsageError("No model is chosen.", "Name one, as in: codeqa models test ollama/qwen3")
-    tested = found.test(choice)
-    sentence = "{model} at {host} answered in {milliseconds:,} ms.".format_map(tested)
-    print_either(as_json, tested, sentence)
 
 
 def _show(found: Models, as_json: bool) -> None:

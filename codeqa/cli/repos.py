@@ -16,7 +16,6 @@ from codeqa.cli.command import (
     FAILED,
     ask_first,
     command,
-    complete_repositories,
     folders_of,
     json_option,
     print_error,
@@ -38,7 +37,7 @@ from codeqa.repositories import (
     is_clone,
     last_used,
     remove_repository,
-    rename_repository,
+    report_on,
     report_repositories,
     sync_clone,
 )
@@ -48,7 +47,7 @@ from codeqa.store import Location, list_locations, locate
 
 @click.group("repos")
 def repos_command() -> None:
-    """List, rename or remove the indexed repositories."""
+    """List or remove the indexed repositories."""
 
 
 @command("list", ["codeqa repos list", "codeqa repos list --json"], group=repos_command)
@@ -85,7 +84,7 @@ def repos_list_command(as_json: bool) -> None:
     ["codeqa repos remove flask", "codeqa repos remove ~/src/flask --yes"],
     group=repos_command,
 )
-@click.argument("repo", shell_complete=complete_repositories)
+@click.argument("repo")
 @yes_option
 @json_option
 def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
@@ -99,20 +98,6 @@ def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
     ask_first(yes, f"Remove {what} of {root}?", f"remove {what}")
     remove_repository(settings, str(root))
     print_either(as_json, {"removed": str(root)}, f"Removed {what} of {root}")
-
-
-@command("rename", ['codeqa repos rename flask "Our Flask"'], group=repos_command)
-@click.argument("repo", shell_complete=complete_repositories)
-@click.argument("name")
-@json_option
-def repos_rename_command(repo: str, name: str, as_json: bool) -> None:
-    """Show a repository by another name; an empty one is its folder's again.
-
-    Commands take the new name as well. The folder stays as it is.
-    """
-    location = rename_repository(load_settings(), repo, name)
-    renamed = {"path": str(location.root), "name": location.name}
-    print_either(as_json, renamed, f"{location.root} is now called {location.name}")
 
 
 @command("sync", ["codeqa sync                     all of them", "codeqa sync flask"])
@@ -132,6 +117,7 @@ def sync_command(repo: str | None, as_json: bool) -> int:
             with ProgressDisplay() as show:
                 sync_clone(location, show)
                 summary = Indexer(load_settings(location.root), location).run(progress=show)
+                report_on(location)
         except CodeQAError as error:
             done.append({"repository": str(location.root), "name": name, "error": error.as_data()})
             print_error(f"{name}: {error}")
@@ -149,7 +135,6 @@ def sync_command(repo: str | None, as_json: bool) -> int:
 @click.option(
     "--repo",
     help="Look at this repository's index only.",
-    shell_complete=complete_repositories,
 )
 @click.option(
     "--repair",

@@ -7,7 +7,6 @@ import logging
 import socket
 import sys
 import threading
-import webbrowser
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import click
 from flask import Flask
 
 from codeqa.cli.command import command, folder_here, folder_of, model_option, repo_argument
-from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.code.tools import TOOLS
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
@@ -23,9 +21,7 @@ from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelChoice, parse_choice
 from codeqa.repositories import last_used
-from codeqa.repository.git import trusted_programs
 from codeqa.settings import Settings, load_settings, variables_of_answers
-from codeqa.types import IndexSummary, Progress
 from codeqa.web.app import bind, create_app, serve
 from codeqa.web.running import announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
@@ -46,20 +42,15 @@ PORTS_TRIED = 100
 @click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
 @model_option
-@click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser.")
-def serve_command(
-    repo: str | None, host: str | None, port: int | None, model: str, open_browser: bool
-) -> None:
+def serve_command(repo: str | None, host: str | None, port: int | None, model: str) -> None:
     """Serve the page in which questions are asked.
 
     Without any repository the page lets you choose one. Text and symbols of a first index are made
     behind the page, then the vectors of a chosen embedding.
     """
     settings = load_settings()
-    if repo:
-        repository: Path | None = folder_of(repo, settings.data_dir)
-    else:
-        repository = folder_here(settings.data_dir) or last_used(settings)
+    data = settings.data_dir
+    repository = folder_of(repo, data) if repo else folder_here(data) or last_used(settings)
     settings = load_settings(repository, host=host, port=port)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
@@ -75,14 +66,13 @@ def serve_command(
         space.prefer(choice)
         try:
             if repository is not None:
-                prepare(space, repository)
+                engine = space.open(repository.absolute())
+                threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
             address = page_address(settings.host, port)
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
             if settings.tokens:
                 print("Sign in with a token of CODEQA_TOKEN.", flush=True)
             _print_model(settings, choice)
-            if open_browser:
-                show_in_browser(address, repository)
             # Another model than the one it was started with is not for the terminal to ask there.
             door = nullcontext() if choice else terminal_door(app, settings, repository, port)
             with door:
@@ -103,34 +93,6 @@ def terminal_door(
     tools = [tool.described() for tool in TOOLS.values()]
     token = app.config[TERMINAL_TOKEN]
     return announced(settings.data_dir, host, port, variables_of_answers(), tools, token)
-
-
-def show_in_browser(address: str, repository: Path | None) -> None:
-    """Open `address` in the user's browser, which is never a program of the repository's."""
-    with trusted_programs(repository):
-        webbrowser.open(address)
-
-
-def prepare(space: Workspace, repository: Path) -> None:
-    """Open `repository` and bring its index up to date behind; a first index is told of here."""
-    engine = space.open(repository.absolute(), update=False)
-    first = not engine.index.status().checked_at
-    show = ProgressDisplay()
-
-    def ran(outcome: IndexSummary | Exception) -> None:
-        nonlocal first
-        if first:
-            show.close()
-            first = False
-            if isinstance(outcome, IndexSummary):
-                print_summary(outcome, sys.stderr)
-
-    def tell(progress: Progress) -> None:
-        if first:
-            show(progress)
-
-    engine.index.start_background(tell, ran)
-    threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
 
 
 def open_port(settings: Settings) -> socket.socket:

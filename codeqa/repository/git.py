@@ -106,17 +106,6 @@ def program_folders(root: Path | None = None) -> list[str]:
     return [f for f in folders if os.path.isabs(f) and not _lies_in(Path(f), untrusted)]
 
 
-@contextmanager
-def trusted_programs(root: Path | None) -> Iterator[None]:
-    """For a moment PATH is `program_folders(root)`, for what looks programs up by itself."""
-    before = os.environ.get("PATH", os.defpath)
-    os.environ["PATH"] = os.pathsep.join(program_folders(root))
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
-
-
 def _untrusted_folders(root: Path | None) -> set[Path]:
     """The current folder, `root` and the work tree around it."""
     folders = set()

@@ -109,6 +109,11 @@ def checked_root(root: Path) -> Path:
         raise UsageError(f"There is no folder {root}.", "Give the path of a repository.") from None
     if not top.is_dir():
         raise UsageError(f"{root} is not a folder.", "Give the path of a repository.")
+    if (top / "HEAD").is_file() and (top / "objects").is_dir() and (top / "refs").is_dir():
+        raise UsageError(
+            f"{root} is a bare git directory, without the repository's files.",
+            "Clone it, and give the folder of the clone: git clone PATH FOLDER.",
+        )
     try:
         with os.scandir(top):
             return top
