@@ -328,11 +328,11 @@ def local_model(setting: str) -> str:
     """The model on this machine, by name or folder, that CODEQA_EMBEDDING asks for: what begins
     with no provider's name, or with `huggingface/` or `sentence-transformers/`; else ''."""
     provider, _, name = setting.partition("/")
-    if not name:
+    if not name or provider in PROVIDERS:
         return ""
     from lancedb.embeddings import get_registry
 
     if provider == "huggingface" or (provider in BY_PYTORCH and "/" in name):
         return name
-    hosted = {*PROVIDERS, *get_registry()._functions}.difference(BY_PYTORCH)
+    hosted = set(get_registry()._functions).difference(BY_PYTORCH)
     return "" if provider in hosted else setting
