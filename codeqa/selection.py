@@ -185,10 +185,8 @@ def build_context(
     called = [] if fast else _called(tables, result)
     best = _three_and_three(result, settings, most) if fast else _ranked(result, called)
     best = [*(part for part in parts if part.place not in excluded), *best]
-    mentioned = {hit.unit.id: unit_chunk(hit.unit, _why(hit)) for hit in result.mentioned}
-    chunks = list(
-        {**mentioned, **{c.unit_id: c for c in best if c.unit_id not in mentioned}}.values()
-    )
+    mentioned = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
+    chunks = [*({**mentioned, **{chunk.unit_id: chunk for chunk in best}, **mentioned}).values()]
     definitions = list(dict.fromkeys(c.unit_id for c in chunks if c.kind not in TEXT_KINDS))
     sites = uses_of(tables, tables.by_ids(definitions), budget.characters)
     outlines = outlines_of((unit, CALLED_WHY.format(by.qualified_name)) for by, unit in called)
@@ -240,7 +238,7 @@ def _is_file_head(unit: Unit) -> bool:
 def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
     """The chunk of a hit; None for a head that says nothing: one of a class that holds its name
     alone, one of a file that holds imports alone while the question does not ask for them."""
-    unit, why = hit.unit, _why(hit)
+    unit, why = hit.unit, "; ".join(hit.why)
     first = hit.unit.id == result.units[0].unit.id if result.units else False
     if first and unit.kind in CLASS_KINDS and unit.signature and "symbol" in hit.channels:
         return span_chunk(unit, unit.start_line, unit.end_line, unit.qualified_name, why)
@@ -286,10 +284,6 @@ def _ranked(result: SearchResult, called: Sequence[tuple[Unit, Unit]]) -> list[C
     return [chunk for _, chunk in ranked]
 
 
-def _why(hit: Hit) -> str:
-    return "; ".join(hit.why)
-
-
 # Whole files
 
 
@@ -304,13 +298,11 @@ def found_whole(
     """
     where = filter_of(result.query) or Filter()
     if small and not (where.kinds or where.excluded_kinds):
-        where = replace(where, roles=WRITTEN_BY_HAND)
-        records = tables.indexed_files(where, limit=room // FILE_COST + 1)
-        cost = sum(record.size + FILE_COST for record in records)
-        if 0 < cost <= room:
+        by_hand = replace(where, roles=WRITTEN_BY_HAND)
+        records = tables.indexed_files(by_hand, limit=room // FILE_COST + 1)
+        if 0 < sum(record.size + FILE_COST for record in records) <= room:
             told = TOLD if result.query.filtered else WHOLE_REPOSITORY
-            best = _best_first(records, _ranked_paths(result))
-            block = _whole(files, best, room, told=told)
+            block = _whole(files, _best_first(records, _ranked_paths(result)), room, told=told)
             return block.chunks, (), block.note
     return *_named(tables, files, result, room), ""
 
@@ -361,31 +353,30 @@ def _whole(
     with a note that says how many, and which had to be left out."""
     chunks: list[Chunk] = []
     left_out: list[str] = []
-    taken, lost, wanted = 0, 0, [record for record in records if record.size]
-    room = min(room, BLOCK_CHARACTERS)
+    taken, wanted, room = (
+        0,
+        [record for record in records if record.size],
+        min(room, BLOCK_CHARACTERS),
+    )
     for record in wanted:
         if soft and taken > SOFT_BYTES:
             break
-        size = record.size
-        if taken + size <= HARD_BYTES and size + FILE_COST <= room:  # else it need not be read
+        if taken + record.size <= HARD_BYTES and record.size + FILE_COST <= room:
             try:
-                file = files.read(record.path)
+                content = files.read(record.path).text.removesuffix("\n")
             except CodeQAError:  # deleted since it was indexed, or not to be read any more
                 left_out.append(f"{record.path} (could not be read)")
                 continue
-            size, content = len(file.text.encode()), file.text.removesuffix("\n")
-            key, last = chunk_id(file.path, "", content), content.count("\n") + 1
-            chunk = Chunk(key, file.path, 1, last, file.language, content, "", "whole file")
-            chunk = replace(chunk, role=record.role)
+            key, last = chunk_id(record.path, "", content), content.count("\n") + 1
+            chunk = Chunk(key, record.path, 1, last, record.language, content, "", "whole file")
             cost = len(format_block([chunk]))  # with a heading of its own: more than it takes
-            if taken + size <= HARD_BYTES and cost <= room:
-                chunks.append(chunk)
-                taken, room = taken + size, room - cost
+            if cost <= room:
+                chunks.append(replace(chunk, role=record.role))
+                taken, room = taken + record.size, room - cost
                 continue
-        left_out.append(f"{record.path} ({_kilobytes(size)})")
-        lost += size
+        left_out.append(f"{record.path} ({_kilobytes(record.size)})")
     if (more := len(left_out) - LISTED) > 0:
-        left_out[LISTED:] = [f"{more:,} more, {_kilobytes(lost)} in all"]
+        left_out[LISTED:] = [f"{more:,} more"]
     note = f"{told}: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
     note += f" Left out: {', '.join(left_out)}." if left_out else ""
     return ContextBlock(format_block(chunks), tuple(chunks), note=note if wanted else "")

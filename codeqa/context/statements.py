@@ -1,9 +1,9 @@
 """The statements of a piece of code, nested, and which of them to show when not all fit.
 
-A unit is often a fragment (a method cut out of its class), so it is parsed as it stands and, where
-that fails, as the body of a class. What a grammar calls a block holds statements; where no tree
-helps (languages without a grammar, broken code, the inside of long literals and macros)
-indentation tells what belongs together. Lines are 0-based here, spans half-open.
+A unit is often a fragment (a method cut out of its class) and is parsed as it stands. What a
+grammar calls a block holds statements; where no tree helps (languages without a grammar, broken
+code, the inside of long literals and macros) indentation tells what belongs together. Lines are
+0-based here, spans half-open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from codeqa import parsing
@@ -43,8 +43,6 @@ _PART = re.compile(
     r"(?:^|_)(?:block|then|do|else|ensure|compound_statement|statement_list|statements|body)$"
 )
 """Nodes that are no statements themselves: a part of one, or what holds others."""
-_FRAMES = ("", "class _ {", "<?php ", "<?php class _ {")
-"""What is written before a fragment, in the order in which it is tried."""
 _GOES_ON = re.compile(
     r"\s*(?:[)\]}>]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|end)\b)"
 )
@@ -93,35 +91,27 @@ def statements(code: str, language: str) -> tuple[Statement, ...]:
 
 
 def _parsed(code: str, language: str) -> list[Statement]:
-    """By the tree of the frame and grammar that fit best; [] where none does."""
+    """By the tree of the grammar that fits best; [] where none does."""
     known = languages().values() if len(code) <= LONGEST_CODE else ()
-    keys = [one.key for one in known if one.name == language and one.grammar]
-    best: tuple[int, int, list[Statement]] | None = None
-    height = code.count("\n") + 1
-    for frame, key in product(_FRAMES, keys):
+    height, best = code.count("\n") + 1, (len(code), list[Statement]())
+    for key in (one.key for one in known if one.name == language and one.grammar):
         grammar = parsing.grammar(key)
-        closing = "\n}" * frame.count("{")
-        given, _ = parsing.readable(grammar, f"{frame}{code}{closing}".encode())
+        given, _ = parsing.readable(grammar, code.encode())
         try:
             tree, _ = parsing.parse(grammar, given)
         except parsing.TooSlowError:
             return []
         leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
-        spans = _of_tree(tree.root_node, given, len(frame), height, leading)
-        found = (_broken_lines(tree.root_node), -len(spans), spans)
-        best = min(best or found, found, key=lambda one: one[:2])
-        if not best[0] and len(best[2]) > 1:
-            break
-    return best[2] if best and 2 * best[0] <= height else []
+        found = _broken_lines(tree.root_node), _of_tree(tree.root_node, given, height, leading)
+        best = min(best, found, key=lambda one: one[0])
+    return best[1] if 2 * best[0] <= height else []
 
 
 def _of_tree(
-    root: tree_sitter.Node, data: bytes, frame: int, height: int, leading: Collection[str]
+    root: tree_sitter.Node, data: bytes, height: int, leading: Collection[str]
 ) -> list[Statement]:
-    """`leading` are the types of comments and attributes, `frame` is the length of what was
-    written before the fragment, `height` its number of lines."""
+    """`leading` are the types of comments and attributes, `height` is the number of lines."""
     lines = data.split(b"\n")
-    lines[0] = b" " * frame + lines[0][frame:]
     spans: list[Statement] = []
     above: dict[int, int] = {}
     """Of comments and attributes with their own lines: the line behind and the first one."""
@@ -136,7 +126,7 @@ def _of_tree(
             begins = inside < first < height and not lines[first][:column].strip()
             if begins and child.type in leading:
                 above[end] = min(first, above.get(end, first))
-            elif begins and holds and child.is_named and child.start_byte >= frame:
+            elif begins and holds and child.is_named:
                 part = bool(_PART.search(child.type))
                 if not part:
                     spans.append(Statement(first, first, end))
