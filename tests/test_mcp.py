@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ from codeqa.code.tools import TOOLS
 if TYPE_CHECKING:
     from cli_shop import Served
 
-pytest.importorskip("mcp")
 pytest_plugins = ("cli_shop",)
+# Loading it takes a second, in each process that collects tests.
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed")
 
 Work = Callable[[Any], Coroutine[Any, Any, Any]]
 

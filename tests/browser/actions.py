@@ -18,7 +18,14 @@ def field_of(page: Page) -> Locator:
     return page.get_by_label(re.compile("Question about"))
 
 
+def ready(page: Page) -> None:
+    """Wait until the page takes a question: its scripts run, the conversation of its address is
+    there, and no answer is being written. Until then Enter sends nothing."""
+    expect(page.locator("body:has(#thread > *) #composer:not(.busy)")).to_have_count(1)
+
+
 def ask(page: Page, question: str) -> None:
+    ready(page)
     field_of(page).fill(question)
     page.keyboard.press("Enter")
 
@@ -29,8 +36,6 @@ def answered(page: Page) -> None:
 
 
 def get_answer(page: Page, question: str) -> None:
-    """Asks as soon as the answer before has ended: until then Enter sends nothing."""
-    expect(page.locator("#composer.busy")).to_have_count(0)
     ask(page, question)
     answered(page)
 
@@ -57,11 +62,6 @@ def copied(page: Page) -> str:
 def chip_of(page: Page) -> Locator:
     """The switch that says whether the next question is searched for."""
     return page.get_by_role("button", name="@codebase", exact=True)
-
-
-def loaded(page: Page) -> None:
-    """Wait until the page's modules run, after a navigation that nothing waited for."""
-    expect(page.locator("#examples button").first).to_be_visible()
 
 
 def until(met: Callable[[], object], seconds: float = 30.0) -> bool:

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 import pytest
-from browser.actions import PHONE, ask, get_answer, loaded, open_context, stop, use_model
+from browser.actions import PHONE, ask, get_answer, open_context, ready, stop, use_model
 from browser.conftest import OpenPage, ScriptedServer
 from browser.test_hostile import replies
 from browser.test_phone import EVERYTHING
@@ -40,7 +40,7 @@ def test_axe_finds_nothing_serious_in_any_view(
     scripted: ScriptedServer, open_page: OpenPage, scheme: Scheme, other: Scheme
 ) -> None:
     page = open_page(scripted, scheme=scheme)
-    loaded(page)
+    ready(page)
     faults = {"first page": violations(page)}
     use_model(page)
     page.locator("#codebase").click()
@@ -101,7 +101,7 @@ def test_axe_finds_nothing_serious_in_any_view(
 
 
 def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
-    loaded(page)
+    ready(page)
     page.evaluate(
         """() => { window.heard = [];
         const region = document.getElementById("spoken-answer");

@@ -10,8 +10,8 @@ from browser.actions import (
     chip_of,
     field_of,
     get_answer,
-    loaded,
     new_conversation,
+    ready,
     use_model,
 )
 from browser.conftest import ScriptedServer
@@ -25,7 +25,7 @@ def expect_chip(page: Page, pressed: bool) -> None:
 def test_enter_sends_shift_enter_begins_a_line_and_what_is_not_sent_outlives_a_reload(
     page: Page, scripted: ScriptedServer
 ) -> None:
-    loaded(page)
+    ready(page)
     field = field_of(page)
     field.press_sequentially("one")
     page.keyboard.press("Shift+Enter")
@@ -35,11 +35,12 @@ def test_enter_sends_shift_enter_begins_a_line_and_what_is_not_sent_outlives_a_r
     page.goto(f"{scripted.address}/repositories")
     page.go_back()
     expect(field).to_have_value("one\ntwo")
+    ready(page)
     field.press("Enter")
     answered(page)
     assert scripted.chat.asked[-1]["question"] == "@codebase one\ntwo"
     page.reload()
-    expect(page.locator(".turn")).to_have_count(1)
+    ready(page)
     expect(field).to_have_value("")
     field.fill("asked by a double click")
     page.locator("#send").dblclick()  # the second click does not stop it

@@ -8,7 +8,7 @@ from browser.actions import (
     PHONE,
     chip_of,
     field_of,
-    loaded,
+    ready,
     scrolled_sideways,
 )
 from browser.conftest import OpenPage, Server
@@ -33,7 +33,7 @@ def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    loaded(page)
+    ready(page)
     field, menu = field_of(page), menu_of(page)
     options = menu.get_by_role("option")
     field.press_sequentially("what does @")
@@ -81,7 +81,7 @@ def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothin
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    loaded(page)
+    ready(page)
     field, menu = field_of(page), menu_of(page)
     field.press_sequentially("@Ord")
     expect(menu).to_be_visible()
@@ -107,7 +107,7 @@ def test_chips_open_what_they_stand_for_and_can_be_taken_out(
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    loaded(page)
+    ready(page)
     field, title = field_of(page), page.locator("#panel-title")
     field.fill("how do @bookshop/orders.py and @Stock.reserve_copies work? @nothing/of.it")
     expect(chips_of(page)).to_have_text(
@@ -129,7 +129,7 @@ def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    loaded(page)
+    ready(page)
     page.keyboard.press("Control+p")
     dialog, title = go_to(page), page.locator("#panel-title")
     box = dialog.get_by_role("combobox", name="File or symbol")
@@ -160,7 +160,7 @@ def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
 
 def test_the_tree_is_walked_with_the_keyboard(real: Server, open_page: OpenPage) -> None:
     page = open_page(real)
-    loaded(page)
+    ready(page)
     page.get_by_role("button", name="Files", exact=True).press("Enter")
     tree = page.get_by_role("tree", name="Files")
     items = tree.get_by_role("treeitem")
@@ -186,7 +186,7 @@ def test_the_tree_is_walked_with_the_keyboard(real: Server, open_page: OpenPage)
 
 def test_all_of_it_works_by_touch_on_a_phone(real: Server, open_page: OpenPage) -> None:
     page = open_page(real, **PHONE)
-    loaded(page)
+    ready(page)
     field = field_of(page)
     field.tap()
     field.press_sequentially("what is @reserve")

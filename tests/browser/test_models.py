@@ -9,7 +9,6 @@ from browser.actions import (
     choose_radio,
     expecting,
     get_answer,
-    loaded,
     until,
 )
 from browser.conftest import OpenPage, ScriptedServer
@@ -231,7 +230,6 @@ def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name=re.compile("store"))).to_be_visible()
-        loaded(page)
         get_answer(page, f"asked with {token}")
     expect(page.locator("#conversations .title")).to_have_text(["asked with second key"])
     dialog = open_dialog(page)

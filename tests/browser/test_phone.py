@@ -7,8 +7,8 @@ import re
 from browser.actions import (
     answered,
     get_answer,
-    loaded,
     open_context,
+    ready,
     row,
     scrolled_sideways,
     use_model,
@@ -65,7 +65,7 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
 def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
     phone: Page, scripted: ScriptedServer
 ) -> None:
-    loaded(phone)
+    ready(phone)
     for question in ("first thing", "second thing"):
         phone.get_by_role("button", name="New conversation").last.tap()
         phone.locator("#question").fill(question)

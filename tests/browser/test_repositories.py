@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from browser.actions import PHONE, expecting, get_answer, loaded, scrolled_sideways
+from browser.actions import PHONE, expecting, get_answer, ready, scrolled_sideways
 from browser.conftest import OpenPage, Server
 from playwright.sync_api import Page, expect
 
@@ -23,7 +23,7 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
         (tmp_path / "things" / folder).mkdir(parents=True)
     (tmp_path / "things" / "lamps" / "light.py").write_text("def shine():\n    return 1\n")
     page = open_page(real)
-    loaded(page)
+    ready(page)
     opened(page)
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("link", name=re.compile("bookshop"))).to_contain_text("open")
@@ -37,7 +37,6 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
     expect(page.locator("#folders-path")).to_have_text(str(tmp_path / "things" / "lamps"))
     dialog.get_by_role("button", name="Add this folder").press("Enter")
     expect(page.get_by_role("heading", name=re.compile("lamps"))).to_be_visible()
-    loaded(page)
     get_answer(page, "how does it shine?")
     expect(page.locator('a.citation[data-path="light.py"]').first).to_be_visible()
 
@@ -73,7 +72,7 @@ def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real, **PHONE)
-    loaded(page)
+    ready(page)
     page.get_by_role("button", name="Open the menu").tap()
     page.locator("#choose-repository").tap()
     dialog = page.get_by_role("dialog")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from browser.actions import copied, get_answer, loaded
+from browser.actions import copied, get_answer, ready
 from browser.conftest import OpenPage, ScriptedServer
 from playwright.sync_api import Page, expect
 
 
 def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer, open_page: OpenPage) -> None:
     page = open_page(scripted)
-    loaded(page)
+    ready(page)
     field, toast = page.locator("#question"), page.locator("#toast")
     page.keyboard.press("Control+k")
     expect(page.locator("#conversation-search")).to_be_focused()
@@ -43,12 +43,12 @@ def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer, open_page: 
 
 
 def test_the_sidebar_goes_and_the_state_of_the_index_stays_in_view(page: Page) -> None:
-    loaded(page)
+    ready(page)
     sidebar = page.locator("#sidebar")
     page.keyboard.press("Control+Shift+S")
     expect(sidebar).to_be_hidden()
     page.reload()
-    loaded(page)
+    ready(page)
     expect(sidebar).to_be_hidden()
     expect(page.locator("#topbar-state")).to_have_text("Ready")
     page.keyboard.press("Control+k")  # what it searches is there again
@@ -57,7 +57,7 @@ def test_the_sidebar_goes_and_the_state_of_the_index_stays_in_view(page: Page) -
 
 
 def test_the_list_opens_and_closes_and_switches_them_off(page: Page) -> None:
-    loaded(page)
+    ready(page)
     page.keyboard.press("Control+/")
     dialog = page.get_by_role("dialog", name="Keyboard")
     expect(dialog).to_contain_text("Search the conversations")
@@ -67,7 +67,7 @@ def test_the_list_opens_and_closes_and_switches_them_off(page: Page) -> None:
     dialog.get_by_role("switch", name=re.compile("^Shortcuts")).click()
     expect(page.locator("#announce")).to_have_text("Shortcuts are off")
     page.reload()
-    loaded(page)
+    ready(page)
     page.locator("#question").focus()
     page.keyboard.press("Control+k")
     expect(page.locator("#conversation-search")).not_to_be_focused()
