@@ -127,8 +127,7 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
     expect(thought).to_be_visible()
     expect(page.locator(".stages")).to_contain_text("Thinking")
     being_written = page.locator(".turn.writing .answer")
-    for events, place in ((1, being_written.locator(".unfinished")),
-                          (1, being_written.locator(".block").first),
+    for events, place in ((2, being_written.locator(".block").first),
                           (2, page.locator(".turn:not(.writing) .answer"))):  # fmt: skip
         NEXT.release(events)
         right, wrong = (place.locator(".citation").nth(number) for number in (0, 1))
