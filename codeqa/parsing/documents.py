@@ -195,12 +195,8 @@ def _markdown() -> MarkdownIt:
 def _front_matter_end(lines: list[str]) -> int:
     """Number of lines that a YAML (`---`) or TOML (`+++`) front matter takes."""
     mark = lines[0].strip("\ufeff \r") if lines else ""
-    if mark not in ("---", "+++"):
-        return 0
-    for number, line in enumerate(lines[1:], 1):
-        if line.rstrip() == mark or (mark == "---" and line.rstrip() == "..."):
-            return number + 1
-    return 0
+    ends = {"---": ("---", "..."), "+++": ("+++",)}.get(mark, ())
+    return next((n for n, line in enumerate(lines[1:], 2) if line.rstrip() in ends), 0)
 
 
 def _plain_markdown(text: str) -> str:

@@ -20,7 +20,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -36,16 +35,12 @@ from codeqa.types import ParsedFile, Skipped
 
 SECONDS_PER_FILE = 30.0
 """A megabyte of source parses in 0.2 s; what takes this long hangs."""
-SECONDS_TO_START = 60.0
-"""Imports and grammars take 0.2 s; a loaded machine takes longer."""
 FILES_AT_ONCE = 8
 """Files that a worker is sent together, so that it waits for us once for all of them."""
 FILES_PER_WORKER = 16
 """Fewer files do not pay for starting another worker (some 0.2 s)."""
 NICENESS = 5
 """Parsing makes way for everything else on the machine."""
-READY = ("ready",)
-"""The first thing a worker says, when its imports are done."""
 PARSER_FAILED = "the parser failed on it"
 
 _BOOT = (
@@ -157,7 +152,7 @@ class _WorkerPool:
         assert requests is not None and answers is not None
         try:
             _send(requests, self._start_message)
-            if _receive(answers) != READY:  # so would the next
+            if _receive(answers) != ():  # its first word; so would the next
                 raise RepositoryError(
                     "The parsing processes end as soon as they are started.",
                     "Install CodeQA again.",
@@ -187,9 +182,7 @@ class _WorkerPool:
 def _start_process() -> subprocess.Popen[bytes]:
     # The same import path as here, without the entry that means "working directory".
     path = [entry for entry in sys.path if Path(entry).is_absolute()]
-    package_parent = str(Path(__file__).resolve().parents[2])
-    if package_parent not in path:
-        path.append(package_parent)
+    path.append(str(Path(__file__).resolve().parents[2]))
     boot = _BOOT.format(separator=os.pathsep)
     try:
         return subprocess.Popen(
@@ -203,10 +196,8 @@ def _start_process() -> subprocess.Popen[bytes]:
             process_group=0,
         )
     except OSError as error:
-        raise RepositoryError(
-            f"No worker process starts: {error.strerror}.",
-            "Free memory or processes, or set CODEQA_WORKERS=1.",
-        ) from None
+        hint = "Free memory or processes, or set CODEQA_WORKERS=1."
+        raise RepositoryError(f"No worker process starts: {error.strerror}.", hint) from None
 
 
 def _send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
@@ -230,25 +221,21 @@ def _receive(stream: IO[bytes]) -> Any:
 def run_worker() -> None:
     """Serve until the standard input ends, which it also does when the parent dies.
 
-    A start or a file that takes too long ends the process, even where a parser hangs.
+    A file that takes too long ends the process, even where a parser hangs.
     """
     with suppress(OSError):
         os.nice(NICENESS)
     messages, results = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the protocol
-    with open(os.devnull, "w") as silent, suppress(OSError):  # noqa: PTH123
-        limit = partial(faulthandler.dump_traceback_later, exit=True, file=silent)
-        limit(SECONDS_TO_START)
-        root, max_file_bytes, seconds, packer_name = _receive(messages)
-        packer = resolve_name(packer_name)
-        faulthandler.cancel_dump_traceback_later()
-        _send(results, READY)
-        while (files := _receive(messages)) is not None:
-            for path, known_hash in files:
-                limit(seconds)
-                result = _parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
-                faulthandler.cancel_dump_traceback_later()
-                _send(results, tuple(result))
+    root, max_file_bytes, seconds, packer_name = _receive(messages)
+    packer = resolve_name(packer_name)
+    _send(results, ())
+    while (files := _receive(messages)) is not None:
+        for path, known_hash in files:
+            faulthandler.dump_traceback_later(seconds, exit=True)  # to nowhere
+            result = _parse_entry(Path(root), path, max_file_bytes, known_hash, packer)
+            faulthandler.cancel_dump_traceback_later()
+            _send(results, tuple(result))
 
 
 def _parse_entry(

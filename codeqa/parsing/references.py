@@ -18,8 +18,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from codeqa.languages import Language
 from codeqa.parsing.units import FILE, NAMESPACE, SCOPE, Definition, Source, clean_name
@@ -58,8 +57,6 @@ TypedName = tuple["tree_sitter.Node", "tree_sitter.Node", bool]
 _TYPE_PARAMETER = re.compile(r"[A-Z]{1,2}[0-9]?")
 """`T`, `K2`, `TT`: unless the file defines or imports it, a parameter of a type."""
 
-_KINDS = {"type": "use", "value": "use"}
-
 _ADDRESS_QUOTES = "\"'`<>"
 _NAME_QUOTES = ("`", '"', "[")
 """What a quoted identifier begins with (SQL, Kotlin, Swift)."""
@@ -68,8 +65,7 @@ _BASES = frozenset({"super", "super()", "base", "parent"})
 """Receivers among `self_names` that mean what the class inherits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(NamedTuple):
     """One imported name: `name` of `module`, known here as `local`."""
 
     offset: int
@@ -117,10 +113,8 @@ def find_imports(source: Source, matches: Iterable[Captures]) -> Iterator[Import
     """End and prefix of the groups that are open, outer before inner."""
     for start, module, name, alias in sorted(found.values()):
         while waiting and waiting[0][0] <= start:
-            begin, end, prefix = waiting.popleft()
-            _leave(around, begin)
-            around.append((end, prefix))
-        _leave(around, start)
+            around.append(waiting.popleft()[1:])
+        around = [one for one in around if one[0] > start]
         parts = [prefix for _, prefix in around]
         if name in ("self", "this") and parts and not module:  # Rust: `use a::{self}`
             module, _, name = separator.join(parts).rpartition(separator)
@@ -241,8 +235,6 @@ class Resolver:
 
     def _type_of(self, receiver: str, scope: Definition | None) -> str:
         types = self.types
-        if not types:
-            return ""
         root, _, rest = receiver.partition(".")
         if rest:
             if root in self.language.self_names or _is_self(root, scope):
@@ -346,8 +338,7 @@ def references(
             variable, held, member = variables[start]
             place = _owner_of(scope) if member else _type_key(scope)
             resolver.types[place, source.text_of(variable)] = source.text_of(held)
-        receiver, module, target, confidence = "", "", None, 0.0
-        quoted = False
+        receiver, module, target, confidence, quoted = "", "", None, 0.0, False
         if start in found:
             _, end, receiver_node, kind = found[start]
             name = source.slice(start, end)
@@ -355,10 +346,10 @@ def references(
                 name = clean_name(name)
             if receiver_node is not None:
                 first, last = receiver_node.start_byte, receiver_node.end_byte
-                receiver = source.slice(first, last) if last - first <= MAX_RECEIVER else "…"
+                receiver = source.slice(first, last) if last - first <= MAX_RECEIVER else "\n"
                 if "\n" in receiver:
                     receiver = "…"
-                elif receiver != "…":
+                else:
                     module, target, confidence = resolver.member(name, receiver, scope)
             else:
                 if kind == "inherits" and scope is not None:
@@ -371,7 +362,7 @@ def references(
                 or (kind == "type" and not module and _TYPE_PARAMETER.fullmatch(name))
             ):
                 continue
-            kind = _KINDS.get(kind, kind)
+            kind = "use" if kind in ("type", "value") else kind
         elif start in by_offset:
             imported = by_offset[start]
             module, kind = imported.module, "import"
@@ -383,10 +374,9 @@ def references(
         unit = scope.unit if scope is not None else None
         unit_id = unit.id if unit is not None else unit_at.get(line) or resolver.owner_id(scope)
         target_id = target.id if target is not None else ""
-        edge = Reference(
+        result.append(Reference(
             source.path, line, column, name, kind, unit_id, receiver, module, target_id, confidence
-        )
-        result.append(edge)
+        ))  # fmt: skip
     return result
 
 
@@ -423,11 +413,6 @@ def _type_key(scope: Definition | None) -> int | str:
     if scope is None:
         return ""
     return scope.start if scope.kind in METHOD_KINDS else scope.inner_name
-
-
-def _leave(groups: list[tuple[int, str]], offset: int) -> None:
-    while groups and groups[-1][0] <= offset:
-        groups.pop()
 
 
 def _last_word(module: str, separator: str) -> str:

@@ -56,6 +56,7 @@ _DIRECTIVE = re.compile(
 _LICENCE = re.compile(
     r"copyright|licen[sc]e|\bSPDX\b|all rights reserved|permission is hereby granted", re.I
 )
+"""What a notice of rights at the head of a file holds."""
 _STRING = re.compile(r"""^[A-Za-z]{0,3}(\"\"\"|'''|"|')(.*?)(?:\1)?$""", re.DOTALL)
 
 _XML_DOC = re.compile(r"<(?:summary|remarks|returns|param|inheritdoc|value|exception)\b")
@@ -235,11 +236,6 @@ def docstring_text(literal: str) -> str:
     """Text of a string literal or comment inside a body, without quotes and indentation."""
     match = _STRING.match(literal)
     return cleandoc(match.group(2)).strip() if match else comment_text([literal])
-
-
-def is_licence(text: str) -> bool:
-    """Whether a comment at the head of a file is a notice of rights."""
-    return bool(_LICENCE.search(text))
 
 
 def _bare_lines(comment: str) -> list[str]:
@@ -549,8 +545,8 @@ def _signature(source: Source, definition: Definition) -> str:
 
 def _comments(source: Source, spans: Sequence[tuple[int, int]]) -> str:
     parts = [source.slice(start, end) for start, end in spans]
-    if parts and source.line_of(spans[0][0]) <= 3 and is_licence(parts[0]):
-        parts = [part for part in parts if not is_licence(part)]
+    if parts and source.line_of(spans[0][0]) <= 3 and _LICENCE.search(parts[0]):
+        parts = [part for part in parts if not _LICENCE.search(part)]
     return comment_text(parts)
 
 
@@ -629,10 +625,10 @@ def _after_notice(source: Source, last: int) -> int:
     noted: set[int] = set()
     for first, start, end in source.leading_comments():
         text = source.slice(start, end)
-        if first <= last and (first <= 2 or first - 1 in noted or is_licence(text)):
+        if first <= last and (first <= 2 or first - 1 in noted or _LICENCE.search(text)):
             noted.update(range(first, source.line_of(max(start, end - 1)) + 1))
     lines = source.lines
-    if not any(is_licence(lines[line - 1]) for line in noted):
+    if not any(_LICENCE.search(lines[line - 1]) for line in noted):
         noted = set()
     code = (n for n in range(1, last + 1) if n not in noted and lines[n - 1].strip())
     return next(code, last + 1)
@@ -658,4 +654,4 @@ def _module_comment(source: Source, last: int) -> str:
 
 def _block_text(source: Source, block: list[tuple[int, int]]) -> str:
     text = comment_text([source.slice(start, end) for start, end in block])
-    return "" if is_licence(text) else text
+    return "" if _LICENCE.search(text) else text

@@ -35,9 +35,8 @@ COLOUR_SECONDS = 1.0
 """After this a text stays uncoloured: some lexers are quadratic on `a a a …`."""
 LEXER_NAMES = {
     "vue": "html", "svelte": "html", "astro": "html", "heex": "html", "stylus": "sass",
-    "jsonc": "json", "notebook": "json", "gomod": "text", "requirements": "text",
-    "csv": "text", "gitignore": "text", "justfile": "make", "asciidoc": "text",
-    "apex": "java", "vb": "vb.net", "assembly": "gas", "yacc": "c", "lex": "c", "cue": "go",
+    "jsonc": "json", "notebook": "json", "justfile": "make", "apex": "java", "vb": "vb.net",
+    "assembly": "gas", "yacc": "c", "lex": "c", "cue": "go",
 }  # fmt: skip
 """Languages that Pygments lacks or calls otherwise, and what comes nearest."""
 
@@ -138,7 +137,9 @@ def inert_markdown(text: str) -> str:
     for danger in (_CODE_OR_DANGER, _DANGER):
         if _is_alive(text):
             text = danger.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
-    return _closed(text)
+    last = [token for token in _reader().parse(f"{text}\n\n{END}") if token.map][-1:]
+    is_open = any(one.type == "fence" and one.content.rstrip().endswith(END) for one in last)
+    return f"{text}\n{last[0].markup}" if is_open else text
 
 
 def _is_alive(text: str) -> bool:
@@ -151,14 +152,6 @@ def _is_alive(text: str) -> bool:
             if one.type == "link_open" and scheme and scheme[1].lower() not in _SCHEMES:
                 return True
     return False
-
-
-def _closed(text: str) -> str:
-    """`text` with the fence closed that its end leaves open."""
-    last: list[Token] = [token for token in _reader().parse(f"{text}\n\n{END}") if token.map]
-    if last and last[-1].type == "fence" and last[-1].content.rstrip().endswith(END):
-        return f"{text}\n{last[-1].markup}"
-    return text
 
 
 def sanitise(html: str) -> str:

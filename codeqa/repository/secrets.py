@@ -130,8 +130,7 @@ def is_secret_content(data: bytes, is_source: bool = False) -> bool:
     if len(data) > _SMALL_FILE:
         return False
     stripped = data.strip()
-    armours = _ARMOUR.findall(stripped)
-    if armours and any(b"PRIVATE KEY" in armour for armour in armours):
+    if any(b"PRIVATE KEY" in armour for armour in _ARMOUR.findall(stripped)):
         if stripped.startswith(b"-----BEGIN") and stripped.endswith(b"-----"):
             return True
         if b'"private_key"' in stripped and b'"client_email"' in stripped:

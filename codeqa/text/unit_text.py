@@ -20,11 +20,13 @@ the code contains, and an embedding that knows nothing of the format reads plain
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from codeqa.types import Unit
 
 MAGIC = "codeqa/1"
+_HEAD = re.compile(rf"{MAGIC}\npath: (.*)\nowner: (.*)\nname: (.*)\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +64,16 @@ def encode(fields: UnitText) -> str:
 
 def decode(text: str) -> UnitText:
     """Inverse of `encode`. Raises ValueError when `text` is not of format 1."""
-    magic, *lines = text.split("\n")
-    fields: list[str] = []
-
-    def take(label: str) -> str:
-        if not lines or not lines[0].startswith(label):
-            raise ValueError(f"not the text of a unit: {text[:20]!r} … has no {label}")
-        return lines.pop(0).removeprefix(label)
-
-    if magic != MAGIC:
-        raise ValueError(f"not the text of a unit: it begins {magic[:20]!r}")
-    for label in ("path: ", "owner: ", "name: "):
-        parts = take(label).split("\\\\")
-        fields.append("\\".join(part.replace("\\n", "\n") for part in parts))
-    for label in ("doc: ", "signature: "):
-        count = int(take(label))
-        fields.append("\n".join(lines[:count]))
-        del lines[:count]
-    take("body:")
-    fields.append("\n".join(lines))
+    if not (head := _HEAD.match(text)):
+        raise ValueError(f"not the text of a unit: it begins {text[:20]!r}")
+    parts = (group.split("\\\\") for group in head.groups())
+    fields = ["\\".join(one.replace("\\n", "\n") for one in part) for part in parts]
+    lines = text[head.end() :].split("\n")
+    for label in ("doc", "signature"):
+        end = 1 + int("".join(lines[:1]).removeprefix(f"{label}: "))
+        fields.append("\n".join(lines[1:end]))
+        del lines[:end]
+    if lines[:1] != ["body:"]:
+        raise ValueError(f"not the text of a unit: {text[:20]!r} … has no body")
+    fields.append("\n".join(lines[1:]))
     return UnitText(*fields)
