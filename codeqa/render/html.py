@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
+from io import StringIO
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
+from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
 from pygments.util import ClassNotFound
@@ -63,7 +65,6 @@ _OPEN_ENDED = ("bullet_list_open", "ordered_list_open", "code_block")
 _CODE_OR_DANGER = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|<|&|!(?=\[)|\](?=[(:])", re.DOTALL)
 _DANGER = re.compile(r"<|&|!(?=\[)|\](?=[(:])")
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
-_ALIGNMENTS = {"left", "center", "right"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
     "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead",
@@ -80,8 +81,6 @@ _CLASSES = {
     "span": SYNTAX_CLASSES | {"citation", "unverified", "folder", "lines", "image"},
     "div": {"code-block", "table-wrap"},
     "pre": {"plain"},
-    "th": {f"align-{side}" for side in _ALIGNMENTS},
-    "td": {f"align-{side}" for side in _ALIGNMENTS},
 }
 
 
@@ -255,13 +254,6 @@ class _Html(RendererHTML):
     def table_close(self, *_: Any) -> str:
         return "</table></div>\n"
 
-    def th_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        side = str(tokens[index].attrGet("style") or "").removeprefix("text-align:")
-        css = f' class="align-{side}"' if side in _ALIGNMENTS else ""
-        return f"<{tokens[index].tag}{css}>"
-
-    td_open = th_open
-
 
 def _place(path: str, start: int, end: int) -> str:
     lines = f"{start}" if start == end else f"{start}-{end}"
@@ -290,10 +282,10 @@ def highlight_lines(text: str, language: str) -> list[str]:
     takes long and one with a very long line stay uncoloured.
     """
     text = normal(text)
-    lines = text.split("\n")
-    html = _coloured(language, text) if max(map(len, lines)) <= LINE_CHARACTERS else None
-    coloured = (escape(text, quote=False) if html is None else html).split("\n")
-    return coloured if lines[-1] else coloured[:-1]
+    longest = max(map(len, text.split("\n")))
+    html = _coloured(language, text) if longest <= LINE_CHARACTERS else None
+    lines = (escape(text, quote=False) if html is None else html).split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def normal(text: str) -> str:
@@ -309,29 +301,19 @@ def _coloured(language: str, text: str) -> str | None:
         lexer = get_lexer_by_name(LEXER_NAMES.get(name, name), stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
-    end = time.monotonic() + COLOUR_SECONDS
-    runs: list[tuple[str, list[str]]] = [("", [])]  # of tokens that look the same
+    end, tokens = time.monotonic() + COLOUR_SECONDS, []
     for kind, piece in lexer.get_tokens(text):
         if time.monotonic() > end:
             return None
-        css = _css_class(kind)
-        if css != runs[-1][0] and (piece.strip() or not runs[-1][1]):
-            runs.append((css, []))
-        runs[-1][1].append(piece)
-    return "".join(_span(css, escape("".join(pieces), quote=False)) for css, pieces in runs)
-
-
-def _span(css: str, html: str) -> str:
-    if not css:
-        return html
-    lines = html.split("\n")
-    return "\n".join(f'<span class="{css}">{line}</span>' if line else "" for line in lines)
+        tokens.append((_shown_as(kind), piece))
+    html = StringIO()
+    HtmlFormatter(nowrap=True).format(tokens, html)
+    return html.getvalue()
 
 
 @cache
-def _css_class(kind: _TokenType) -> str:
-    """The class of `kind` or its nearest named parent; '' where nothing is coloured."""
-    while kind not in STANDARD_TYPES and kind.parent is not None:
+def _shown_as(kind: _TokenType) -> _TokenType:
+    """`kind` or its nearest parent with a colour; the root of all, which is plain, for none."""
+    while kind.parent is not None and STANDARD_TYPES.get(kind) not in SYNTAX_CLASSES:
         kind = kind.parent
-    css = STANDARD_TYPES.get(kind, "")
-    return css if css in SYNTAX_CLASSES else ""
+    return kind

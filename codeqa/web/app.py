@@ -49,19 +49,13 @@ LONGEST_BODY = 16 * BODY_BYTES
 """Where waitress itself hangs up; below that a body that is too long gets an explained 413."""
 PACKAGE = Path(__file__).resolve().parent
 API = (
-    questions_api.endpoints,
-    conversations_api.endpoints,
-    conversations_api.turns,
-    conversations_api.privacy,
-    models_api.endpoints,
-    repositories_api.endpoints,
-    repositories_api.index,
-    repositories_api.server,
-    code_api.endpoints,
-    code_api.files,
-    code_api.tools,
-    openai_api.endpoints,
-    endpoints.endpoints,
+    questions_api,
+    conversations_api,
+    models_api,
+    repositories_api,
+    code_api,
+    openai_api,
+    endpoints,
 )
 
 pages = Blueprint("pages", __name__)
@@ -92,7 +86,7 @@ def create_app(
     app.json.sort_keys = False  # type: ignore[attr-defined]
     handle_errors(app)
     guard(app, settings)
-    for blueprint in (*API, pages):
+    for blueprint in (*(module.endpoints for module in API), pages):
         app.register_blueprint(blueprint)
     return app
 

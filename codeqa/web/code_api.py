@@ -26,9 +26,7 @@ from codeqa.web.endpoints import (
 
 MOST_ITEMS = 100
 
-files = Endpoints("files", "Files")
-endpoints = Endpoints("search", "Search")
-tools = Endpoints("tools", "Tools")
+endpoints = Endpoints("code")
 
 
 class SearchBody(Schema):
@@ -63,7 +61,7 @@ def search(engine: Engine, body: SearchBody) -> Found:
     return search_for_programs(engine.search, **body.model_dump())
 
 
-@files.route("GET", "/api/complete")
+@endpoints.route("GET", "/api/complete")
 def complete(
     engine: Engine,
     q: Text = "",
@@ -79,13 +77,13 @@ def mentions(engine: Engine, body: MentionsBody) -> Values:
     return {"mentions": engine.completion.mentioned(body.text)}
 
 
-@tools.route("GET", "/api/tools")
+@endpoints.route("GET", "/api/tools")
 def list_tools() -> Values:
     """What can be looked up in a repository by an agent or a program."""
     return {"tools": [tool.described() for tool in TOOLS.values()]}
 
 
-@tools.route("POST", "/api/review")
+@endpoints.route("POST", "/api/review")
 def review(engine: Engine, body: ReviewBody) -> IssueReport:
     """What an issue takes: by the chosen model, which searches the code, or without one what the
     search and the history say."""
@@ -100,7 +98,7 @@ def _serve(tool: Tool) -> None:
 
     view.__name__, view.__doc__ = tool.name, tool.description
     view.__annotations__["body"] = tool.arguments
-    tools.route("POST", f"/api/tools/{tool.name}")(view)
+    endpoints.route("POST", f"/api/tools/{tool.name}")(view)
 
 
 for _tool in TOOLS.values():
@@ -110,7 +108,7 @@ for _tool in TOOLS.values():
 # Files
 
 
-@files.route("GET", "/api/tree")
+@endpoints.route("GET", "/api/tree")
 def tree(engine: Engine, path: Text = "") -> Values:
     """The folders and files directly in the folder at `path`; empty for the root."""
     path, below, inside = engine.completion.tree(path)
@@ -119,7 +117,7 @@ def tree(engine: Engine, path: Text = "") -> Values:
     return {"path": path, "folders": folders, "files": found}
 
 
-@files.route("GET", "/api/file")
+@endpoints.route("GET", "/api/file")
 def file(engine: Engine, path: Filled) -> Values:
     """An indexed file; of its `lines` each is one piece of safe HTML."""
     read = engine.files.read(path)

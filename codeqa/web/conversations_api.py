@@ -40,9 +40,7 @@ RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in T
 SUMMARY = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why", "name")
 
-endpoints = Endpoints("conversations", "Conversations", "/api/conversations")
-turns = Endpoints("turns", "Conversations")
-privacy = Endpoints("privacy", "Privacy", "/api/privacy")
+endpoints = Endpoints("conversations")
 
 
 class ThumbBody(Schema):
@@ -60,7 +58,7 @@ class BranchBody(Schema):
     """Id of the turn whose branch is to be the one in use."""
 
 
-@endpoints.route("GET", "")
+@endpoints.route("GET", "/api/conversations")
 def conversations(
     engine: Engine,
     user: str,
@@ -88,7 +86,7 @@ def conversations(
     }
 
 
-@endpoints.route("GET", "/<path:conversation>")
+@endpoints.route("GET", "/api/conversations/<path:conversation>")
 def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
     """A conversation with its questions and rendered answers, the first one first.
 
@@ -108,7 +106,7 @@ def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
     }
 
 
-@endpoints.route("GET", "/<path:conversation>/export")
+@endpoints.route("GET", "/api/conversations/<path:conversation>/export")
 def export_conversation(
     conversation: str,
     engine: Engine,
@@ -142,7 +140,7 @@ def export_conversation(
     return response
 
 
-@endpoints.route("GET", "/<path:conversation>/answer")
+@endpoints.route("GET", "/api/conversations/<path:conversation>/answer")
 def join(conversation: str, engine: Engine) -> Response:
     """The answer that is being written in a conversation, as /chat/stream gives it to who asked:
     what there is at once, then the rest as it comes."""
@@ -150,20 +148,20 @@ def join(conversation: str, engine: Engine) -> Response:
     return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
 
 
-@endpoints.route("POST", "/<path:conversation>/stop")
+@endpoints.route("POST", "/api/conversations/<path:conversation>/stop")
 def stop(conversation: str, engine: Engine) -> Values:
     """End the answer that is being written; what came of it is kept."""
     return {"stopped": workspace().answers.stop(*place_of(engine, conversation))}
 
 
-@endpoints.route("POST", "/<path:conversation>/branch")
+@endpoints.route("POST", "/api/conversations/<path:conversation>/branch")
 def choose_branch(conversation: str, engine: Engine, user: str, body: BranchBody) -> Values:
     """Go on from another version of a question, and give the conversation as it is then."""
     engine.conversations.choose_branch(conversation, body.turn, user)
     return open_conversation(conversation, engine, user)
 
 
-@endpoints.route("POST", "/<path:conversation>")
+@endpoints.route("POST", "/api/conversations/<path:conversation>")
 def rename(conversation: str, engine: Engine, user: str, body: TitleBody) -> Values:
     """Give a conversation another title."""
     title = " ".join(body.title.split())
@@ -173,7 +171,7 @@ def rename(conversation: str, engine: Engine, user: str, body: TitleBody) -> Val
     return {"id": conversation, "title": engine.conversations.get(conversation, user).title}
 
 
-@endpoints.route("DELETE", "/<path:conversation>")
+@endpoints.route("DELETE", "/api/conversations/<path:conversation>")
 def delete(conversation: str, engine: Engine) -> Values:
     """Delete a conversation, its answers and what is cached for it."""
     place = place_of(engine, conversation)
@@ -182,7 +180,7 @@ def delete(conversation: str, engine: Engine) -> Values:
     return {"deleted": conversation}
 
 
-@turns.route("GET", "/api/context/<turn>")
+@endpoints.route("GET", "/api/context/<turn>")
 def context(turn: str, engine: Engine, user: str) -> Values:
     """What an answer was made from: the context block as it was sent, its chunks, those that had
     no room in it, the messages as sent, what the search did and found."""
@@ -204,20 +202,20 @@ def context(turn: str, engine: Engine, user: str) -> Values:
     }
 
 
-@turns.route("POST", "/api/turns/<turn>/feedback")
+@endpoints.route("POST", "/api/turns/<turn>/feedback")
 def feedback(turn: str, engine: Engine, user: str, body: ThumbBody) -> Values:
     """Give an answer of this user `value` 1 or -1, with a `reason`; 0 takes both back."""
     kept = engine.conversations.rate(turn, body.value, body.reason, user)
     return {"turn": turn, "value": body.value, "reason": kept}
 
 
-@privacy.route("GET", "")
+@endpoints.route("GET", "/api/privacy")
 def stored(user: str) -> StoredData:
     """Exactly what is stored of this user: counts, profile, places, and who receives it."""
     return workspace().privacy().stored(user)
 
 
-@privacy.route("DELETE", "/<scope>")
+@endpoints.route("DELETE", "/api/privacy/<scope>")
 def forget(scope: str, user: str, id: Id = "", repo: Id = "") -> DeletionResult:
     """Delete of this user for good the `conversation` with this `id`, about the repository `repo`
     or the one that it was last continued in; the `profile`; or `everything`: all conversations, the

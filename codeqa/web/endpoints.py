@@ -57,7 +57,6 @@ class Endpoint:
     """A view, and what it takes; called by Flask with the parts of the path."""
 
     view: Callable[..., Any]
-    tag: str
     status: int
     """Of an answer."""
     owners: str
@@ -86,12 +85,10 @@ class Endpoint:
 
 
 class Endpoints(Blueprint):
-    """The addresses of one subject, described as the group `tag`; the ids of their operations
-    begin with `name`."""
+    """The addresses of one subject."""
 
-    def __init__(self, name: str, tag: str, prefix: str = "") -> None:
-        super().__init__(name, __name__, url_prefix=prefix)
-        self._tag = tag
+    def __init__(self, name: str) -> None:
+        super().__init__(name, __name__)
 
     def route(  # type: ignore[override]
         self, method: str, path: str, *, status: int = 200, owners: str = ""
@@ -110,7 +107,7 @@ class Endpoints(Blueprint):
                 if f"{name}>" not in path:
                     fields[name] = (kind, ... if default is inspect.Parameter.empty else default)
             query = create_model(operation, **fields)
-            endpoint = Endpoint(view, self._tag, status, owners, query, body, needs)
+            endpoint = Endpoint(view, status, owners, query, body, needs)
             self.add_url_rule(path, operation, endpoint, methods=[method])
             return view
 
@@ -148,7 +145,7 @@ def _json_body() -> Values:
     return {name: value for name, value in body.items() if value is not None}
 
 
-endpoints = Endpoints("openapi", "Server")
+endpoints = Endpoints("openapi")
 
 
 @endpoints.route("GET", "/openapi.json")
@@ -163,7 +160,7 @@ def openapi() -> Values:
             path = re.sub(r"<(?:[^<>:]+:)?([^<>]+)>", r"{\1}", rule.rule)
             (method,) = (rule.methods or set()) - {"HEAD", "OPTIONS"}
             operation = _operation(sorted(rule.arguments), endpoint)
-            paths[path][method.lower()] = {"operationId": rule.endpoint, **operation}
+            paths[path][method.lower()] = operation | {"operationId": rule.endpoint}
             if endpoint.body:
                 bodies[endpoint.body] = None
     asked = [(body, "validation") for body in bodies]
@@ -185,7 +182,6 @@ def _operation(arguments: list[str], endpoint: Endpoint) -> Values:
     part = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     query = endpoint.query.model_json_schema()
     operation: Values = {
-        "tags": [endpoint.tag],
         "summary": " ".join(summary.split()).removesuffix("."),
         "description": " ".join(rest.split()),
         "parameters": [{"name": name, **part} for name in arguments] + [

@@ -27,7 +27,7 @@ from codeqa.web.workspace import workspace
 
 OWNERS = "see to the language model"
 
-endpoints = Endpoints("models", "Language model", "/api/models")
+endpoints = Endpoints("models")
 
 
 class ChoiceBody(Schema):
@@ -39,7 +39,7 @@ class ChoiceBody(Schema):
     """Only taken, never given."""
 
 
-@endpoints.route("GET", "")
+@endpoints.route("GET", "/api/models")
 def overview() -> Values:
     """The model in use and every provider; nothing is asked of any."""
     models = _models()
@@ -56,7 +56,7 @@ def overview() -> Values:
     }
 
 
-@endpoints.route("GET", "/local", owners=OWNERS)
+@endpoints.route("GET", "/api/models/local", owners=OWNERS)
 def local_servers() -> Values:
     """Servers of models that run on this machine."""
     models = _models()
@@ -77,19 +77,19 @@ def local_servers() -> Values:
     return {"servers": found}
 
 
-@endpoints.route("POST", "/list", owners=OWNERS)
+@endpoints.route("POST", "/api/models/list", owners=OWNERS)
 def list_models(body: ChoiceBody) -> Values:
     """The models that a provider offers."""
     return {"models": _models().list_models(*_choice(body))}
 
 
-@endpoints.route("POST", "/test", owners=OWNERS)
+@endpoints.route("POST", "/api/models/test", owners=OWNERS)
 def test(body: ChoiceBody) -> Values:
     """Ask a model for a word, to see that address, key and name are right."""
     return _models().test(*_choice(body))
 
 
-@endpoints.route("POST", "", owners=OWNERS)
+@endpoints.route("POST", "/api/models", owners=OWNERS)
 def choose(body: ChoiceBody) -> Values:
     """Use a model from now on, `{"provider": ""}` for none; a key that comes along is kept."""
     if body.provider:
@@ -100,7 +100,7 @@ def choose(body: ChoiceBody) -> Values:
     return overview()
 
 
-@endpoints.route("POST", "/forget", owners=OWNERS)
+@endpoints.route("POST", "/api/models/forget", owners=OWNERS)
 def forget_key(body: ChoiceBody) -> Values:
     """Delete the key that is kept for a provider or an address."""
     _models().forget_key(_choice(body)[0])

@@ -33,7 +33,7 @@ UNANSWERED = "(No answer was given.)"
 """Stands for what is missing where the user wrote twice in a row: models want both in turn."""
 HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
-endpoints = Endpoints("completions", "OpenAI's API", "/v1")
+endpoints = Endpoints("completions")
 
 
 class TextPart(Schema):
@@ -74,14 +74,14 @@ class CompletionBody(Schema):
     stream_options: StreamOptions = StreamOptions()
 
 
-@endpoints.route("GET", "/models")
+@endpoints.route("GET", "/v1/models")
 def models() -> Values:
     """`codeqa`, which asks about the current repository, and a name for each that is indexed."""
     about = {"object": "model", "created": 0, "owned_by": MODEL}
     return {"object": "list", "data": [{"id": name, **about} for name in _repositories()]}
 
 
-@endpoints.route("POST", "/chat/completions")
+@endpoints.route("POST", "/v1/chat/completions")
 def complete(body: CompletionBody) -> Response | Values:
     """The answer to the last entry by the user, in one piece or, with `stream`, as events.
 

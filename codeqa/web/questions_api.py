@@ -39,7 +39,7 @@ Span = Annotated[
     str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$")
 ]
 
-endpoints = Endpoints("chat", "Questions")
+endpoints = Endpoints("questions")
 
 
 def _options() -> type[Schema]:

@@ -45,9 +45,7 @@ OWNERS = "change which repositories there are"
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
 
-endpoints = Endpoints("repositories", "Repositories")
-index = Endpoints("index", "Index")
-server = Endpoints("server", "Server")
+endpoints = Endpoints("repositories")
 
 
 class PathBody(Schema):
@@ -196,7 +194,7 @@ def _row(repo: str, report: RepositoryReport) -> Values:
 # Its index
 
 
-@index.route("GET", "/api/status")
+@endpoints.route("GET", "/api/status")
 def status(engine: Engine) -> Values:
     """What the index holds and what is being done to it."""
     about, reranker = engine.index.status(), reranker_status(engine.settings)
@@ -212,7 +210,7 @@ def status(engine: Engine) -> Values:
     }
 
 
-@index.route("POST", "/api/index", status=202, owners="steer indexing")
+@endpoints.route("POST", "/api/index", status=202, owners="steer indexing")
 def steer(engine: Engine, body: SteerBody) -> Values:
     """Pause or cancel the indexing of this server, or look for changes now, which ends a pause.
 
@@ -222,7 +220,7 @@ def steer(engine: Engine, body: SteerBody) -> Values:
     return status(engine)
 
 
-@index.route("GET", "/api/skipped")
+@endpoints.route("GET", "/api/skipped")
 def skipped(engine: Engine) -> Values:
     """Files that are not indexed, by reason, the most frequent first."""
     paths: dict[str, list[str]] = defaultdict(list)
@@ -235,13 +233,13 @@ def skipped(engine: Engine) -> Values:
     return {"total": sum(map(len, paths.values())), "groups": groups}
 
 
-@server.route("GET", "/health")
+@endpoints.route("GET", "/health")
 def health() -> Values:
     """The server runs."""
     return {"status": "ok"}
 
 
-@server.route("GET", "/ready")
+@endpoints.route("GET", "/ready")
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated."""
     space = workspace()
@@ -251,7 +249,7 @@ def ready() -> Values:
     return {"status": about.state}
 
 
-@server.route("POST", "/api/terminal/hello")
+@endpoints.route("POST", "/api/terminal/hello")
 def hello(body: Challenge) -> Values:
     """Proves that this is the server that it is taken for, before a terminal sends its token."""
     if not is_loopback(request.remote_addr or ""):
@@ -259,7 +257,7 @@ def hello(body: Challenge) -> Values:
     return {"proof": proof(current_app.config[TERMINAL_TOKEN], body.challenge)}
 
 
-@index.route("GET", "/api/revisions")
+@endpoints.route("GET", "/api/revisions")
 def revisions(engine: Engine) -> Values:
     """Which commit this is, and the branches and tags that there are."""
     location = engine.location
@@ -267,7 +265,7 @@ def revisions(engine: Engine) -> Values:
     return {"repository": base.id, "commit": location.commit, "names": revision_names(base.root)}
 
 
-@index.route("POST", "/api/revisions", owners="open another commit")
+@endpoints.route("POST", "/api/revisions", owners="open another commit")
 def open_revision(engine: Engine, body: RevisionBody) -> Values:
     """Index the repository as it was at a commit, beside it; by its `id` that is asked and read.
 
