@@ -87,7 +87,7 @@ def symbol(
 def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     """Every place that calls, uses, imports or inherits a definition, by the functions that they
     are in, each with its first line and the numbers of further ones; marked where it is only likely
-    or possible. Of calls those in tests are counted, and not told one by one."""
+    or possible. Of calls those in tests and merely possible ones are counted, not told singly."""
     tables = box.tables()
     units = definitions(tables, name)
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
@@ -96,15 +96,17 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     if not units and not found:
         return no_definition(tables, name)
     groups = use_places(tables, list(found), kind)
-    in_source = [place for place, in_test in groups if not in_test]
-    told = in_source if kind and in_source else [place for place, _ in groups]
+    possible = SURENESS[-1][1]
+    sure = [p for p, in_test in groups if not (in_test or possible in p.note)] if kind else []
+    told = sure or [place for place, _ in groups]
     parts = by_file(
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in told[:MOST_REFERENCES]
     )
     levels = Counter(site.sureness for site in found)
-    sure = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
-    known = [f"{sure}{' (only the name is the same)' * bool(levels['possible'])}."] if sure else []
+    by_level = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
+    by_level += " (only the name is the same)" * bool(levels[possible])
+    known = [f"{by_level}."] if by_level else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
     if not units:
@@ -127,7 +129,7 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         known.append(f"Only the first {CANDIDATES:,} places of that name were looked at.")
     places = [place for place, _ in groups[:MOST_REFERENCES]]
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
-    surer = (place for place in places if SURENESS[-1][1] not in place.note)
+    surer = (place for place in places if possible not in place.note)
     edges = dict.fromkeys((place.name or place.path, last) for place in surer)
     done = "called" if kind else "referred to"
     return list_result(
