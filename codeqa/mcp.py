@@ -83,7 +83,7 @@ def _result(
 def _tools() -> list[dict[str, Any]]:
     from codeqa.engine import EVERY_TOOL
 
-    hints = {"readOnlyHint": True, "openWorldHint": False}
+    hints = {"readOnlyHint": True}
     return [
         {
             "name": tool.name,

@@ -443,7 +443,6 @@ def test_every_door_leads_to_the_same_tools(
         given = values[name]
         expected = call(name, **given).model_dump(mode="json")
         assert tool.description == told[name]["description"] and len(tool.description) < 600
-        assert told[name]["arguments"]["additionalProperties"] is False
         assert all("description" in one for one in tool.schema()["properties"].values())
         assert client.post(f"/api/tools/{name}", json=given).get_json() == expected
         if name in ("grep", "symbol", "open_file"):

@@ -221,9 +221,12 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
         made = self.arguments.model_json_schema()
+        # Agents pay for each word; what is wrong a call is told anyway.
         for part in (made, *made.get("properties", {}).values()):
-            for said in ("title", "maxLength", "pattern"):  # agents pay for each word of it
+            for said in ("title", "maxLength", "pattern", "additionalProperties"):
                 part.pop(said, None)
+            if not part.get("default", True):
+                del part["default"]
         return made
 
 
