@@ -31,7 +31,6 @@ from codeqa.repositories.multi_repo import (
     member_names,
     multi_repo_location,
 )
-from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.routing.followup import SmallCall
 from codeqa.search.hybrid import Search, open_search
@@ -73,11 +72,8 @@ class Engine:
     """Opens the index on first use. Raises IndexMissingError before there is one."""
     completion: MentionCompleter
     """What may be typed behind `@`, and the tree of files."""
-
-    @property
-    def toolbox(self) -> Toolbox:
-        """What the tools of `codeqa.code.tools` work with."""
-        return Toolbox(self.search, self.files, self.tables)
+    toolbox: Toolbox
+    """What the tools of `codeqa.code.tools` work with."""
 
     def ask(self, question: str, **options: Any) -> Iterator[Event]:
         """The events of an answer from the code, made while they are read: `whole_answer` takes
@@ -101,7 +97,8 @@ class Engine:
         Raises UsageError for a tool or argument that there is not.
         """
         if tool not in EVERY_TOOL:
-            raise UsageError(f"There is no tool {tool!r}.", f"There are: {', '.join(EVERY_TOOL)}.")
+            usages = "; ".join(one.usage for one in EVERY_TOOL.values())
+            raise UsageError(f"There is no tool {tool!r}.", f"There are: {usages}.")
         return EVERY_TOOL[tool].call(self.toolbox if tool in TOOLS else self, arguments)
 
     def close(self) -> None:
@@ -162,22 +159,15 @@ def ask(
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
 
-class ReviewResult(ToolResult, frozen=True):
-    """A report, beside its text."""
-
-    report: IssueReport
-
-
 def review(
     engine: Engine,
     title: Annotated[str, Field(description="Title of the issue.")] = "",
     body: Annotated[str, Field(max_length=MOST_CHARACTERS, description="Text of the issue.")] = "",
-) -> ReviewResult:
+) -> ToolResult:
     """What an issue takes: files likely to change, tests and people, and how hard it is where its
     user chose a language model, which searches the code."""
     reviewer = Reviewer(engine.toolbox, engine.models.answer_model(), engine.settings.config_dir)
-    report = reviewer.report(title, body)
-    return ReviewResult(summary=f"reviewed “{title}”", text=report.text, report=report)
+    return ToolResult(summary=f"reviewed “{title}”", text=reviewer.report(title, body).text)
 
 
 EVERY_TOOL = TOOLS | {function.__name__: declare(function) for function in (ask, review)}
@@ -268,6 +258,7 @@ def _joined(
         models=models,
         tables=tables,
         completion=MentionCompleter(tables),
+        toolbox=toolbox,
     )
 
 

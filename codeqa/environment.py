@@ -17,18 +17,16 @@ from pathlib import Path
 PREFIX = "CODEQA_"
 
 
-def data_folder(chosen: Path | str = "") -> Path:
-    """Folder of the indices and the local state: the `chosen` one, else the user's."""
+def data_folder(chosen: Path | str | None = None) -> Path:
+    """Folder of the indices and the local state: the `chosen` one, else the user's; without an
+    argument as the environment chooses it."""
+    if chosen is None:
+        chosen = os.environ.get(f"{PREFIX}DATA", "")
     if not chosen:
         import platformdirs
 
         chosen = platformdirs.user_data_dir("codeqa", appauthor=False)
     return with_home(Path(chosen)).absolute()
-
-
-def data_folder_of_environment() -> Path:
-    """The same as the environment chooses it."""
-    return data_folder(os.environ.get(f"{PREFIX}DATA", ""))
 
 
 def with_home(path: Path) -> Path:

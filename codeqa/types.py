@@ -21,7 +21,6 @@ TEXT_KINDS = frozenset({"document", "config", "chunk"})
 """Kinds of the `classes` table that hold text without a definition."""
 
 HydeMode = Literal["off", "one", "two"]
-HYDE_MODES: tuple[HydeMode, ...] = ("off", "one", "two")
 """Drafts of the answer that are searched by: none · one from the question alone · a second one
 with what the first found."""
 

@@ -21,7 +21,7 @@ from codeqa.cli.command import (
     print_error,
     repos_option,
 )  # fmt: skip
-from codeqa.environment import data_folder_of_environment
+from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def mcp_command(given: tuple[str, ...], repos: tuple[str, ...]) -> None:
     The repository must be indexed; it is the one that is named, or that of this folder, and no
     other. Over HTTP a server that runs has the same at /mcp. See docs/mcp.md.
     """
-    folders = folders_of((*given, *repos), data_folder_of_environment())
+    folders = folders_of((*given, *repos), data_folder())
     chosen = list(map(str, folders))
     click.echo(f"Serving {', '.join(chosen)} to the agent on standard input.", err=True)
     gc.disable()  # until all is loaded: to look at it again and again takes a sixth of that

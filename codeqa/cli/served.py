@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from codeqa.cli.command import folders_of, noted_repositories
-from codeqa.environment import data_folder_of_environment
+from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
 from codeqa.types import Event, Events
 from codeqa.web.running import proof, running_servers
@@ -85,7 +85,7 @@ class _Server(HTTPConnection):
 
 def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
     """A server, and the id of these repositories there. Raises an error for none."""
-    data = data_folder_of_environment()
+    data = data_folder()
     by_folder = {root: id_ for _, root, id_ in noted_repositories(data)}
     ids = [by_folder[str(one)] for one in folders_of(repos, data)]
     ends = "~".join(sorted(one.rpartition("-")[2] for one in ids))

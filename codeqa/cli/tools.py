@@ -12,7 +12,7 @@ import click
 from codeqa.cli import served
 from codeqa.cli.command import DONE, FAILED, command, where_options
 from codeqa.cli.console import print_either, visible
-from codeqa.environment import data_folder_of_environment
+from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
 from codeqa.web.running import running_servers
 
@@ -49,7 +49,7 @@ def tool_command(name: str) -> click.Command:
     A server that runs has described its tools; else they are loaded.
     """
     tool = name.replace("-", "_")
-    for server in running_servers(data_folder_of_environment()):
+    for server in running_servers(data_folder()):
         for told in server.tools:
             if told["name"] == tool:
                 return _command(tool, told["description"], told["arguments"])
