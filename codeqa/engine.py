@@ -92,7 +92,7 @@ class Engine:
         return self.chat.ask(AskOptions(question, **options))
 
     def call(self, tool: str, /, **arguments: Any) -> ToolResult:
-        """What a tool of docs/mcp.md finds: `call("callers", name="total", depth=2)`.
+        """What a tool of docs/mcp.md finds: `call("symbol", name="total", want="callers")`.
 
         Raises UsageError for a tool or argument that there is not.
         """
