@@ -312,13 +312,8 @@ def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> Non
     assert not [*settings.data_dir.glob("*.damaged*")]
 
 
-def test_the_doctor_mends_an_index_and_a_run_takes_away_a_folder_in_place_of_the_lock(
-    settings: Settings, location: Location
-) -> None:
+def test_the_doctor_mends_an_index(settings: Settings, location: Location) -> None:
     shutil.rmtree(Path(location.tables) / "edges.lance" / "_versions")
     index = checked("index of repo", settings)
     assert index.ok and "2 files are indexed" in index.repaired
     assert Tables(location).named(["finduser"])
-    (location.folder / "lock").unlink()
-    (location.folder / "lock").mkdir()
-    assert Indexer(settings, location).run().files == 2

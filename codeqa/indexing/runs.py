@@ -51,8 +51,6 @@ def hold(
     up. Raises IndexBusyError when `wait` is false.
     """
     lock = _lock(location)
-    with contextlib.suppress(OSError):
-        Path(lock.lock_file).rmdir()  # a folder in its place, which nobody could ever hold
     while not lock.is_locked:
         try:
             lock.acquire(timeout=GRACE_SECONDS, poll_interval=0.05)

@@ -1,6 +1,5 @@
-"""All that is stored of one user: how much it is, and its deletion; the thumbs
-that users gave to answers, with the places in the code that these stood on; and what they said
-about themselves, as facts by key, which hold in every repository."""
+"""What is stored of one user, counted and deleted; thumbs on answers, with the places that these
+stood on; and what users said of themselves, as facts by key that hold in every repository."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import re
 import shutil
 import threading
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 HASH_CHARACTERS = 8
 NAME_CHARACTERS = 60
 """Longest readable part of a folder's name; well under the 255 bytes of file systems."""
+
+NOTE = "repository.json"
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 
@@ -51,13 +54,13 @@ class Location:
     @property
     def name(self) -> str:
         """What the user calls it, else the last part of its path; read anew, as it may change."""
-        return str(_note(self.folder).get("name") or self.root.name or "root")
+        return str(read_note(self.folder / NOTE).get("name") or self.root.name or "root")
 
     @property
     def remote(self) -> tuple[str, str]:
         """Address and branch of what this is a clone of; '' for a folder of the user's own, and
         the branch '' for the one that the server calls its own."""
-        note = _note(self.folder)
+        note = read_note(self.folder / NOTE)
         return str(note.get("url", "")), str(note.get("branch", ""))
 
     @property
@@ -119,9 +122,9 @@ def save_location(location: Location, **changed: str) -> None:
     with contextlib.suppress(OSError):  # where modes mean nothing
         location.folder.chmod(0o700)  # code that nobody else could read where it came from
     known = {"root": str(location.root), "name": location.name}
-    note = _note(location.folder)
+    note = read_note(location.folder / NOTE)
     if note != (wanted := note | known | changed):
-        path = location.folder / "repository.json"
+        path = location.folder / NOTE
         if path.is_dir():
             shutil.rmtree(path)
         write_atomically(path, json.dumps(wanted, ensure_ascii=False))
@@ -136,11 +139,6 @@ def read_note(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _note(folder: Path) -> dict[str, Any]:
-    """What is noted of the repository whose index lies in `folder`."""
-    return read_note(folder / "repository.json")
-
-
 def list_locations(settings: Settings, below: str = "repos") -> list[Location]:
     """All repositories that have a folder here, by name; those that moved away included.
 
@@ -148,7 +146,7 @@ def list_locations(settings: Settings, below: str = "repos") -> list[Location]:
     """
     found = []
     for note in sorted(settings.data_dir.resolve().glob(f"{below}/*/repository.json")):
-        root = str(_note(note.parent).get("root", ""))
+        root = str(read_note(note).get("root", ""))
         location = location_of(settings, Path(root))
         if root and location.folder.resolve() == note.parent:
             found.append(location)
@@ -203,16 +201,13 @@ def connect(location: Location, **options: Any) -> DBConnection:
 
 
 def local_bytes(location: Location) -> int:
-    """Bytes on this machine's disk: the folder and, where local, the tables."""
-    tables = Path(location.tables)
-    apart = location.tables_are_local and not tables.is_relative_to(location.folder)
-    return folder_bytes(location.folder) + (folder_bytes(tables) if apart else 0)
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below `folder`; files that vanish meanwhile count as 0."""
+    """Bytes on this machine's disk: the folder and, where local, the tables. Files that vanish
+    meanwhile count as 0."""
+    folders = {str(location.folder)}
+    if location.tables_are_local and not location.tables.startswith(f"{location.folder}{os.sep}"):
+        folders.add(location.tables)
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, _, names in chain(*map(os.walk, folders)):
         for name in names:
             with contextlib.suppress(OSError):
                 total += (Path(parent) / name).lstat().st_size

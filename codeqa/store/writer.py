@@ -83,9 +83,6 @@ VECTOR_INDEX_ROWS = 5_000
 of them, the index 3 ms for 30,000, of whose 70 nearest it finds 99 of 100. Building takes 0.4 s
 for 30,000."""
 
-UNINDEXED_VECTORS = 1_000
-"""Vectors outside of their index from which on it is built anew: those are compared one by one."""
-
 MAX_TOKEN = 64
 """Longest token in the full-text index; longer ones are data, not names."""
 
@@ -417,15 +414,13 @@ def build_indices(tables: Mapping[str, Table], *, every: bool) -> None:
             index.columns[0]: int(index.num_unindexed_rows or 0) for index in handle.list_indices()
         }
         rows = handle.count_rows()
-        share = int(rows * UNINDEXED_SHARE)
-        limits = dict.fromkeys(_COLUMNS[name], max(UNINDEXED_ROWS, share))
+        limit = max(UNINDEXED_ROWS, int(rows * UNINDEXED_SHARE))
+        few = rows <= UNINDEXED_ROWS  # as soon read as looked up
+        columns = [one for one in _COLUMNS[name] if one == "search_text" or not few]
         for column in {"vector", REFINED}.intersection(handle.schema.names):
-            filled = handle.count_rows(f"{column} IS NOT NULL") if rows >= VECTOR_INDEX_ROWS else 0
-            if filled >= VECTOR_INDEX_ROWS:
-                limits[column] = max(UNINDEXED_VECTORS, share)
-        if rows <= UNINDEXED_ROWS:  # as soon read as looked up
-            limits = {column: limits[column] for column in limits if column == "search_text"}
-        for column, limit in limits.items():
+            if rows >= VECTOR_INDEX_ROWS <= handle.count_rows(f"{column} IS NOT NULL"):
+                columns.append(column)
+        for column in columns:
             if every or unindexed.get(column, limit + 1) > limit:
                 handle.create_index(column, config=index_config(column), replace=True)
 
