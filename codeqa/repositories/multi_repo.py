@@ -92,9 +92,9 @@ def multi_repo_location(
             f"Choose up to {MOST_REPOSITORIES}.",
         )
     id_ = id_ or ID_SEPARATOR.join(sorted(end_of(one.id) for one in members.values()))
-    folder, names = settings.data_dir / "repos" / ID_SEPARATOR, list(members)
-    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
-    return Location(folder / " + ".join([*names[:NAMED], *more]), id_, folder, str(folder))
+    folder, name = settings.data_dir / "repos" / ID_SEPARATOR, " + ".join(members)
+    name = name if len(members) <= NAMED else f"{len(members)} repositories"
+    return Location(folder / name, id_, folder, str(folder))
 
 
 def locations_of(settings: Settings, id_: str) -> list[Location]:

@@ -61,7 +61,7 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
 
 
 def commit_of(root: Path, revision: str) -> str:
-    """The full hash of the commit that `revision` names; of a remote branch its own name will do.
+    """The full hash of the commit that `revision` names.
 
     Raises UsageError for what is no name of a commit, NotFoundError when there is none.
     """
@@ -69,14 +69,8 @@ def commit_of(root: Path, revision: str) -> str:
         raise UsageError(
             f"{revision[:_LONGEST]!r} is no commit.", "Name a commit, a branch or a tag."
         )
-    short = revision.isascii() and not set("~^@:") & set(revision)
-    for named in (revision, f"origin/{revision}") if short else (revision,):
-        if found := _git(root, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}"):
-            return found.decode().strip()
-    if _git(root, "rev-parse", "--verify", "--quiet", "HEAD") is None:
-        raise NotFoundError(
-            "There is no history here.", "It takes git, and a git repository with a commit."
-        )
+    if found := _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"):
+        return found.decode().strip()
     raise NotFoundError(
         f"The repository has no commit {revision!r}.",
         "Name one that `git log` shows; `git fetch --deepen=1000` brings a shallow clone more.",
