@@ -125,9 +125,6 @@ FILE_COST = 200
 LISTED = 20
 """Files left out that are named; where there are more, number and size are told."""
 
-TOLD = "Sent whole"
-WHOLE_REPOSITORY = "The whole repository was sent"
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -301,8 +298,7 @@ def found_whole(
         by_hand = replace(where, roles=WRITTEN_BY_HAND)
         records = tables.indexed_files(by_hand, limit=room // FILE_COST + 1)
         if 0 < sum(record.size + FILE_COST for record in records) <= room:
-            told = TOLD if result.query.filtered else WHOLE_REPOSITORY
-            block = _whole(files, _best_first(records, _ranked_paths(result)), room, told=told)
+            block = _whole(files, _best_first(records, _ranked_paths(result)), room)
             return block.chunks, (), block.note
     return *_named(tables, files, result, room), ""
 
@@ -347,7 +343,7 @@ def _named(
 
 
 def _whole(
-    files: Files, records: Iterable[FileRecord], room: int, *, soft: bool = False, told: str = TOLD
+    files: Files, records: Iterable[FileRecord], room: int, *, soft: bool = False
 ) -> ContextBlock:
     """The block of as many of `records`, in that order, as the limits and `room` characters allow,
     with a note that says how many, and which had to be left out."""
@@ -377,7 +373,7 @@ def _whole(
         left_out.append(f"{record.path} ({_kilobytes(record.size)})")
     if (more := len(left_out) - LISTED) > 0:
         left_out[LISTED:] = [f"{more:,} more"]
-    note = f"{told}: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
+    note = f"Sent whole: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
     note += f" Left out: {', '.join(left_out)}." if left_out else ""
     return ContextBlock(format_block(chunks), tuple(chunks), note=note if wanted else "")
 

@@ -136,7 +136,6 @@ def test_every_branch_holds_its_statements(language: str, code: str, expected: l
             "rust",
             "m! {\n    a => {\n        b\n    }\n" + "    c => d,\n" * 9 + "}\nlet b = 2;",
         ),
-        ("typescript", "   })\n })\n}\nfoo(\n  1,\n  2,\n)\n" + "))]\n" * 9 + "b = 2"),  # hopeless
     ],
 )
 def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:

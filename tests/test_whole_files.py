@@ -157,7 +157,7 @@ def test_a_small_repository_is_sent_whole_the_best_files_first(
     whole = whole_of(block)
     assert set(whole) == {"README.md", "kettle/pour.py", "kettle/boil.py", "tests/test_boil.py"}
     assert whole[0] == "kettle/pour.py"
-    assert block.note == "The whole repository was sent: 4 of 4 files, 1 KB."
+    assert block.note == "Sent whole: 4 of 4 files, 1 KB."
     assert TOKEN not in block.text and "KEY = '****" in block.text
 
 
@@ -310,7 +310,7 @@ def test_a_small_repository_reaches_the_model_whole_and_the_answer_says_so(
     events = ask(engine, "@codebase what is sold?")
     paths = {chunk.path for chunk in parse_block(parts(script.sent[-1])[1])}
     assert {"README.md", "shop/session.py", "shop/Basket.cs", "legacy/stock.py"} <= paths
-    assert told(events, "done")["notice"] == "The whole repository was sent: 12 of 12 files, 14 KB."
+    assert told(events, "done")["notice"] == "Sent whole: 12 of 12 files, 14 KB."
 
 
 def test_a_mask_that_matches_nothing_is_said(opened: Open, script: Script) -> None:

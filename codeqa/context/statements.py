@@ -91,9 +91,8 @@ def statements(code: str, language: str) -> tuple[Statement, ...]:
 
 
 def _parsed(code: str, language: str) -> list[Statement]:
-    """By the tree of the grammar that fits best; [] where none does."""
-    known = languages().values() if len(code) <= LONGEST_CODE else ()
-    height, best = code.count("\n") + 1, (len(code), list[Statement]())
+    """By the tree of a grammar that reads all of it, if one does; [] where there is none."""
+    known, found = languages().values() if len(code) <= LONGEST_CODE else (), list[Statement]()
     for key in (one.key for one in known if one.name == language and one.grammar):
         grammar = parsing.grammar(key)
         given, _ = parsing.readable(grammar, code.encode())
@@ -102,9 +101,10 @@ def _parsed(code: str, language: str) -> list[Statement]:
         except parsing.TooSlowError:
             return []
         leading = {*grammar.language.comment_nodes, *grammar.language.attribute_nodes}
-        found = _broken_lines(tree.root_node), _of_tree(tree.root_node, given, height, leading)
-        best = min(best, found, key=lambda one: one[0])
-    return best[1] if 2 * best[0] <= height else []
+        found = _of_tree(tree.root_node, given, code.count("\n") + 1, leading)
+        if not tree.root_node.has_error:
+            break
+    return found
 
 
 def _of_tree(
@@ -140,18 +140,6 @@ def _of_tree(
             start = above.pop(start)
         whole.append(replace(one, start=start))
     return whole + [Statement(start, end, end) for end, start in above.items()]
-
-
-def _broken_lines(root: tree_sitter.Node) -> int:
-    """Lines that the grammar could not read."""
-    count, waiting = 0, [root]
-    while waiting:
-        node = waiting.pop()
-        if node.is_error or node.is_missing:
-            count += node.end_point[0] - node.start_point[0] + 1
-        elif node.has_error:
-            waiting.extend(node.children)
-    return count
 
 
 def _by_indentation(
