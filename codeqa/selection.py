@@ -21,7 +21,7 @@ from itertools import islice
 
 from codeqa.code.calls import callees
 from codeqa.code.usages import usages
-from codeqa.context.blocks import (
+from codeqa.context import (
     call_site_chunk,
     chunk_cost,
     chunk_id,

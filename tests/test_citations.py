@@ -20,7 +20,7 @@ from codeqa.chat.citations import (
     verify_all,
 )
 from codeqa.chat.values import Citation
-from codeqa.context.blocks import unit_chunk
+from codeqa.context import unit_chunk
 from codeqa.repositories.files import Files
 from codeqa.store import Tables
 from codeqa.types import METHOD_KINDS, Chunk, Unit

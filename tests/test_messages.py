@@ -21,7 +21,7 @@ from codeqa.chat.messages import (
     trim_history,
 )
 from codeqa.chat.values import NO_CONTEXT, Gathered, ModelRequest
-from codeqa.context.blocks import pack, unit_chunk
+from codeqa.context import pack, unit_chunk
 from codeqa.errors import UsageError
 from codeqa.llm.client import Model
 from codeqa.llm.providers import ModelAddress

@@ -7,7 +7,7 @@ from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.context.blocks import call_site_chunk, chunk_id, pack, unit_chunk
+from codeqa.context import call_site_chunk, chunk_id, pack, unit_chunk
 from codeqa.text.tokens import form_pattern
 from codeqa.types import Chunk, Reference, Unit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codeqa.context.blocks import chunk_cost
+from codeqa.context import chunk_cost
 from codeqa.search.hybrid import open_search
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, uses_of
 from codeqa.settings import Settings, load_settings

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codeqa.context.statements import choose_lines, outlined, statements
+from codeqa.context import choose_lines, outlined, statements
 
 FRAGMENTS = {
     "python": """\

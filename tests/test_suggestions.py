@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codeqa.chat.check import SUGGESTIONS, suggest
-from codeqa.context.blocks import unit_chunk
+from codeqa.context import unit_chunk
 from codeqa.types import Chunk, Unit
 
 

@@ -13,7 +13,7 @@ from benchmarks import intents as benchmark
 from benchmarks import topics
 from codeqa.chat.values import Vector
 from codeqa.chat.vectors import SIMILAR, QuestionVectors, cosine
-from codeqa.context.blocks import pack
+from codeqa.context import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
 from codeqa.routing.followup import leaving_by_words

@@ -18,7 +18,7 @@ from typing import Any
 from codeqa.chat.messages import ModelGenerator, ask_model, build_messages
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
-from codeqa.context.blocks import chunk_id, format_block
+from codeqa.context import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, UsageError
 from codeqa.llm.client import Model, ToolCall
 from codeqa.prompts import render_prompt

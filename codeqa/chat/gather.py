@@ -17,7 +17,7 @@ from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
-from codeqa.context.blocks import chunk_id, pack
+from codeqa.context import chunk_id, pack
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Model
 from codeqa.quoted.evidence import QuotedEvidence, gather_evidence

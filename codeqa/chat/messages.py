@@ -25,7 +25,7 @@ from typing import Any
 from codeqa.chat.citations import CitationWriter, CitedCode
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
-from codeqa.context.blocks import pack
+from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, ToolCall, estimate_messages
 from codeqa.prompts import render_prompt

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from codeqa.context.blocks import format_block
+from codeqa.context import format_block
 from codeqa.search.hybrid import SearchResult
 from codeqa.state.records import Turn
 from codeqa.text import has_tag, strip_tag

@@ -26,7 +26,7 @@ from codeqa.chat.values import (
     ToolStep,
 )
 from codeqa.code.tools import Toolbox
-from codeqa.context.blocks import format_block
+from codeqa.context import format_block
 from codeqa.errors import CodeQAError
 from codeqa.llm.client import Thought, TokenUsage
 from codeqa.text.tokens import estimate_tokens, well_formed

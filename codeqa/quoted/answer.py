@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from codeqa.code.descriptions import cite_unit, doc_lines, is_doc, unit_item, unit_title
-from codeqa.context.statements import (
+from codeqa.context import (
     COMMENT_LINE,
     Statement,
     choose_lines,

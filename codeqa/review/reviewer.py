@@ -14,7 +14,7 @@ from codeqa.chat.record import block_of
 from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
-from codeqa.context.blocks import unit_chunk
+from codeqa.context import unit_chunk
 from codeqa.errors import CodeQAError, ModelError, UsageError
 from codeqa.llm.client import Cancelled, Model, never
 from codeqa.prompts import render_prompt

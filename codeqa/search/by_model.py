@@ -26,7 +26,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.context.blocks import pack, unit_chunk
+from codeqa.context import pack, unit_chunk
 from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.llm.client import DONE, Cancelled, Message, Model, generate_bounded
 from codeqa.prompts import render_prompt
