@@ -33,8 +33,10 @@ SETTINGS = {name for name, _, _ in settings_table()}
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# Property tests are the same on every run; `make test-slow` searches at random.
-hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+# Property tests are few and the same on every run; `make test-slow` searches at random.
+hypothesis.settings.register_profile(
+    "fixed", derandomize=True, deadline=None, database=None, max_examples=40
+)
 hypothesis.settings.register_profile("random", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("fixed")
 
@@ -81,6 +83,8 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
+    # What a command that is killed has in its temporary folder goes with the test.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CODEQA_DATA", str(tmp_path / "data"))

@@ -80,7 +80,7 @@ def test_mutated_source_never_fails(name: str, data: bytes, seeds: range) -> Non
 words_of_code = st.lists(st.sampled_from(WORDS), max_size=80).map(lambda words: " ".join(words))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=300) | words_of_code.map(str.encode), key=st.sampled_from(KEYS))
 def test_any_bytes_and_any_words_of_code_are_read(data: bytes, key: str) -> None:
     name = "file" + languages()[key].extensions[0]

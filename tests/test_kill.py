@@ -128,7 +128,7 @@ def test_a_run_that_is_held_is_named_and_one_that_waits_completes_what_ctrl_c_en
     tmp_path: Path,
 ) -> None:
     root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(80):
+    for number in range(40):
         write_module(root, number, 1)
     location = locate(load_settings(data=data), root)
     first = start(root, data)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.search.channels import filter_of, symbol_strength
@@ -155,7 +155,6 @@ def test_text_holds_a_word_in_any_of_its_forms(word: str, text: str, held: bool)
     assert any(form in text for form in written_forms(word)) is held
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_a_question(text: str) -> None:
     query = parse_query(text)
