@@ -209,14 +209,14 @@ def test_nothing_is_stored(port: int, api: OpenAI) -> None:
 
 def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> None:
     names = [one.id for one in api.models.list()]
-    assert names == ["codeqa", "codeqa/my shop"]
+    assert names == ["codeqa", "codeqa/my-shop"]
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     # The wishes that other models have are passed over.
     wishes = {"temperature": 0, "max_tokens": 5, "tools": tools, "user": "x"}
-    answer = complete(api, user(QUESTION), model="codeqa/my shop", **wishes)
+    answer = complete(api, user(QUESTION), model="codeqa/my-shop", **wishes)
     assert "add_article" in answer.choices[0].message.content
     assert answer.choices[0].message.tool_calls is None
-    assert answer.model == "codeqa/my shop"
+    assert answer.model == "codeqa/my-shop"
     with pytest.raises(openai.NotFoundError, match="no such model"):
         complete(api, user(QUESTION), model="gpt-4o")
 

@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field
 from codeqa.chat.values import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
+from codeqa.repositories.multi_repo import member_names
 from codeqa.store import list_locations
 from codeqa.types import Event, Exchange
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
@@ -177,15 +178,10 @@ def _sent(values: Mapping[str, Any]) -> bytes:
 
 
 def _repositories() -> dict[str, str]:
-    """Names of models, and the ids of the repositories that they ask about: '' for the current one.
-
-    `codeqa/<name>` is that of each indexed repository, with its id where another has that name.
-    """
-    found = list_locations(workspace().settings)
-    names = [one.name for one in found]
-    return {MODEL: ""} | {
-        f"{MODEL}/{one.name if names.count(one.name) == 1 else one.id}": one.id for one in found
-    }
+    """Names of models, and the ids of the repositories that they ask about: '' for the current one,
+    `codeqa/<name>` each that is indexed."""
+    named = member_names(list_locations(workspace().settings))
+    return {MODEL: ""} | {f"{MODEL}/{name}": one.id for name, one in named.items()}
 
 
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
