@@ -183,7 +183,7 @@ def walk(chance: random.Random) -> None:
 
 def markdown(chance: random.Random) -> None:
     """Rendered, cut into blocks, made inert, coloured."""
-    from codeqa.render.html import (
+    from codeqa.render import (
         highlight_lines,
         inert_markdown,
         render_markdown,

@@ -12,7 +12,7 @@ from browser.payloads import PAYLOADS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codeqa.render.html import (
+from codeqa.render import (
     SYNTAX_CLASSES,
     highlight_lines,
     render_markdown,
@@ -322,7 +322,7 @@ def test_markup_enters_the_page_in_one_place() -> None:
 def test_a_text_that_its_lexer_is_slow_on_stays_uncoloured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("codeqa.render.html.COLOUR_SECONDS", 0.05)
+    monkeypatch.setattr("codeqa.render.COLOUR_SECONDS", 0.05)
     text = "\n".join(["a " * 2_400] * 9)  # quadratic in Pygments' Java: minutes
     lines = highlight_lines(text, "java")
     assert lines == text.split("\n")

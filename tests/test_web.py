@@ -16,7 +16,7 @@ from serving import client_of
 
 from codeqa.errors import SettingsError
 from codeqa.llm.providers import ModelChoice
-from codeqa.render.html import split_blocks
+from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
 from codeqa.web import answer_streams, security

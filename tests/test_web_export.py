@@ -17,7 +17,7 @@ from openai_server import openai_server, stream
 from serving import ask
 from werkzeug.http import parse_options_header
 
-from codeqa.render.html import inert_markdown
+from codeqa.render import inert_markdown
 from codeqa.settings import Settings
 from codeqa.text.markdown import code_span, escape
 from codeqa.web.app import create_app

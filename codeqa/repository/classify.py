@@ -136,10 +136,9 @@ _DOCUMENT_ENDINGS = (
     ".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc", ".txt", ".org", ".tex",
     ".textile", ".pod", ".rdoc", ".1", ".3", ".5", ".7", ".8",
 )  # fmt: skip
-_NOT_DOCUMENTS = frozenset(
-    ["cmakelists.txt", "robots.txt", "requirements.txt", "constraints.txt", "meson_options.txt"]
+_NOT_DOCUMENT = re.compile(
+    r"(?:cmakelists|robots|meson_options|requirements[\w.-]*|constraints[\w.-]*)\.txt"
 )
-_REQUIREMENTS = re.compile(r"(?:requirements|constraints)[\w.-]*\.txt")
 _DOCUMENT_FILE = re.compile(
     r"(?:readme|changelog|changes|history|news|license|licence|copying|notice|authors|"
     r"contributors|contributing|maintainers|security|code_of_conduct|install|todo|thanks)"
@@ -270,12 +269,9 @@ def role_of(path: str, head: bytes = b"") -> str:
 
 
 def _is_document(folders: list[str], small: str) -> bool:
-    if not _DOCUMENT_FOLDERS.isdisjoint(folders[:2]):
-        return True
-    if not _DOCUMENT_FOLDERS_AT_TOP.isdisjoint(folders[:1]):
-        return True
-    if small in _NOT_DOCUMENTS or _REQUIREMENTS.fullmatch(small):
-        return False
-    return small.endswith(_DOCUMENT_ENDINGS) or bool(
-        "." not in small and _DOCUMENT_FILE.fullmatch(small)
+    named = "." not in small and _DOCUMENT_FILE.fullmatch(small)
+    return (
+        not _DOCUMENT_FOLDERS.isdisjoint(folders[:2])
+        or not _DOCUMENT_FOLDERS_AT_TOP.isdisjoint(folders[:1])
+        or (bool(named or small.endswith(_DOCUMENT_ENDINGS)) and not _NOT_DOCUMENT.fullmatch(small))
     )

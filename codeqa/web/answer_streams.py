@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Cancelled
-from codeqa.render.html import Cite, render_markdown, split_blocks
+from codeqa.render import Cite, render_markdown, split_blocks
 from codeqa.types import Event
 from codeqa.web.errors import RequestRefusedError, explained
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.engine import Engine
-from codeqa.render.html import highlight_lines, sanitise
+from codeqa.render import highlight_lines, sanitise
 from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.search.hybrid import Found, search_for_programs

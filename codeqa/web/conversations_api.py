@@ -21,7 +21,7 @@ from codeqa.chat.citations import CitedCode
 from codeqa.chat.record import TurnRecord
 from codeqa.engine import Engine
 from codeqa.errors import IndexMissingError, UsageError
-from codeqa.render.html import inert_markdown, render_markdown
+from codeqa.render import inert_markdown, render_markdown
 from codeqa.state.records import ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.types import Chunk

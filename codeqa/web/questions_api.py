@@ -16,7 +16,7 @@ from codeqa.chat.question import PLACES
 from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
-from codeqa.render.html import Cite
+from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.types import Event
 from codeqa.web.answer_streams import HEADERS, encode_stream

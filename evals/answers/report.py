@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from codeqa.render.html import render_markdown
+from codeqa.render import render_markdown
 from evals.answers.cases import Case
 from evals.answers.judge import FIGURES, Result, figures_of
 from evals.search.scores import Figure
