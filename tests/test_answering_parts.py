@@ -12,8 +12,7 @@ from markdown_it import MarkdownIt
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
-from codeqa.quoted.answer import EXCERPT_LINES, excerpt, quoted_answer, whole_unit
-from codeqa.quoted.evidence import Finding, QuotedEvidence
+from codeqa.quoted import EXCERPT_LINES, Finding, QuotedEvidence, excerpt, quoted_answer, whole_unit
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
@@ -138,7 +137,7 @@ def test_the_excerpt_is_the_declaration_and_the_lines_that_matter() -> None:
     assert unit.source_code.split("\n")[shown.end - 101] == told[-1]
     assert shown.start == 101
     shown = excerpt(unit, ["nothing"])
-    assert shown is not None and shown.label == "It begins with"
+    assert shown is not None
     assert shown.code.split("\n")[3:5] == ["    … 4 lines", "    step_0 = prepare(0)"]
 
 
@@ -150,7 +149,6 @@ def test_an_excerpt_is_whole_statements() -> None:
     )
     shown = excerpt(make_unit(source.rstrip(), signature="def f(rows)"), ["cookie"])
     assert shown is not None
-    assert shown.label == "The lines that matter"
     assert "    for row in rows:\n        if row:\n            total += row.cookie\n" in shown.code
     assert ("other = {" in shown.code) == ("        'a': 1,\n    }" in shown.code)
     assert shown.code.endswith("\n    step()"), "what a function comes to is its last statement"
@@ -159,7 +157,7 @@ def test_an_excerpt_is_whole_statements() -> None:
 def test_of_a_class_without_a_word_of_the_question_the_declaration_is_shown() -> None:
     source = "class A:\n    x = 1\n    y = 2"
     shown = excerpt(make_unit(source, signature="class A", kind="class"), ["z"])
-    assert shown is not None and (shown.code, shown.label, shown.end) == ("class A:", "", 101)
+    assert shown is not None and (shown.code, shown.end) == ("class A:", 101)
     shown = excerpt(make_unit(source, signature="class A", kind="class"), ["y"])
     assert shown is not None and shown.code == source
 

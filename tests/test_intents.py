@@ -249,7 +249,6 @@ def test_a_cache_that_cannot_be_used_costs_nothing(tmp_path: Path) -> None:
         says("theft"),
         says("general", 1.5),
         says("general", "high"),
-        says("general", True),
         says(["general"]),
         says("continuation"),
         failure(401),

@@ -10,7 +10,7 @@ from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.reading import definitions
 from codeqa.code.usages import UsageSite, usages
-from codeqa.quoted.evidence import calls_section
+from codeqa.quoted import calls_section
 from codeqa.store import Tables
 from codeqa.types import Unit
 from tests.indexed import indexed

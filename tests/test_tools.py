@@ -19,7 +19,7 @@ from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.quoted.evidence import _absent
+from codeqa.quoted import _absent
 from codeqa.review.reviewer import Reviewer
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings

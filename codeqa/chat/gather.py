@@ -20,7 +20,7 @@ from codeqa.code.tools import Toolbox
 from codeqa.context import chunk_id, pack
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Model
-from codeqa.quoted.evidence import QuotedEvidence, gather_evidence
+from codeqa.quoted import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import code_names

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from codeqa.chat.record import TurnRecord
 from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, never
-from codeqa.quoted.evidence import QuotedEvidence
+from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving
 from codeqa.routing.intents import Intent, Reading

@@ -28,7 +28,7 @@ from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Rou
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.llm.client import Model
-from codeqa.quoted.answer import quoted_answer
+from codeqa.quoted import quoted_answer
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, preferences
@@ -82,7 +82,7 @@ class Writers:
         if given:
             return given
         if model is None or (evidence and evidence.whole):  # what was counted needs no model
-            return Teller(EXTRACTIVE, _quoted)
+            return Teller(EXTRACTIVE, lambda asked: quoted_answer(asked.evidence))
         if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
             return ModelGenerator(model, self.toolbox, self.config_dir)
         # The block has its half of the window; results get as much again of a small one.
@@ -144,10 +144,6 @@ class Teller:
         """Yield the answer line by line; each section is made when it is reached. Raises
         StorageError when what is stored can be neither read nor deleted."""
         yield from self.tell(asked)
-
-
-def _quoted(asked: Gathered) -> Iterator[str]:
-    return quoted_answer(asked.evidence, about_code=asked.intent != "general")
 
 
 def general_reply(text: str, repository: str, *, name: str = "") -> str:

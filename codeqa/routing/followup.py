@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from codeqa.code.calls import without_relations
 from codeqa.errors import CodeQAError, StorageError
@@ -317,20 +317,11 @@ def read_answer(
         return Understood()
     if not isinstance(said, dict):
         return Understood()
-    return Understood(
-        _intent(said),
-        _TOPICS.get(str(said.get("topic")).upper()),
-        usable_question(str(said.get("question") or ""), text, history, names),
-    )
-
-
-def _intent(said: Mapping[str, Any]) -> Intent | None:
-    name, sure = said.get("intent"), said.get("confidence")
-    if name not in INTENTS or isinstance(sure, bool) or not isinstance(sure, int | float):
-        return None
-    if not 0 <= sure <= 1:
-        return None
-    return Intent(name, round(sure, 2), "model", "a language model was asked")
+    name, sure, intent = said.get("intent"), said.get("confidence"), None
+    if name in INTENTS and isinstance(sure, int | float) and 0 <= sure <= 1:
+        intent = Intent(name, round(sure, 2), "model", "a language model was asked")
+    question = usable_question(str(said.get("question") or ""), text, history, names)
+    return Understood(intent, _TOPICS.get(str(said.get("topic")).upper()), question)
 
 
 def usable_question(

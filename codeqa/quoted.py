@@ -1,0 +1,689 @@
+"""Answers without a language model: what the code itself says, cited, most relevant first.
+
+They are made of the hits that matter, what they call, where they are used and what is missing; or
+of what a question of its own kind asks for: a pasted traceback, which tests, an overview, where the
+edges lead from what the conversation found. Of a long unit the part is shown that matters for the
+question, as whole statements with what they lie in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from codeqa.code.calls import Call, Walk, callees, tests_of
+from codeqa.code.counted import place_item
+from codeqa.code.descriptions import (
+    bullet_list,
+    cite_unit,
+    doc_lines,
+    first_sentence,
+    is_doc,
+    overview_of,
+    unit_item,
+    unit_title,
+)
+from codeqa.code.tools.edges import use_places
+from codeqa.code.usages import members, usages
+from codeqa.context import (
+    COMMENT_LINE,
+    Statement,
+    choose_lines,
+    outlined,
+    spans_of,
+    statements,
+)
+from codeqa.parsing.units import comment_text
+from codeqa.repository.classify import role_of
+from codeqa.search.channels import gather
+from codeqa.search.hybrid import SearchResult
+from codeqa.search.mentions import frames_here
+from codeqa.search.query import Query, says_something, with_words
+from codeqa.search.ranking import rank
+from codeqa.store import UNIT_TABLES, Tables, TextSearch
+from codeqa.text import counted
+from codeqa.text.doc_comment import inline, prose
+from codeqa.text.markdown import (
+    CITATION,
+    block_quote,
+    cite,
+    code_block,
+    code_span,
+    escape,
+    joined,
+    pieces,
+)
+from codeqa.text.tokens import (
+    form_pattern,
+    search_tokens,
+    split_identifier,
+    variants,
+    words,
+    written_forms,
+)
+from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Chunk, Hit, Unit
+
+SHOWN = 3
+"""Units shown in full; more would be a list, not an answer."""
+SHOWN_SCORE = 0.7
+"""A unit is shown in full when it scores at least this part of the best."""
+OTHERS = 5
+HOLDING, LOOKED = 2, 20
+"""Places named that hold a word which nothing shown holds, of as many looked at: the best two may
+hold its parts alone."""
+MORE_FILES = 3
+"""Further units, and best units of further files, named in one line each."""
+WEAK_COVERAGE = 0.4
+"""When no hit holds at least this part of the question's words, the evidence is weak."""
+
+CALLS = 8
+"""Definitions listed that one calls."""
+TRIVIAL_LINES = 3
+"""A callee so short and without a doc comment is an accessor, and not listed."""
+SIGNATURE = 80
+"""Characters of a signature that stands for a doc comment."""
+USES = 8
+"""Places of use listed, those in tests last."""
+
+AROUND = 3
+"""Lines shown before and after the one that a frame stands at."""
+FRAMES = 5
+"""Frames whose lines are shown; the others are named."""
+TESTS = 20
+NEAR_BEST = 0.65
+"""A test is listed that scores at least this part of the best."""
+FRAME_CHARACTERS = 160
+
+_ASKS_HOW = re.compile(  # a course of events rather than a place
+    r"\b(?:how (?!many|much|often|long|old)|what happens|what if|why\b|(?:which|what) order)",
+    re.IGNORECASE,
+)
+_OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the tests of {}"}
+_ASKS_TESTS = re.compile(
+    r"^(?:which|what|any|list|show|find|where are|are there|is there)\W+(?:\w+\W+){0,3}?tests?\b"
+    r".*\b(?:cover\w*|exercis\w+|check\w*|verif\w+|for|of|use)\b"
+    r"|^(?:unit |integration )?tests (?:for|of)\b|^(?:and )?(?:where|how|is|are)\b.*\btested\b",
+    re.IGNORECASE,
+)
+_TESTING = re.compile(
+    r"\b(?:unit |integration )?(?:tests?|tested|cover\w*|exercis\w+|checks?|verif\w+)\b", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A unit that is shown in full."""
+
+    hit: Hit
+    calls: str = ""
+    """What it calls, when the question is how something works."""
+    uses: str = ""
+    """Where it is used."""
+    members: tuple[str, ...] = ()
+    """Names of what a class has."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedEvidence:
+    """All that a generator may draw on; what is told is Markdown that cites its places."""
+
+    query: Query
+    lead: str = ""
+    """What stands before all else: the answer to a question of its own kind, or where the edges
+    lead that the question asks for."""
+    counted: bool = False
+    """`lead` is all that there is of what was asked for, counted in the index or in git."""
+    whole: bool = False
+    """And it is the whole answer: no model is needed."""
+    findings: tuple[Finding, ...] = ()
+    others: tuple[Hit, ...] = ()
+    """What is named in a line each: further units, then the best of further files."""
+    missing: tuple[str, ...] = ()
+    """Words of the question that no hit holds."""
+    absent: str = ""
+    """What is said of those that are nowhere, and of names that only other code holds."""
+    weak: bool = False
+    cached: tuple[Chunk, ...] = ()
+    """Context of an earlier question; nothing was searched when this is what there is."""
+    chosen: bool = False
+    """`cached` is what the user chose of what was found, in that order."""
+    coverage: str = ""
+    changed: frozenset[str] = frozenset()
+
+    @property
+    def cited(self) -> str:
+        """Markdown that cites all that may be cited."""
+        hits = [*(one.hit for one in self.findings), *self.others]
+        told = [told for one in self.findings for told in (one.calls, one.uses)]
+        chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
+        return joined([self.lead, self.absent, *told, *(cite_unit(h.unit) for h in hits), *chunks])
+
+
+def gather_evidence(
+    tables: Tables, result: SearchResult, walk: Walk | None = None
+) -> QuotedEvidence:
+    """Choose from `result` what is shown in full, and look up where it is used; what `walk` led to
+    stands in front of it."""
+    query, hits = result.query, result.units
+    main = _main(hits)
+    lead, alone, own = walk_section(walk) if walk else "", False, ""
+    if not (walk and walk.found):
+        own = _traceback(tables, result) or _tests(tables, result)
+        alone = not own and query.overview
+        own = overview_of(tables) if alone else own
+    shown = {hit.unit.id for hit in main}
+    others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
+    files = {hit.unit.path for hit in (*main, *others)}
+    others += [file.best for file in result.files if file.path not in files][:MORE_FILES]
+    held = [_held(hit.unit, query.words) for hit in result.units]
+    best = max((len(one) for one in held[:SHOWN]), default=0)
+    weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
+    if own:
+        lead = own
+        others = [] if alone or weak else [h for h in (*main, *others) if not _cites(own, h.unit)]
+        main = []
+
+    missing = tuple(w for w in query.words if not any(w in one for one in held))
+
+    def finding(hit: Hit) -> Finding:
+        first = hit is main[0]
+        if hit.unit.kind in TEXT_KINDS:
+            return Finding(hit)
+        uses = uses_section(tables, hit.unit, listed=first)
+        flow = first and not walk and _ASKS_HOW.search(query.text)
+        calls = calls_section(tables, hit.unit) if flow else ""
+        is_class = hit.unit.kind in CLASS_KINDS and hit.unit.signature  # and no file's head
+        held = members(tables, hit.unit) if is_class else ()
+        return Finding(hit, calls, uses, tuple(one.name for one in held))
+
+    return QuotedEvidence(
+        query=query,
+        lead=lead,
+        findings=tuple(map(finding, main)),
+        others=tuple(others),
+        missing=missing,
+        absent="" if lead or walk else _absent(tables, query, missing),
+        weak=weak,
+        coverage=result.coverage,
+        changed=frozenset(result.changed),
+    )
+
+
+def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
+    """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in
+    small letters are mostly "come" and "decide", unless they are half of the question."""
+    written = {word.lower(): word for word in words(query.text)[1:]}
+    half = 2 * len(missing) >= len(query.words)
+    said: list[str] = []
+    for word in missing:
+        name = written.get(word, word)
+        if name == word and not half:
+            continue
+        tokens = " ".join((*search_tokens(word), *variants(word)))
+        found = tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES])
+        units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
+        text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
+        if units:
+            places = ", ".join(map(cite_unit, units[:HOLDING]))
+            text = f"**What was found does not say “{escape(name)}”.** It stands in {places}."
+        said.append(text)
+    return " ".join(said)
+
+
+def _cites(told: str, unit: Unit) -> bool:
+    """Whether `told` cites a place that begins in `unit`."""
+    starts = [int(start) for path, start, _ in CITATION.findall(told) if path == unit.path]
+    return any(unit.start_line <= start <= unit.end_line for start in starts)
+
+
+def _main(hits: Sequence[Hit]) -> list[Hit]:
+    """The first hits that score near the best, none inside another that is shown."""
+    main: list[Hit] = []
+    for hit in hits[: 2 * SHOWN]:
+        if len(main) == SHOWN or hit.score < SHOWN_SCORE * hits[0].score:
+            break
+        # A member beside its long class is no repetition: of the class only the head is shown.
+        alike = (one.unit for one in main if one.unit.is_method == hit.unit.is_method)
+        if not any(one.path == hit.unit.path and one.start_line <= hit.unit.end_line
+                   and hit.unit.start_line <= one.end_line for one in alike):  # fmt: skip
+            main.append(hit)
+    return main
+
+
+def _held(unit: Unit, asked: Iterable[str]) -> frozenset[str]:
+    text = "\n".join((unit.path, unit.qualified_name, unit.source_code)).lower()
+    return frozenset(w for w in asked if any(form in text for form in written_forms(w)))
+
+
+def calls_section(tables: Tables, unit: Unit) -> str:
+    """A line for each definition of the source that `unit` calls, accessors left out."""
+    called = [call.called for call in callees(tables, unit) if _is_told(unit, call)]
+    return bullet_list("**What it calls, in this order:**", map(_call_item, called[:CALLS]))
+
+
+def _call_item(unit: Unit) -> str:
+    told = inline(first_sentence(unit.doc_comment))
+    told = told or code_span(textwrap.shorten(unit.signature, SIGNATURE, placeholder=" …"))
+    return f"- {code_span(unit.qualified_name)} {cite_unit(unit)}: {told}"
+
+
+def _is_told(unit: Unit, call: Call) -> bool:
+    called = call.called
+    short = called.end_line - called.start_line < TRIVIAL_LINES and not called.doc_comment
+    is_step = called.kind in METHOD_KINDS and called.kind != "constructor"
+    near = call.sure or PurePosixPath(called.path).parent == PurePosixPath(unit.path).parent
+    return called.role == "source" and near and is_step and not short
+
+
+def walk_section(walk: Walk) -> str:
+    """What `walk` found, a line each with the call that leads there."""
+    about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
+    for relation in walk.relations:
+        about = _OF[relation].format(about)
+    title = f"{about[0].upper()}{about[1:]}"
+    return bullet_list(f"**{title}**:", map(_call, walk.calls)) or f"{title}: none was found."
+
+
+def _call(call: Call) -> str:
+    caller, called = code_span(call.caller.qualified_name), code_span(call.called.qualified_name)
+    return f"- {caller} calls {called} {cite(call.caller.path, call.line, call.line)}"
+
+
+def uses_section(tables: Tables, unit: Unit, *, listed: bool) -> str:
+    """How often `unit` is used, and where `listed` in which places: the surest, source before
+    tests. '' for nowhere."""
+    sites = usages(tables, unit)
+    found = use_places(tables, sites, "call")
+    in_tests = sum(place.times for place, in_test in found if in_test)
+    times = counted(len(sites), "place")
+    if in_tests:
+        times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
+    if not sites:
+        return ""
+    if not listed:
+        return f"Used in {times}."
+    # What calls it before what only imports it, source before examples.
+    tests = [place for place, in_test in found if in_test]
+    source = [place for place, in_test in found if not in_test]
+    source.sort(key=lambda place: (role_of(place.path) != "source", place.kind == "import"))
+    shown = [*source, *tests][:USES]
+    left = len(sites) - sum(place.times for place in shown)
+    return bullet_list(f"**Used in {times}**:", map(place_item, shown), left)
+
+
+def _traceback(tables: Tables, result: SearchResult) -> str:
+    raised = result.query.traceback
+    if raised is None:
+        return ""
+    found = frames_here(tables, raised.frames)
+    error = f"**{inline(raised.error)}**\n\n" if raised.error else ""
+    if not found:
+        return f"{error}None of its frames lies in this repository."
+    of = f"{len(found):,} of its {counted(len(raised.frames), 'frame')}"
+    said = f"{error}In this repository, the innermost first, {of}:"
+    return bullet_list(said, (_frame(*one, at < FRAMES) for at, one in enumerate(found)))
+
+
+def _frame(unit: Unit, line: int, shown: bool) -> str:
+    lines = unit.source_code.split("\n")
+    at = line - unit.start_line
+    told = f" in {code_span(unit.qualified_name)}: {_shortened(lines[at])}"
+    near = lines[max(0, at - AROUND) : at + AROUND + 1]
+    if shown and max(map(len, near)) <= FRAME_CHARACTERS:
+        told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
+    return f"- {cite(unit.path, line, line)}{told}"
+
+
+def _shortened(line: str) -> str:
+    return code_span(textwrap.shorten(line, FRAME_CHARACTERS, placeholder=" …"))
+
+
+def _tests(tables: Tables, result: SearchResult) -> str:
+    subject = _TESTING.sub(" ", result.query.text)
+    if not _ASKS_TESTS.search(result.query.text) or not says_something(subject):
+        return ""
+    about = with_words(result.query, subject)
+    told: dict[str, str] = {}
+    for hit in _ranked(tables, about, "source")[:1]:
+        if hit.unit.name in about.names or about.symbol_like:
+            for one in tests_of(tables, hit.unit):
+                told[one.caller.id] = f": uses {code_span(one.called.qualified_name)}"
+    hits = _ranked(tables, about, "test")
+    near = [hit.unit.id for hit in hits if hit.score >= NEAR_BEST * hits[0].score]
+    found: dict[str, tuple[Unit, str]] = {}
+    for unit in tables.by_ids(list(dict.fromkeys((*told, *near)))):
+        if unit.is_method or unit.kind == "chunk":
+            # A function inside a test says less than the test.
+            around = (one for one in tables.in_file(unit.path) if one.is_method)
+            outer = next((one for one in around if one.end_line >= unit.end_line), unit)
+            found.setdefault(outer.place, (outer, told.get(unit.id, "")))
+    if not found:
+        return "**No test was found** that uses this or holds its words."
+    files = list(dict.fromkeys(unit.path for unit, _ in found.values()))
+    shown = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
+    items = [f"- {cite_unit(one)} {code_span(one.qualified_name)}{use}" for one, use in shown]
+    number = f"**{counted(len(found), 'test')}** in {counted(len(files), 'file')}"
+    said = f"{number}, found by what they use and by their words:"
+    return bullet_list(said, items, len(found) - len(items))
+
+
+def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
+    """What the words of `query` find in files of `role`, best first."""
+    query = replace(query, filters=replace(query.filters, roles=(role,)))
+    return rank(gather(tables, query), query)
+
+
+# The answer.
+
+INTRODUCTION = "*Without a language model, this is what the code itself says.*"
+COUNTED = "*Counted from the index, without a language model.*"
+FROM_BEFORE = (
+    "*From the code at hand; nothing new was searched. Without a language model, this is what it "
+    "says.*"
+)
+NOT_MENTIONED = (
+    "The code that was looked up earlier in this conversation does not mention what you ask "
+    "about.\n\nAdd `@codebase` to the question to search the code base for it."
+)
+CACHED_SHOWN = 3
+NOTHING_LOOKED_UP = (
+    "No code has been looked up for this question.\n\n"
+    "Begin the question with `@codebase` to search the code base, for example "
+    "`@codebase where does the program start?`\n"
+)
+
+EXCERPT_LINES = 12
+"""Lines of code shown of one unit: what is read without scrolling."""
+LONG_DECLARATION = 11
+"""Lines of a declaration that are shown, beside its last two."""
+LONGEST_LINE = 300
+"""A longer line is data or machine-made; it is never shown, nor cut."""
+WHOLE = 1.4
+"""A body up to this part longer than what is asked for is shown whole."""
+MEMBERS = 16
+"""Members of a class that are named."""
+FIRST_LINES = 24
+"""Lines of code shown of the best unit, if it is a method; else `EXCERPT_LINES`."""
+PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
+_LISTS = re.compile(
+    r"\s*(?:[:@](?:param|return|rtype|raise|throws|since|author|see)"
+    r"|(?:# )?(?:Arg(?:ument)?s|Parameters|Returns|Raises|Yields|Attributes|Errors|Panics|Safety)"
+    r":?$)"
+)
+"""A line of a doc comment behind which stand parameters and the like."""
+_VALUE = re.compile(r"\s*(?:(?:indirect )?case\s+)?(?!static\b)([A-Za-z_]\w*)\s*(?:[=,({:;]|$)")
+_FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+
+
+def quoted_answer(evidence: QuotedEvidence | None) -> Iterator[str]:
+    """Yield the answer line by line; each section is made when it is reached. Without `evidence`
+    nothing was looked up."""
+    if evidence is None:
+        yield from pieces(NOTHING_LOOKED_UP)
+        return
+    for section in _sections(evidence):
+        yield from pieces(f"{section}\n\n")
+
+
+def _sections(evidence: QuotedEvidence) -> Iterator[str]:
+    if evidence.cached:
+        yield from _from_cache(evidence)
+    elif not (evidence.findings or evidence.lead):
+        yield _nothing(evidence)
+    elif evidence.weak and not evidence.lead:
+        yield _weak(evidence)
+    else:
+        first = COUNTED if evidence.counted else INTRODUCTION
+        yield joined([first, evidence.absent, evidence.lead])
+        for finding in evidence.findings:
+            yield _finding_section(finding, evidence)
+        if evidence.others:
+            yield joined(["### Also relevant", _unit_lines(evidence.others)])
+
+
+def _unit_lines(hits: Iterable[Hit]) -> str:
+    return "\n".join(unit_item(hit.unit) for hit in hits)
+
+
+def _weak(evidence: QuotedEvidence) -> str:
+    missing = _listed(evidence.missing)
+    lacks = f" Nothing that was found holds {missing}." if missing else ""
+    hits = [*(finding.hit for finding in evidence.findings), *evidence.others[:OTHERS]]
+    return joined(
+        [
+            f"**The evidence is weak.** No definition or section matches enough of the question "
+            f"to answer it.{lacks}",
+            "The nearest that there is:",
+            _unit_lines(hits),
+            _searched(evidence),
+        ]
+    )
+
+
+def _nothing(evidence: QuotedEvidence) -> str:
+    words = _listed(evidence.query.words)
+    wanted = f" for {words}" if words else ""
+    return joined(
+        [
+            f"**Nothing was found{wanted}.**",
+            _searched(evidence),
+            "Try other words, the name of a function or file, or fewer filters."
+            if evidence.query.filtered
+            else "Try other words, or the name of a function, class or file.",
+        ]
+    )
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"“{escape(word)}”" for word in words)
+
+
+def _searched(evidence: QuotedEvidence) -> str:
+    return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+
+
+def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
+    """An answer from the context of an earlier question: the chunks that hold its words."""
+    words = evidence.query.words
+    chunks = list(evidence.cached)
+    if not evidence.chosen:
+        scores = [sum(word in chunk.content.lower() for word in words) for chunk in chunks]
+        pairs = sorted(zip(scores, chunks, strict=True), key=lambda pair: -pair[0])
+        chunks = [chunk for score, chunk in pairs if score]
+    if not chunks:
+        yield NOT_MENTIONED
+        return
+    yield FROM_BEFORE
+    for chunk in chunks[:CACHED_SHOWN]:
+        lines = (chunk.start_line, chunk.end_line)
+        unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
+        if shown := whole_unit(unit) or excerpt(unit, words):
+            place = cite(unit.path, shown.start, shown.end)
+            yield joined([place, code_block(shown.code, unit.language)])
+    if not evidence.chosen:
+        yield "Add `@codebase` to the question to search the code base anew."
+
+
+def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
+    unit = finding.hit.unit
+    if unit.kind in TEXT_KINDS:
+        return joined([_heading(unit, evidence), *_text(unit, evidence)])
+    first = finding is evidence.findings[0] and unit.is_method
+    if small := whole_unit(unit):
+        body = [finding.calls, code_block(small.code, unit.language)]
+    else:
+        lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
+        doc = _doc(unit, evidence.query.words)
+        body = [doc, finding.calls, *lines, *_member_found(unit, evidence), _members(finding)]
+    return joined([_heading(unit, evidence), *body, finding.uses])
+
+
+def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
+    note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
+    return f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
+
+
+def _doc(unit: Unit, words: Iterable[str]) -> str:
+    """The part of the doc comment before its lists of parameters and the like: its beginning, and
+    where that is not all, the paragraph further down that speaks of the question."""
+    lines = unit.doc_comment.split("\n")
+    doc = "\n".join(itertools.takewhile(lambda line: not _LISTS.match(line.rstrip()), lines))
+    told = prose(doc)
+    if told.endswith("…"):
+        patterns = [form_pattern(word) for word in words]
+        new = [pattern for pattern in patterns if not pattern.search(told.lower())]
+        spoken = _FENCED.sub("", doc).split("\n\n")
+        paragraphs = [one for one in spoken if not one.startswith("    ")]
+        found = {one: sum(bool(p.search(one.lower())) for p in new) for one in paragraphs}
+        best = max(paragraphs, key=found.__getitem__, default="")
+        if found.get(best) and (more := prose(best)):
+            told += f"\n\n{more}\n\n…"
+    return block_quote(told) if told else ""
+
+
+def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> list[str]:
+    shown = excerpt(unit, evidence.query.words, limit)
+    if shown is None:
+        return []
+    return [f"{cite(unit.path, shown.start, shown.end)}:", code_block(shown.code, unit.language)]
+
+
+def _member_found(unit: Unit, evidence: QuotedEvidence) -> list[str]:
+    """The best member of a class that was found as well: most of what a class does stands there."""
+    of_class = (unit.path, unit.qualified_name)
+    found = (hit.unit for hit in evidence.others if hit.unit.is_method)
+    member = next((one for one in found if (one.path, one.class_name) == of_class), None)
+    if member is None or unit.kind not in CLASS_KINDS:
+        return []
+    small = whole_unit(member)
+    code = [code_block(small.code, unit.language)] if small else _lines(member, evidence)
+    return [f"In it {unit_title(member)} · {cite_unit(member)}", *code]
+
+
+def _members(finding: Finding) -> str:
+    values = _values(finding.hit.unit) if finding.hit.unit.kind == "enum" else ()
+    names = list(filter(None, dict.fromkeys((*values, *finding.members))))
+    more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
+    return f"Members: {', '.join(map(code_span, names[:MEMBERS]))}{more}" if names else ""
+
+
+def _values(unit: Unit) -> list[str]:
+    """The values of an enum: what stands first in the lines of code next deeper than its own."""
+    code = [line for line in unit.source_code.split("\n") if not COMMENT_LINE.match(line)]
+    depths = [(len(line) - len(line.lstrip()), line) for line in code if line.strip()]
+    deeper = sorted({depth for depth, _ in depths})[1:2]
+    found = (_VALUE.match(line) for depth, line in depths if depth in deeper)
+    return [one[1] for one in found if one and one[1] != unit.name]
+
+
+def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
+    """A section of a document as quoted prose, other text as the lines that matter."""
+    if unit.language in PROSE_LANGUAGES or unit.kind == "document":
+        title = f"**{inline(unit.name)}**"
+        told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
+        return [block_quote(told)] if told else []
+    if small := whole_unit(unit):
+        return [code_block(small.code, unit.language)]
+    told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
+    return _lines(unit, evidence) or ([block_quote(told)] if told else [])
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines `start`..`end` (1-based) of a file, their common indentation removed."""
+
+    start: int
+    end: int
+    code: str
+    """Where lines are left out, one says how many."""
+
+
+def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Excerpt | None:
+    """The declaration and at most `limit` lines of the body: whole statements that hold the most
+    words of the question, what they lie in, and what stands near them.
+
+    A rare word of the unit counts more than one that stands on every line. Without any of the
+    words, the beginning of the body, and of a class only its declaration; None for comments alone.
+    """
+    lines = unit.source_code.split("\n")
+    found = statements(unit.source_code, unit.language)
+    costs = _costs(unit, lines, found, limit)
+    if costs.count(1) <= WHOLE * limit:
+        limit = max(limit, costs.count(1) + 1)
+    weights = _weights(lines, costs, words, limit)
+    spans = choose_lines(lines, found, weights, costs, limit)
+    shown = [line for span in spans for line in range(*span) if costs[line]]
+    if not shown or (unit.kind in CLASS_KINDS and not any(weights[line] for line in shown)):
+        spans = spans_of([line for line, cost in enumerate(costs) if not cost], lines)
+    if not spans:
+        return None
+    code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans))
+    first = unit.start_line
+    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, code)
+
+
+def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
+    """The unit itself when it has at most `limit` lines, none of them overlong."""
+    lines = unit.source_code.split("\n")
+    if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
+        return None
+    code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines)).strip("\n")
+    return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code)
+
+
+def _declaration(
+    unit: Unit, lines: Sequence[str], found: Sequence[Statement]
+) -> tuple[list[int], int]:
+    """Numbers of the lines of the declaration, and of the first line behind it and its doc."""
+    body = 0 if not unit.signature or unit.kind in TEXT_KINDS else 1
+    if len(found) < body:
+        return [], 0
+    end = found[body].start if body < len(found) else len(lines)
+    head = [n for n in range(end * body) if lines[n].strip() and not COMMENT_LINE.match(lines[n])]
+    doc = doc_lines(unit)
+    while doc and end < len(lines) and (not lines[end].strip() or is_doc(lines[end], doc)):
+        end += 1
+    return [n for n in head if n >= found[0].first or not is_doc(lines[n], doc)], end
+
+
+def _costs(unit: Unit, lines: Sequence[str], found: Sequence[Statement], limit: int) -> list[int]:
+    """1 for each line of the body, 0 for the declaration, more than `limit` for what is not shown:
+    overlong lines, comments that stand alone, the doc comment, members of a class."""
+    declaration, behind = _declaration(unit, lines, found)
+    last = unit.head_end_line - unit.start_line if unit.kind in CLASS_KINDS else 0
+    costs = [1] * len(lines)
+    hidden = [line for one in found if one.first == one.end for line in range(one.start, one.end)]
+    hidden += [n for n, line in enumerate(lines) if len(line) > LONGEST_LINE or 0 < last < n]
+    for line in (*range(behind), *hidden):
+        costs[line] = limit + 1
+    for line in (*declaration[:LONG_DECLARATION], *declaration[-2:]):
+        costs[line] = 0
+    return costs
+
+
+def _weights(
+    lines: Sequence[str], costs: Sequence[int], words: Sequence[str], limit: int
+) -> list[float]:
+    """How much each line of the body matters: the question's words that it holds, each by its
+    rarity.
+
+    The parts of a name (`dispatch` of `dispatch_request`) count half, and so does a comment.
+    """
+    shares = {part: 0.5 for word in words for part in split_identifier(word) if len(part) > 2}
+    shares.update(dict.fromkeys(words, 1.0))
+    patterns = {word: form_pattern(word) for word in shares}
+    found: list[list[str]] = []
+    for line, cost in zip(lines, costs, strict=True):
+        lower = line.lower() if 0 < cost <= limit else ""
+        found.append([word for word, pattern in patterns.items() if pattern.search(lower)])
+    counts = Counter(word for held in found for word in held)
+    weights = []
+    for line, held in zip(lines, found, strict=True):
+        worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
+        weights.append(worth / 2 if COMMENT_LINE.match(line) else worth)
+    return weights

@@ -1,1 +1,0 @@
-"""Quoted answers, without a language model: what the code itself says, cited."""
