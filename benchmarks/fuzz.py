@@ -206,8 +206,8 @@ def markdown(chance: random.Random) -> None:
 def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, sentences judged, thoughts, order of files."""
     from codeqa.chat.agent import read_arguments
+    from codeqa.chat.check import judge_all
     from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
-    from codeqa.chat.grounding import judge_all
     from codeqa.chat.values import Citation
     from codeqa.llm.client import Answer
     from codeqa.types import Chunk

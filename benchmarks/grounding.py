@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat.grounding import Grounding, sentences_of
+from codeqa.chat.check import Grounding, sentences_of
 from codeqa.types import Chunk
 
 ANSWERS = Path(__file__).resolve().parent.parent / "evals" / "grounding" / "answers.jsonl"

@@ -8,7 +8,7 @@ import pytest
 from chat_kit import ASK, Script, ask, told
 from openai_server import stream
 
-from codeqa.chat.grounding import Grounding, sentences_of
+from codeqa.chat.check import Grounding, sentences_of
 from codeqa.engine import Engine
 from codeqa.types import Chunk
 

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
-from codeqa.chat.grounding import as_data
 from codeqa.chat.messages import count_tokens
 from codeqa.chat.record import BROKE_OFF, NO_TOKENS, TurnRecord, search_as_data
 from codeqa.chat.values import (
@@ -242,7 +241,7 @@ class Stream:
             tokens=self._tokens(request),
             looked_up=[step.as_data() for step in self.looked_up],
             citations=[asdict(citation) for citation in checked.citations],
-            grounding=as_data(checked.judged),
+            grounding=checked.grounding,
             rewritten=gathered.rewritten,
             suggestions=list(checked.suggestions),
             hook_problems=[*hooks, *checked.problems],

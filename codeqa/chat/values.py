@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.chat.record import TurnRecord
+from codeqa.chat.record import NOT_JUDGED, TurnRecord
 from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
@@ -391,8 +391,8 @@ class Checked:
     revised: str = ""
     """The answer as a hook changed it after it was read; '' when none did."""
     citations: Sequence[Citation] = ()
-    judged: Sequence[Sentence] = ()
-    """Its sentences with their evidence."""
+    grounding: Mapping[str, Any] = field(default_factory=lambda: NOT_JUDGED)
+    """Its sentences with their evidence, as `TurnRecord.grounding` has them."""
     not_known: str = ""
     """What the code that was sent does not know of, as a sentence."""
     suggestions: tuple[str, ...] = ()

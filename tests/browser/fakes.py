@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from browser.fake_models import FakeModels
 
-from codeqa.chat.grounding import as_data, judge_all
+from codeqa.chat.check import as_data, judge_all
 from codeqa.chat.record import NOT_JUDGED, TurnRecord
 from codeqa.chat.values import AskOptions
 from codeqa.errors import (
