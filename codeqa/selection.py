@@ -88,8 +88,6 @@ UNITS_RANKED = 80
 USES_SHARE = 0.05
 """Part of the block for places of use: they show how something is used, the definitions what it
 does. Five places at *normal*."""
-MOST_USES = 50
-"""In all, however large the block is."""
 USES_EACH = 2
 """Of one definition: two tell how it is used, and there are others to be told of."""
 USES_READ = 50
@@ -110,7 +108,6 @@ _VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
 """A line of a file's head that sets something, beside its imports."""
 
 CALLED_WHY = "called by {}"
-EARLIER = "found for an earlier question"
 
 SOFT_BYTES = 100 * 1024
 """Of UTF-8: once `/files` has taken more, no further file is. Both limits are Aye Chat's."""
@@ -123,7 +120,7 @@ POOL = 300
 FILE_COST = 200
 """Characters of the block that a file takes beside its content, with a long path."""
 LISTED = 20
-"""Files left out that are named; where there are more, number and size are told."""
+"""Files left out that are named; where there are more, their number is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +184,7 @@ def build_context(
     definitions = list(dict.fromkeys(c.unit_id for c in chunks if c.kind not in TEXT_KINDS))
     sites = uses_of(tables, tables.by_ids(definitions), budget.characters)
     outlines = outlines_of((unit, CALLED_WHY.format(by.qualified_name)) for by, unit in called)
-    before = [replace(chunk, why=EARLIER) for chunk in earlier]
+    before = [replace(chunk, why="found for an earlier question") for chunk in earlier]
     at = len(chunks) if fast else max(BESIDE_AFTER, len(mentioned))
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
     chunks = [*chunks[:at], *sites, *outlines, *beside, *chunks[at:]]
@@ -221,15 +218,11 @@ def _three_and_three(result: SearchResult, settings: Settings, most: int | None)
 
 def _is_member(unit: Unit, around: Unit) -> bool:
     """Whether it belongs to a class, wherever it is written; the head of a file stands for it."""
-    if _is_file_head(around):
+    if around.kind == "module" and not around.signature:
         return unit.path == around.path
     if unit.class_name and unit.class_name == around.qualified_name:
         return unit.language == around.language
     return encloses(around, unit) and unit.id != around.id
-
-
-def _is_file_head(unit: Unit) -> bool:
-    return unit.kind == "module" and not unit.signature
 
 
 def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
@@ -242,7 +235,7 @@ def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
     chunk = unit_chunk(unit, why)
     if unit.kind not in CLASS_KINDS or unit.doc_comment:
         return chunk
-    if _is_file_head(unit):
+    if unit.kind == "module" and not unit.signature:
         asked = _ABOUT_IMPORTS.search(result.query.text.lower())
         return chunk if asked or _VALUE.search(chunk.content) else None
     bare = "".join(chunk.content.split()).rstrip("{:")
@@ -412,7 +405,6 @@ def uses_of(tables: Tables, units: Sequence[Unit], characters: int) -> list[Chun
             places[place.target].append(place)
             totals[place.target] += 1
     uses = [(use, totals[of]) for of, held in places.items() for use in _best_uses(held)]
-    uses = uses[:MOST_USES]
     around = {unit.id: unit for unit in tables.by_ids([place.unit_id for place, _ in uses])}
     shown: list[Chunk] = []
     room = int(characters * USES_SHARE)
@@ -439,22 +431,24 @@ def outlines_of(called: Iterable[tuple[Unit, str]]) -> Iterator[Chunk]:
     Packed before the bodies, an outline gives way to the body of its definition, and stays where
     that has no room.
     """
-    spans = ((unit, _signature_span(unit), why) for unit, why in called)
-    found = ((unit, span, why) for unit, span, why in spans if span)
-    for unit, (start, end), why in islice(found, OUTLINES):
-        first, last = unit.start_line + start, unit.start_line + end - 1
-        yield span_chunk(unit, first, last, f"outline of {unit.qualified_name}", why)
+    found = (
+        span_chunk(unit, *span, f"outline of {unit.qualified_name}", why)
+        for unit, why in called
+        if (span := _signature_span(unit))
+    )
+    return islice(found, OUTLINES)
 
 
 def _signature_span(unit: Unit) -> tuple[int, int] | None:
-    """Lines of the unit, 0-based and half-open, in which its signature stands with a short comment
-    above it or the first line of the doc string below; None where it is not found, or is all."""
+    """First and last of the file's lines in which the signature of the unit stands with a short
+    comment above it or the first line of the doc string below; None where it is not found, or is
+    all."""
     code = unit.source_code
     found = re.search(r"\s+".join(map(re.escape, unit.signature.split())), code)
     if not found or not unit.signature or unit.kind in TEXT_KINDS:
         return None
     start, last = (code.count("\n", 0, at) for at in found.span())
-    start = 0 if start <= DOC_LINES else start
+    first = unit.start_line + (0 if start <= DOC_LINES else start)
     below = code[found.end() :].partition("\n")[2].lstrip(" \trRuUfF")
-    end = last + (2 if below.startswith(('"""', "'''")) else 1)
-    return None if end - start > code.count("\n") else (start, end)
+    last += unit.start_line + below.startswith(('"""', "'''"))
+    return None if last - first >= code.count("\n") else (first, last)

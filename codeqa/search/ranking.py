@@ -148,9 +148,7 @@ def penalties(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]:
     the question looks up a name that nothing defines, whatever contains that name. Such a name
     may be a setting or part of a message, which only a document mentions.
     """
-    if unit.id in signals.channels["mention"]:
-        return []
-    if holds_any(unit, signals.undefined):
+    if unit.id in signals.channels["mention"] or holds_any(unit, signals.undefined):
         return []
     return role_penalties(unit, signals.query)
 
