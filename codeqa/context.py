@@ -189,13 +189,9 @@ def call_site_chunk(reference: Reference, inside: Unit) -> Chunk | None:
     last = inside.start_line + inside.source_code.count("\n")
     if inside.path != reference.path or not inside.start_line <= reference.line <= last:
         return None
-    return span_chunk(
-        inside,
-        reference.line - CALL_SITE_MARGIN,
-        reference.line + CALL_SITE_MARGIN,
-        f"{reference.kind} {reference.name}",
-        why=f"uses {reference.name}",
-    )
+    first, last = reference.line - CALL_SITE_MARGIN, reference.line + CALL_SITE_MARGIN
+    symbol = f"{reference.kind} {reference.name}"
+    return span_chunk(inside, first, last, symbol, why=f"uses {reference.name}")
 
 
 def pack(
@@ -213,7 +209,6 @@ def pack(
     """
     packed: list[tuple[Chunk, tuple[Chunk, ...]]] = []  # each whole, and what is shown of it
     dropped: list[Chunk] = []
-
     left = budget - len(HEADER)
     most = left if len(chunks) == 1 else int(left * share)
     for chunk in chunks:
@@ -332,8 +327,7 @@ def _around(
     costs = [len(line) + 1 for line in lines]
     owners = owning_statements(lines, found)
     head = next((n for n, owner in enumerate(owners) if owner > 0), 0)
-    with_first = found[1].end
-    for end in (with_first, head):
+    for end in (found[1].end, head):
         if 0 < sum(costs[:end]) <= HEAD_SHARE * limit:
             limit -= sum(costs[:end])
             costs[:end] = [0] * end
