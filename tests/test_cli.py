@@ -158,7 +158,7 @@ def test_indexed_code_cannot_command_the_terminal_and_its_index_outlives_its_fol
 def test_filters_keep_only_what_they_name(shop_codeqa: Command, shop: Path) -> None:
     question = "basket articles customer pays card order"
     for told, kinds in (
-        (["kind:class"], {"class"}),
+        (["--kind", "class"], {"class"}),
         (["lang:golang"], {"function", "module"}),
         (["--path", "README.md"], {"document"}),
     ):

@@ -48,7 +48,7 @@ def without_times(text: str) -> str:
 COMMANDS = [
     (["ask", "--no-model", QUESTION], 0),
     (["ask", "--no-model", "--json", QUESTION], 0),
-    (["search", "article kind:method"], 0),
+    (["search", "article", "--kind", "method"], 0),
     (["search", "article", "--json", "--rerank"], 0),
     (["search", "article lang:cobol"], 0),
     (["symbol", "total_price", "callers", "--json"], 0),

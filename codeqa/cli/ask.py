@@ -119,7 +119,7 @@ def ask_command(
     "search",
     [
         'codeqa search "parse the request body"',
-        'codeqa search "Router.add kind:method lang:go" --top 5',
+        'codeqa search "Router.add" --kind method --lang go --top 5',
         'codeqa search "session cookie" --path src/flask --json',
         'codeqa search --repo flask --repo celery "session cookie"',
         'codeqa search "who may see a page?" --hyde two   with drafts by the chosen model',
@@ -128,6 +128,8 @@ def ask_command(
 )
 @click.argument("question")
 @where_options
+@click.option("--kind", metavar="KIND", help="Only this kind: function, method, class, document…")
+@click.option("--lang", metavar="LANGUAGE", help="Only files in this language, as 'python'.")
 @click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
 @click.option(
     "--top", type=click.IntRange(1, MOST_HITS), default=10, metavar="N", help="Hits; default 10."
@@ -146,6 +148,8 @@ def search_command(
     """
     if not values["question"].strip():
         raise UsageError("The question is empty.", "Write what to look for, in quotes.")
+    filters = [f"{name}:{value}" for name in ("kind", "lang") if (value := values.pop(name))]
+    values["question"] = " ".join([values["question"], *filters])
     values["hyde"] = values["hyde"] or "off"
     if values["guess"] == "-":
         values["guess"] = sys.stdin.read()
