@@ -8,7 +8,7 @@ import pytest
 
 from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
-from codeqa.code.tools.reading import definitions
+from codeqa.code.tools.search import definitions
 from codeqa.code.usages import UsageSite, usages
 from codeqa.quoted import calls_section
 from codeqa.store import Tables
