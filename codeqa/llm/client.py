@@ -449,6 +449,7 @@ def generate_bounded(
     what failed."""
     begun = StageTime(name, model=model.name, host=model.host)
     yield begun
+    wait([model.prepare()])  # loading the client is no part of the time
     started = time.monotonic()
 
     def late() -> bool:
