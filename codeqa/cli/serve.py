@@ -19,7 +19,7 @@ from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
-from codeqa.llm.providers import ModelChoice, parse_choice
+from codeqa.llm.providers import parse_choice
 from codeqa.repositories import last_used
 from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.web.app import bind, create_app, serve
@@ -51,19 +51,19 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
     settings = load_settings()
     data = settings.data_dir
     repository = folder_of(repo, data) if repo else folder_here(data) or last_used(settings)
-    settings = load_settings(repository, host=host, port=port)
+    settings = load_settings(repository, host=host, port=port, model=model or None)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
     )
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)
-    choice = parse_choice(model) if model else None
+    if model:
+        parse_choice(model)
     with open_port(settings) as listener:
         port = listener.getsockname()[1]
         app = create_app(settings, repository)
         space: Workspace = app.extensions["codeqa"]
-        space.prefer(choice)
         try:
             if repository is not None:
                 engine = space.open(repository.absolute())
@@ -72,9 +72,9 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
             if settings.tokens:
                 print("Sign in with a token of CODEQA_TOKEN.", flush=True)
-            _print_model(settings, choice)
-            # Another model than the one it was started with is not for the terminal to ask there.
-            door = nullcontext() if choice else terminal_door(app, settings, repository, port)
+            _print_model(settings)
+            # It asks another model than the terminal would.
+            door = nullcontext() if model else terminal_door(app, settings, repository, port)
             with door:
                 serve(app, settings, listener)
         finally:
@@ -128,11 +128,10 @@ def _reached(host: str) -> str:
     return {"::": "::1", **dict.fromkeys(EVERY_ADDRESS - {"::"}, "127.0.0.1")}.get(host, host)
 
 
-def _print_model(settings: Settings, choice: ModelChoice | None) -> None:
+def _print_model(settings: Settings) -> None:
     """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
     models = Models(settings)
     try:
-        models.prefer(choice)
         if used := models.current():
             print(f"Questions go to {used} at {models.address(used).host}.", flush=True)
     except CodeQAError as error:

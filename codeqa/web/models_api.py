@@ -96,7 +96,6 @@ def choose(body: ChoiceBody) -> Values:
         _models().choose(*_choice(body))
     else:
         _models().choose(None)
-    workspace().prefer(None)
     return overview()
 
 

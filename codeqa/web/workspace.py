@@ -17,7 +17,6 @@ from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import IndexBusyError, IndexMissingError, NotFoundError, RepositoryError
 from codeqa.indexing.runs import CancelledError
-from codeqa.llm.providers import ModelChoice
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,
@@ -121,7 +120,6 @@ class Workspace:
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
         self._current = ""
-        self._preferred: ModelChoice | None = None
         if engine is not None:
             self._engines[engine.location.id] = engine
             self._current = engine.location.id
@@ -166,8 +164,6 @@ class Workspace:
 
     def _take_in(self, engine: Engine, update: bool = True) -> Engine:
         engine = self._engines.setdefault(engine.location.id, engine)
-        if self._preferred:
-            engine.models.prefer(self._preferred)
         if update:
             engine.index.start_background()
         return engine
@@ -204,14 +200,6 @@ class Workspace:
             for key in [*self._engines]:
                 if end_of(repo) in key.split(ID_SEPARATOR):  # it may be answering now
                     del self._engines[key]
-
-    def prefer(self, choice: ModelChoice | None) -> None:
-        """Ask this language model, whatever was picked before; None ends that again."""
-        with self._lock:
-            if choice or self._preferred:
-                for engine in self._engines.values():
-                    engine.models.prefer(choice)
-            self._preferred = choice
 
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""
