@@ -227,7 +227,8 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         meant = re.search(r"\d", commit) if commit else _CODE_LIKE.search(values.get("name", ""))
         told = f"**{escape(error.message)}** {escape(error.hint)}"
         return told if meant or asked.tool != "history" else ""
-    return _worded(result, asked.tool, values)
+    told = result.summary.replace(values.get("pattern", ""), asked.arguments.get("pattern", ""), 1)
+    return _worded(result.model_copy(update={"summary": told}), asked.tool, values)
 
 
 def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
