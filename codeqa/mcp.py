@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from codeqa.errors import CodeQAError
 if TYPE_CHECKING:
     from codeqa.engine import Engine
 
+_log = logging.getLogger(__name__)
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """Of the protocol, the newest first; in what is spoken here they are the same."""
 INVALID, UNKNOWN_METHOD, FAILED = -32600, -32601, -32603
@@ -48,8 +50,9 @@ def answer(
         if (result := _result(message, repositories, engine)) is not None:
             return told | {"result": result}
         error = {"code": UNKNOWN_METHOD, "message": f"There is no method {message['method']}."}
-    except Exception as failure:  # the client is to learn of it, and goes on
-        error = {"code": FAILED, "message": f"Unexpected {type(failure).__name__}: {failure}."}
+    except Exception:  # the client is to learn of it, not what it says of this machine, and goes on
+        _log.exception("A call of an agent failed")
+        error = {"code": FAILED, "message": "Unexpected error; the log of CodeQA has it."}
     return told | {"error": error}
 
 
