@@ -63,10 +63,10 @@ def test_elsewhere_than_on_a_terminal_a_phase_is_its_name() -> None:
     assert shown_on(io.StringIO()) == "parsing\nwalking\n"
 
 
-def test_on_a_terminal_progress_is_one_line_that_goes_when_all_is_done() -> None:
+def test_on_a_terminal_a_phase_with_a_total_is_a_bar() -> None:
     shown = shown_on(Terminal())
-    lines = [line.removeprefix("\x1b[K") for line in shown.split("\r")]
-    assert lines[1] == "parsing: 1 of 100" and lines[-2:] == ["walking", ""] and "\n" not in shown
+    bar, walking = shown.split("\n")[:2]
+    assert "parsing  [" in bar and "50%" in bar and "100%" in bar and walking == "walking"
 
 
 def test_the_summary_tells_everything_in_aligned_columns() -> None:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Self, TextIO
 
+import click
+
 from codeqa.types import IndexSummary, Progress
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
@@ -81,30 +83,39 @@ class Line:
 
 
 class ProgressDisplay:
-    """Shows the `Progress` values that it is called with: on a terminal as one changing line,
-    elsewhere the name of each phase."""
+    """Shows the `Progress` values that it is called with: on a terminal a bar for each phase,
+    elsewhere its name."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._line = Line(self._stream)
         self._phase = ""
+        self._bar: Any = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
-        if self._stream.isatty():
-            part = f": {progress.done:,} of {progress.total:,}" if progress.total else ""
-            self._line.show(progress.phase + part)
-        elif progress.phase != self._phase:
-            print(progress.phase, file=self._stream, flush=True)
-        self._phase = progress.phase
+        if progress.phase != self._phase:
+            self.close()
+            self._phase = progress.phase
+            if not (progress.total and self._stream.isatty()):
+                click.echo(visible(progress.phase), file=self._stream)
+        if progress.total and self._stream.isatty():
+            if self._bar is None:
+                self._bar = click.progressbar(
+                    length=progress.total, label=visible(progress.phase), file=self._stream
+                )
+            self._bar.length = progress.total
+            self._bar.update(progress.done - self._bar.pos)
 
     def close(self) -> None:
-        self._line.close()
+        """Finish the phase on display; its last state stays visible."""
+        if self._bar is not None:
+            self._bar.render_finish()
+        self._phase, self._bar = "", None
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:

@@ -14,6 +14,7 @@ import click
 from flask import Flask
 
 from codeqa.cli.command import command, folder_here, folder_of, model_option, repo_argument
+from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.code.tools import TOOLS
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
@@ -22,6 +23,7 @@ from codeqa.llm.models import Models
 from codeqa.llm.providers import parse_choice
 from codeqa.repositories import last_used
 from codeqa.settings import Settings, load_settings, variables_of_answers
+from codeqa.types import IndexSummary, Progress
 from codeqa.web.app import bind, create_app, serve
 from codeqa.web.running import announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
@@ -66,8 +68,7 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
         space: Workspace = app.extensions["codeqa"]
         try:
             if repository is not None:
-                engine = space.open(repository.absolute())
-                threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
+                prepare(space, repository)
             address = page_address(settings.host, port)
             print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
             if settings.tokens:
@@ -79,6 +80,27 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
                 serve(app, settings, listener)
         finally:
             space.close()
+
+
+def prepare(space: Workspace, repository: Path) -> None:
+    """Open `repository` and bring its index up to date behind; a first index is told of here."""
+    engine = space.open(repository.absolute(), update=False)
+    told, show = engine.index.status().checked_at > 0, ProgressDisplay()
+
+    def tell(progress: Progress) -> None:
+        if not told:
+            show(progress)
+
+    def ran(outcome: IndexSummary | Exception) -> None:
+        nonlocal told
+        if not told:
+            show.close()
+            told = True
+            if isinstance(outcome, IndexSummary):
+                print_summary(outcome, sys.stderr)
+
+    engine.index.start_background(tell, ran)
+    threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
 
 
 def terminal_door(
