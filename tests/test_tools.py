@@ -121,9 +121,9 @@ def call(engine: Engine) -> Call:
 
 
 def test_each_tool_finds_what_it_is_for(call: Call) -> None:
-    found = call("search_code", query="what does everything in the basket cost")
-    assert found.text.startswith("--- shop/basket.py (lines ")
-    assert ", relevance: 1.00" in found.text and found.places
+    found = call("search_code", query="the sum of all prices of a basket")
+    assert found.text.startswith("--- shop/basket.py (lines 12-14, relevance: 1.00) ---\n")
+    assert found.places[0].name == "Basket.total"
     taxed = call("symbol", name="taxed").text
     assert taxed.startswith("taxed has 1 definition:\n--- shop/basket.py (lines 17-18) ---\ndef ")
     assert "Called by: Basket.total [14]" in taxed and "RATE = 2  # TODO" in taxed
@@ -132,6 +132,8 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
         "shop/checkout.py:7", "tests/test_basket.py:6",
     ]  # fmt: skip
     assert references.places[0].name == "pay" and "charge(basket.total())" in references.text
+    both = call("symbol", name="taxed, Basket.total").places
+    assert [place.name for place in both] == ["taxed", "Basket.total"]
     value = call("symbol", name="RATE")
     assert value.places[0].location == "shop/basket.py:3" and "RATE = 2" in value.text
     callees = call("symbol", name="pay", want="callees")

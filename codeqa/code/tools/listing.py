@@ -57,7 +57,10 @@ class Form:
 
 
 _TEXT = r"""["'`]([^"'`\n]+)["'`]"""
-_PATH = r"""\w+\(\s*(?:\w+\s*=\s*)?[rbuf]?["'`](?:[A-Z]+ )?([/{][^"'`\n]*)["'`]"""
+_PATH = (
+    r"""\w+\(\s*(?:["'`][A-Z]+["'`],\s*)?(?:\w+\s*=\s*)?[rbuf]?"""
+    r"""["'`](?:[A-Z]+ )?([/{][^"'`\n]*)["'`]"""
+)
 _HANDLER = r"""\s*,\s*(?!\w+\s*[=:])[^\s)"'`{]"""
 _PATH_FIRST = "route add_url_rule add_route add_api_route websocket HandleFunc Handle"
 _VERBS = "get post put patch delete head options all any"

@@ -38,9 +38,11 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
 NEAR_BEST = 0.72
 """Part of the best score from which a hit is shown beside the best: below it, of 22 searches by an
 agent, the second and third were mostly about something else (evals/tools)."""
+NAMED_FROM = 0.5
+"""Part of the best score from which a hit is named."""
 SHOWN, NAMED = 3, 12
 """Definitions shown with their code, and further ones that are named."""
-SHORT = 30
+SHORT = 20
 """Lines of a function that is shown with the one that calls it."""
 LONG_CLASS = 60
 """Lines of a class from which on its members are listed rather than shown."""
@@ -81,7 +83,7 @@ def search_code(
     path: Annotated[
         str, Field(description="Only paths that begin so (src/) or match (**/*.go).")
     ] = "",
-    tokens: Annotated[int, Field(ge=200, le=8_000, description="How much code to show.")] = 1_500,
+    tokens: Annotated[int, Field(ge=200, le=8_000, description="How much code to show.")] = 2_000,
 ) -> ToolResult:
     """Find code by meaning and by name. Gives whole functions with lines, what they call, who calls
     them and their constants: seldom a file has to be opened after it. Write a `guess` whenever you
@@ -109,12 +111,16 @@ def search_code(
 
     for hit in shown:
         show(hit.unit, f"relevance: {hit.score / best:.2f}", whatever=not places)
-    for call in _short_callees(box.tables(), shown[0].unit) if len(shown) == 1 else ():
+    for call in _short_callees(box.tables(), shown[0].unit):
         show(call.called, f"called in line {call.line}")
-    rest = [hit.unit for hit in result.units if hit.unit.id not in known]
+    weak = NAMED_FROM * result.units[0].score
+    rest = [hit.unit for hit in result.units if hit.unit.id not in known and hit.score >= weak]
+    first, rest = result.units[0].unit, [unit for unit in rest if not is_head(unit)]
     told, fitted = fitting(parts, "\n\n")
     also = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.place}]" for unit in rest)
     said = [told, f"Also found: {also}" if also else ""]
+    if is_head(first) and first.id not in known:
+        said += _listed(f"{first.path} defines", _members(box.tables(), first), MOST_MEMBERS)
     said += _doubts(box.tables(), result.query.words, guess, places)
     return ToolResult(
         summary=f"searched “{query}”: {counted(fitted, 'hit')}",
@@ -125,15 +131,22 @@ def search_code(
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits that are shown: the best, and what is nearly as good, tests only where they lead."""
-    least = NEAR_BEST * hits[0].score
-    near = [hit for hit in hits if hit.score >= least]
+    """The hits that are shown: the best, and what is nearly as good, tests only where they lead.
+    The head of a file says where to look: it gives way to what the file defines."""
+    first = hits[0].unit
+    least, meant = NEAR_BEST * hits[0].score, first.path if is_head(first) else ""
     apart: list[Hit] = []
-    for hit in near:
+    for hit in (one for one in hits if not is_head(one.unit)):
         inside = any(encloses(one.unit, hit.unit) or encloses(hit.unit, one.unit) for one in apart)
-        if not inside and is_test(hit.unit) <= is_test(hits[0].unit):
+        near = hit.score >= least or hit.unit.path == meant
+        if near and not inside and is_test(hit.unit) <= is_test(first):
             apart.append(hit)
-    return apart[:SHOWN]
+    return apart[:SHOWN] or [hits[0]]
+
+
+def is_head(unit: Unit) -> bool:
+    """Whether it is the beginning of a file, and no module that is written as a definition."""
+    return unit.kind == "module" and not unit.signature
 
 
 def _holds(place: Place, unit: Unit) -> bool:
@@ -161,23 +174,16 @@ def whole(
     """
     tables = box.tables()
     lines, members = unit.source_code.split("\n"), list[str]()
-    is_head = unit.kind == "module" and not unit.signature
     long_class = unit.kind in CLASS_KINDS and unit.head_end_line and len(lines) > LONG_CLASS
-    if is_head:
+    if is_head(unit):
         imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
         lines = lines[:imports] if any(map(str.strip, lines[:imports])) else lines
         while len(lines) > 1 and not lines[-1].strip():
             lines.pop()
     elif long_class:
         lines = lines[: unit.head_end_line - unit.start_line + 1]
-    if is_head or long_class:
-        owner = "" if is_head else unit.qualified_name
-        inside = (one for one in tables.in_file(unit.path) if one.class_name == owner)
-        members = [
-            f"{one.name} [{one.start_line}-{one.end_line}]"
-            for one in inside
-            if one.id != unit.id and one.kind not in TEXT_KINDS
-        ]
+    if is_head(unit) or long_class:
+        members = _members(tables, unit)
     text = "\n".join(lines)
     if len(text) > LARGEST_TEXT:
         lines = text[:LARGEST_TEXT].split("\n")[:-1] or [text[:LARGEST_TEXT]]
@@ -185,14 +191,25 @@ def whole(
     place = bare_place(unit).model_copy(
         update={"end_line": last, "text": "\n".join(lines), "note": note}
     )
-    if last < unit.end_line and not is_head:
+    if last < unit.end_line and not is_head(unit):
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
     head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"
     told = [head, place.text, *_listed("Members", members, MOST_MEMBERS)]
-    if unit.kind not in TEXT_KINDS and not is_head:
+    if unit.kind not in TEXT_KINDS and not is_head(unit):
         told += _edges(tables, unit, beside)
         told += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
     return place, "\n".join(told)
+
+
+def _members(tables: Tables, unit: Unit) -> list[str]:
+    """What the class or file defines, with lines."""
+    owner = "" if is_head(unit) else unit.qualified_name
+    inside = (one for one in tables.in_file(unit.path) if one.class_name == owner)
+    return [
+        f"{one.name} [{one.start_line}-{one.end_line}]"
+        for one in inside
+        if one.id != unit.id and one.kind not in TEXT_KINDS
+    ]
 
 
 def _edges(tables: Tables, unit: Unit, beside: Sequence[Place]) -> list[str]:
@@ -204,17 +221,16 @@ def _edges(tables: Tables, unit: Unit, beside: Sequence[Place]) -> list[str]:
 
     calls = [one.called for one in callees(tables, unit) if one.sure]
     told = [at(one, one.start_line) for one in calls if not any(_holds(p, one) for p in beside)]
-    users = callers(tables, unit)[0]
+    users, doubtful = callers(tables, unit)
     tests = sum(is_test(one.caller) for one in users)
-    by = [at(one.caller, one.line) for one in users if not is_test(one.caller)]
-    in_tests = [counted(tests, "test")] * bool(tests and not is_test(unit))
-    listed = _listed("Called by", by, MOST_TOLD)
-    listed = (
-        [f"{listed[0]}; {in_tests[0]}"]
-        if listed and in_tests
-        else listed or [f"Called by: {one}" for one in in_tests]
+    by = _listed(
+        "Called by", [at(o.caller, o.line) for o in users if not is_test(o.caller)], MOST_TOLD
     )
-    return [*_listed("Calls", told, MOST_TOLD), *listed]
+    also = [counted(tests, "test")] * bool(tests and not is_test(unit))
+    also += [f"{counted(doubtful, 'place')} with only the name the same"] * bool(doubtful)
+    if also:
+        by = ["; ".join([*(by or ["Called by nothing surely"]), *also])]
+    return [*_listed("Calls", told, MOST_TOLD), *by]
 
 
 def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> list[str]:
@@ -301,7 +317,12 @@ def _doubts(
 
 
 def symbol_definition(box: Toolbox, name: str) -> ToolResult:
-    """Where a function, class or constant is defined, as `whole` tells it."""
+    """Where a function, class or constant is defined, as `whole` tells it; so for `a, b`, too."""
+    if "," in name:
+        each = [symbol_definition(box, one.strip()) for one in name.split(",") if one.strip()]
+        places = tuple(place for one in each for place in one.places)
+        return list_result("", [one.text for one in each], "Ask for fewer.", apart="\n\n",
+                           total=sum(one.total for one in each), places=places)  # fmt: skip
     units = definitions(box.tables(), name)
     if not units:
         return _assigned(box, name) or no_definition(box.tables(), name)
