@@ -203,6 +203,8 @@ def privacy_report(stored: StoredData) -> str:
     if stored.shared:
         seen = "every token is a user of its own. Whoever runs the server can read its files."
         cookies = "a cookie keeps you signed in for 30 days."
+    cached = "contexts" if stored.cached is None else counted(stored.cached, "context")
+    silent = " in a Redis server that is silent" if stored.cached is None else ""
     facts = [
         f"    - {escape(kind_of(key))}: {escape(fact)}" for key, fact in stored.profile.items()
     ]
@@ -216,7 +218,7 @@ def privacy_report(stored: StoredData) -> str:
         "looks like a key is masked; other passwords are not recognised.",
         f"- {counted(stored.thumbs, 'thumb')} with your reasons, and "
         f"{counted(stored.vectors, 'vector')} of questions, to recognise similar ones.",
-        f"- {counted(stored.cached or 0, 'context')} with code found for a conversation, for 24 "
+        f"- {cached} with code found for a conversation{silent}, for 24 "
         "hours; and for 30 minutes what kind of question you asked, under a hash of its words.",
         f"- {counted(len(stored.profile), 'line')} of a profile, which you told me.",
         *facts,

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
-from codeqa.errors import CodeQAError, StorageError
+from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.llm.models import SOURCES, Models
@@ -127,9 +127,15 @@ def check_repositories(settings: Settings) -> Found:
 def check_index(location: Location) -> Found:
     if holder_of(location):
         return True, "a run is writing it", ""
+    if not location.root.is_dir():  # nothing to make it anew from
+        hint = f"Run 'codeqa repos remove {location.id}'."
+        raise StorageError(f"The repository {location.root} is gone.", hint)
     if found := damage(location):
         return False, found, f"Run 'codeqa index {location.root}', which makes it anew."
-    counts = Tables(location).counts()
+    try:
+        counts = Tables(location).counts()
+    except IndexMissingError as error:
+        return False, error.message, error.hint
     return True, f"{counts.files:,} files, {counts.units:,} units in {location.folder}", ""
 
 
@@ -148,7 +154,8 @@ def _state(path: Path) -> Found:
     if not os.path.lexists(path):
         return True, "no conversations yet", ""
     try:
-        found = str((Database(path).row("PRAGMA integrity_check(1)") or [""])[0])
+        row = Database(path).row("PRAGMA integrity_check(1)") or ["no answer"]
+        found = str(row[0]).splitlines()[-1]  # what the heading of a list is about
     except StorageError as error:
         code = getattr(error.__cause__, "sqlite_errorcode", 0) & PRIMARY_CODE
         if path.is_file() and code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

@@ -59,6 +59,7 @@ def test_index_shows_plain_progress_and_a_summary_of_what_was_read(shop: Path) -
         ("index README.md", "is not a folder"),
         ("search basket --top 0", "--top"),
         ("search basket --top many", "--top"),
+        ("search basket --kind clas", "'class'"),
         ("search basket --repo no-such-name", "codeqa repos list"),
         ("search ''", "The question is empty."),
         ("ask ' '", "The question is empty."),

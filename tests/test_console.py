@@ -109,6 +109,8 @@ def test_the_summary_tells_everything_in_aligned_columns() -> None:
 
 
 def test_a_table_sets_numbers_right_and_text_left() -> None:
+    sizes = [console.human_bytes(size) for size in (7, 999_600, 6_780_000, 12.5e9)]
+    assert sizes == ["7 B", "1 MB", "6.78 MB", "12.5 GB"]
     table = console.format_table(("name", "files"), [("flask", "236"), ("go", "1,200")])
     assert table.splitlines() == ["name   files", "flask    236", "go     1,200"]
 

@@ -139,6 +139,20 @@ def test_a_damaged_index_is_said_and_the_next_run_makes_it_anew_from_the_files(
     assert check_repositories(settings)[:2] == (True, "1 indexed")
 
 
+def test_the_doctor_makes_an_index_that_is_missing_and_names_a_repository_that_is_gone(
+    settings: Settings, engine: Engine
+) -> None:
+    location = engine.location
+    shutil.rmtree(Path(location.tables) / "meta.lance")
+    (found,) = (one for one in examine(settings, repair=True) if one.name.startswith("index of"))
+    assert found.ok and "has not been indexed yet" in found.repaired
+    shutil.rmtree(location.root)
+    for repair in (False, True):
+        *_, found = examine(settings, repair=repair)
+        assert not found.ok and found.detail == f"The repository {location.root} is gone."
+        assert location.id in found.hint and Path(location.tables).exists()
+
+
 def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
 
-from codeqa.account import Privacy
+from codeqa.account import Privacy, privacy_report
 from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
@@ -250,7 +250,8 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_by_the_next_wish(
     server.freeze()
     erased = privacy.delete("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
-    assert privacy.stored("local").cached is None
+    assert (stored := privacy.stored("local")).cached is None
+    assert "in a Redis server that is silent" in privacy_report(stored)
     server.thaw()
     time.sleep(0.1)
     assert not privacy.delete("everything", "local").problems

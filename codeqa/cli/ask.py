@@ -24,7 +24,7 @@ from codeqa.cli.command import (
 from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text import has_tag
-from codeqa.types import EFFORTS, MODES, Event
+from codeqa.types import CLASS_KINDS, EFFORTS, METHOD_KINDS, MODES, TEXT_KINDS, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
@@ -35,6 +35,7 @@ TOLD = (
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
 
+KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 MOST_HITS = 300
@@ -128,7 +129,9 @@ def ask_command(
 )
 @click.argument("question")
 @where_options
-@click.option("--kind", metavar="KIND", help="Only this kind: function, method, class, document…")
+@click.option(
+    "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
+)
 @click.option("--lang", metavar="LANGUAGE", help="Only files in this language, as 'python'.")
 @click.option("--path", default="", help="Only paths that begin so, or match this pattern.")
 @click.option(

@@ -164,7 +164,7 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def human_bytes(count: float) -> str:
     """`1536` → `1.5 kB`; decimal units as disks and file managers count."""
     for unit in ("B", "kB", "MB"):
-        if count < 1000:
+        if count < 999.5:  # what is rounded to 1000 is of the next one
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} GB"
