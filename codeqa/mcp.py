@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from codeqa import __version__
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, places_of
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
@@ -50,8 +50,8 @@ def answer(
         if (result := _result(message, repositories, engine)) is not None:
             return told | {"result": result}
         error = {"code": UNKNOWN_METHOD, "message": f"There is no method {message['method']}."}
-    except Exception:  # the client is to learn of it, not what it says of this machine, and goes on
-        _log.exception("A call of an agent failed")
+    except Exception as failed:  # the client is to learn of it, and goes on
+        _log.error("A call of an agent failed: %s", places_of(failed))
         error = {"code": FAILED, "message": "Unexpected error; the log of CodeQA has it."}
     return told | {"error": error}
 

@@ -159,7 +159,8 @@ def test_index_by_address_then_sync_reads_only_what_changed(
     assert count.stdout == b"1\n"  # the newest commit and no other
 
     assert main(["repos", "remove", location.id, "--yes"]) == 0
-    assert not list(clones_folder(settings).rglob("*.py")) and not report_repositories(settings)
+    left = [path for path in clones_folder(settings).rglob("*") if not path.is_dir()]
+    assert [path.name for path in left] == [".lock"] and not report_repositories(settings)
 
 
 def test_a_branch_is_a_clone_of_its_own(server: GitServer, shop: str, settings: Settings) -> None:

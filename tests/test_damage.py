@@ -166,6 +166,15 @@ def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(
     assert Indexer(engine.settings, engine.location).run().unchanged == len(FILES) + 1
 
 
+def test_behind_a_run_that_was_killed_only_what_cannot_be_read_is_damage(engine: Engine) -> None:
+    location = engine.location
+    change_meta(location, "refining", True)
+    opened(location, "methods").update(values={"name": "'as the run wrote it'"})
+    assert damage(location) == "" == damage(location, thorough=False)
+    empty(table("files", "data")(location))
+    assert damage(location, thorough=False) != ""
+
+
 @pytest.mark.parametrize("spare", [0, 4])
 def test_running_out_of_open_files_is_no_damage(spare: int, engine: Engine) -> None:
     engine.index.run()  # what it imports needs open files

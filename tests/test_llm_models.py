@@ -180,6 +180,8 @@ def test_an_exported_key_goes_to_its_own_provider_only(make: Callable[..., Model
     assert same_name.key == ""  # unencrypted is another place
     custom = models.address(ModelChoice("custom", "m", "https://api.groq.com/openai/v1"))
     assert custom.key == ""
+    set_elsewhere = make(model="openai/m", model_url="http://gpu:1/v1", openai_api_key=KEY)
+    assert set_elsewhere.address(ModelChoice("openai", "m")).key == ""
     with pytest.raises(SettingsError, match="Cerebras") as caught:
         models.address(ModelChoice("cerebras", "m"))
     assert "CEREBRAS_API_KEY" in caught.value.hint

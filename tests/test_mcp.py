@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import Run
 
+from codeqa import mcp
 from codeqa.code.tools import TOOLS
 
 if TYPE_CHECKING:
@@ -132,6 +134,15 @@ def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
     assert answers == [] and "No repository is named" in err, "the last one used is not meant"
     answers, err = told([request(1, "tools/list"), grep], tmp_path / "bare")
     assert "codeqa index" in answers[-1]["result"]["content"][0]["text"] and "codeqa index" in err
+
+
+def test_what_fails_unexpectedly_is_told_and_logged_without_its_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine: Any = partial(int, "burrow")
+    told = mcp.answer(request(1, "tools/call", name="grep"), "shop", engine)
+    assert told is not None and told["error"]["code"] == mcp.FAILED
+    assert "literal" not in str(told) + caplog.text and "ValueError" in caplog.text
 
 
 def test_the_first_answer_is_given_before_anything_heavy_is_loaded(

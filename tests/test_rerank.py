@@ -469,6 +469,8 @@ def test_whatever_goes_wrong_after_sending_says_to_which_host(
             assert len(server.requests) == 1
         assert done.reranker == "built-in" and "rerank.test:" in done.warnings[0]
         assert said in done.warnings[0]
+    gone = choose_reranker(settings_for("jina", named_host(server)))(HITS, QUESTION)
+    assert gone.reranker == "built-in" and "failed (ConnectError)" in gone.warnings[0]
 
 
 def test_neither_key_nor_question_nor_code_is_logged(

@@ -26,7 +26,6 @@ from codeqa.errors import IndexFormatError, NotFoundError
 from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
 from codeqa.store import Location
-from codeqa.web.security import OPEN_PATHS
 
 pytest_plugins = ("web_kit",)
 
@@ -203,6 +202,8 @@ def test_a_member_that_asks_without_end_keeps_the_server_from_nobody_else(
         return shared.post("/chat", json={"question": "pay"}, headers=given).status_code
 
     assert [asked(BELA) for _ in range(121)].count(429) == 1
+    ping, bela = {"method": "ping", "id": 1}, {"Authorization": f"Bearer {BELA}"}
+    assert shared.post("/mcp", json=ping, headers=bela).status_code == 429, "agents ask as well"
     assert asked(ANNA) == 200
     reading = shared.get("/api/status", headers={"Authorization": f"Bearer {BELA}"})
     assert reading.status_code == 200
@@ -225,10 +226,10 @@ def test_every_address_asks_who_it_is_and_refuses_other_pages_and_members_what_i
     paths = shared.get("/openapi.json", headers=bela).json["paths"]
     operations = {(method, path) for path, methods in paths.items() for method in methods}
     body = {"path": "/", "name": "x", "revision": "HEAD", "provider": "ollama", "action": "pause"}
-    refused = set()
+    refused, operations = set(), operations | {("post", "/mcp")}
     foreign = {"Authorization": f"Bearer {ANNA}", "Sec-Fetch-Site": "cross-site"}
     for method, path in operations:
-        if path.startswith(OPEN_PATHS) or path == "/api/terminal/hello":
+        if path in ("/health", "/api/terminal/hello"):
             continue
         address = re.sub(r"{\w+}", "x", path)
         if method != "get":

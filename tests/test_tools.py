@@ -233,8 +233,9 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
     for path in (".env", "../outside.py", "/etc/passwd"):
         with pytest.raises(NotFoundError):
             call("open_file", path=path)
-        with pytest.raises(NotFoundError):
-            call("history", commit="HEAD", path=path)
+        for asked in ({"commit": "HEAD"}, {"lines": "1"}, {}):
+            with pytest.raises(NotFoundError):
+                call("history", path=path, **asked)
 
 
 @pytest.mark.parametrize(
