@@ -170,6 +170,9 @@ def gather_evidence(
     """Choose from `result` what is shown in full, and look up where it is used; what `walk` led to
     stands in front of it."""
     query, hits = result.query, result.units
+    if query.symbol_like and hits and "symbol" in hits[0].channels:
+        # The question is a name that is defined: only what has it.
+        hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     main = _main(hits)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
     if not (walk and walk.found):

@@ -156,9 +156,11 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
             ["**What was found does not say “Parcel”.** It stands in [README.md:"],
             "evidence is weak",
         ),
+        ("Session", ["### `Session`", "- `open_session` ["], "### `open_session`"),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
     ],
-    ids=["the project", "a section", "weak evidence", "a name nowhere", "elsewhere", "nothing"],
+    ids=["the project", "a section", "weak evidence", "a name nowhere", "elsewhere", "a name alone",
+         "nothing"],
 )  # fmt: skip
 def test_a_quoted_answer_says_what_there_is(
     engine: Engine, question: str, says: list[str], says_not: str

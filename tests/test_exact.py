@@ -127,6 +127,14 @@ def test_it_is_counted_and_cited(engine: Engine, question: str, says: list[str])
     assert [part for part in says if part not in text] == []
 
 
+def test_the_command_for_what_is_not_listed_can_be_given(tmp_path: Path) -> None:
+    lines = "".join(f"# TODO: batch {number}\n" for number in range(41))
+    with chat_kit.index(tmp_path, {"shop/a.py": lines}).open(tmp_path / "said") as engine:
+        assert "and 1 more: `codeqa list-all todos --json`" in ask(engine, "list all todos")
+        told = ask(engine, "list all todos in shop/")
+        assert "`codeqa list-all todos --path shop/ --json`" in told
+
+
 def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
     talk = uuid.uuid4().hex
     ask(engine, "who calls keep_order?", talk)

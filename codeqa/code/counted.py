@@ -264,7 +264,7 @@ def _commits(result: ToolResult) -> list[str]:
 def _command(tool: str, values: Mapping[str, str]) -> str:
     """What to type for what is not listed."""
     words = ["codeqa", tool.replace("_", "-")]
-    for key, value in values.items():
+    for key, value in ((key, value) for key, value in values.items() if value):
         option = {"regex": "--regex", "path": "--path", "commit": "--commit", "about": "--about"}
         words += filter(None, (option.get(key, ""), value if key != "regex" else ""))
     return shlex.join([*words, "--json"])
