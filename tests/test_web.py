@@ -174,10 +174,11 @@ def test_all_that_a_question_can_wish_for_reaches_the_chat(
 def test_the_conversation_of_the_ai_sdk_is_understood(
     client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
+    parts = [{"type": "text", "text": "second "}, {"type": "file"}, {"text": "question"}]
     messages = [
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": None},
-        {"role": "user", "content": "second question"},
+        {"role": "user", "parts": parts},
     ]
     assert client.post("/chat/stream", json={"messages": messages}).status_code == 200
     assert fake_engine.chat.asked[-1]["question"] == "second question"
@@ -331,7 +332,9 @@ def test_every_refusal_has_the_same_shape(client: FlaskClient, fake_engine: Fake
     error_of(client.get("/api/context/unknown"), 404)
     error_of(client.get("/static/nowhere.js"), 404)
     error_of(client.get("/api/status?repo=unknown"), 404)
-    error_of(client.get("/chat/stream"), 405)
+    refused = client.get("/chat/stream")
+    error_of(refused, 405)
+    assert "POST" in refused.headers["Allow"]
     error_of(
         client.post("/chat/stream", data="x" * 1_000_001, content_type="application/json"), 413
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import Flask, jsonify, request
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from codeqa.errors import CodeQAError, ContextLengthError, places_of
 
@@ -68,8 +68,11 @@ def handle_errors(app: Flask) -> None:
     @app.errorhandler(Exception)
     def failed(error: Exception) -> ResponseReturnValue:
         told = explained(error)
+        methods = error.valid_methods or () if isinstance(error, MethodNotAllowed) else ()
+        headers = {"Allow": ", ".join(methods)} if methods else {}
         if not request.path.startswith(API):
-            return jsonify({"error": told.as_data()}), told.http_status
+            return jsonify({"error": told.as_data()}), told.http_status, headers
         failure, status = api_failure(told)
         # Clients of that API try three times by themselves, and each would be a whole answer.
-        return jsonify(failure), status, {"x-should-retry": "false"}
+        later = told.http_status in (429, 503)  # when the same may do better
+        return jsonify(failure), status, headers | {"x-should-retry": str(later).lower()}

@@ -58,7 +58,16 @@ def _options() -> type[Schema]:
 
 class SdkMessage(Schema):
     role: str
-    content: str | None = None
+    content: str | list[Any] | None = None
+    parts: list[Any] = Field(default_factory=list)
+    """What is said where `content` does not say it; those with a `text` count."""
+
+    @property
+    def text(self) -> str:
+        if isinstance(said := self.content or self.parts, str):
+            return said
+        texts = (part.get("text") for part in said if isinstance(part, dict))
+        return "".join(text for text in texts if isinstance(text, str))
 
 
 class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declared once
@@ -138,7 +147,7 @@ def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
 def _ask_options(body: QuestionBody) -> AskOptions:
     """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
     the question. Raises UsageError."""
-    said = (message.content for message in reversed(body.messages) if message.role == "user")
+    said = (message.text for message in reversed(body.messages) if message.role == "user")
     given = (body.question, body.query, *said)
     question = next((text for text in given if text and text.strip()), None)
     if question is None:
