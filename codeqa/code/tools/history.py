@@ -94,15 +94,9 @@ def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     about, wanted = _history_of(box, path_or_name)
     printed = run_git(box, ["log", "-s", *SAFE, f"-{COMMITS}", LOG_FORMAT, *wanted])
     commits = commits_in(printed)
-    total = len(commits)
-    lines = "".join(wanted).startswith("-L")  # which git can only count by reading all
-    if total == COMMITS and not lines:
-        total = int(run_git(box, ["rev-list", "--count", "HEAD", *wanted]))
-    newest = f"the newest {len(commits)} of " if total > len(commits) else ""
-    newest = newest or "the newest " * (total == COMMITS)
-    summary = f"history of {about}: {newest}{counted(total, 'commit')}"
-    parts = [one.line for one in commits]
-    return list_result(summary, parts, "", total=total, told=commits)
+    newest = "the newest " * (len(commits) == COMMITS)
+    summary = f"history of {about}: {newest}{counted(len(commits), 'commit')}"
+    return list_result(summary, [one.line for one in commits], "", told=commits)
 
 
 def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:
