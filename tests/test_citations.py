@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -91,6 +92,9 @@ def test_every_shape_that_models_write_becomes_a_citation(
 ) -> None:
     assert written(said) == written(*said) == shown
     assert find_citations(shown)
+    code: Any = None
+    in_a_block = f"~~~~\n{shown}\n~~~~"
+    assert not find_citations(in_a_block) and not verify_all(in_a_block, (), code)
 
 
 @pytest.mark.parametrize(

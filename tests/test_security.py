@@ -241,6 +241,9 @@ def test_every_address_asks_who_it_is_and_refuses_other_pages_and_members_what_i
             answer = shared.open(address, method=method.upper(), json=body, **given)
             refused |= {(method, path)} if answer.status_code == 403 else set()
     assert refused == OWNERS
+    elsewhere = {"REMOTE_ADDR": "192.0.2.9"}
+    hello = shared.post("/api/terminal/hello", json={"challenge": "x"}, environ_base=elsewhere)
+    assert hello.status_code == 403, "only a terminal of this machine is proved anything"
     address = {"path": "https://host.example/a/b"}  # nor does a member have it cloned
     assert shared.post("/api/repos", json=address, headers=bela).status_code == 403
     for address in ("/api/models", "/api/repos"):

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -324,6 +325,16 @@ def test_a_vector_goes_with_its_turn(state: State, way_of: str) -> None:
     else:
         state.user_data.delete("local")
     assert state._database.rows("SELECT turn FROM question") == [("t2",)]
+
+
+def test_what_is_deleted_while_it_is_answered_is_not_kept(state: State) -> None:
+    begun = TurnExtras(facts={"name": "Ada"}, begun=time.time())
+    state.profile.clear("local")
+    assert state.turns.save(Turn("t1", "c", "who?", "him", "", {}, 1.0), "", begun)
+    assert state.turns.get("t1") and state.profile.facts() == {}
+    state.user_data.delete("local")
+    assert not state.turns.save(Turn("t2", "c", "who?", "him", "", {}, 2.0), "", begun)
+    assert state.user_data.counts("local").turns == 0
 
 
 def test_facts_are_kept_with_the_turn_that_said_them_and_outlive_it(state: State) -> None:
