@@ -153,6 +153,14 @@ def test_the_doctor_makes_an_index_that_is_missing_and_names_a_repository_that_i
         assert location.id in found.hint and Path(location.tables).exists()
 
 
+def test_a_question_about_what_is_not_indexed_is_no_damage(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with pytest.raises(CodeQAError, match="has not been indexed yet"):
+        open_engine(settings, tmp_path).search.search("find user")
+    assert check_repositories(settings)[:2] == (True, "0 indexed")
+
+
 def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

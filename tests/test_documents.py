@@ -228,7 +228,8 @@ def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
 
 
 def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() -> None:
-    julia = notebook([code("f(x) = 1\n", "f(2)")], metadata={"language_info": {"name": "Julia"}})
+    named = {"language_info": None, "kernelspec": {"language": "Julia"}}
+    julia = notebook([code("f(x) = 1\n", "f(2)")], metadata=named)
     (unit,) = units(json.dumps(julia, indent=1), "notebook")
     assert (unit.language, unit.source_code) == ("julia", "f(x) = 1\nf(2)")
     old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["f(2)"]}]}]}

@@ -23,7 +23,7 @@ EXAMPLES = {
     ],
     "symbol": [
         "codeqa symbol Flask.dispatch_request",
-        "codeqa symbol dispatch_request callers",
+        "codeqa symbol dispatch_request callers   or references, callees, subclasses, impact",
         'codeqa symbol Flask.wsgi_app "path to Flask.make_response"',
     ],
     "grep": ["codeqa grep TODO", r'codeqa grep "def \w+_request\(" --regex --path src/'],

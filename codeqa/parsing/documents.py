@@ -416,6 +416,6 @@ def _decoded(text: str) -> Any:
 def _language(content: dict[str, Any]) -> str:
     metadata = content.get("metadata", {})
     for name, key in (("language_info", "name"), ("kernelspec", "language")):
-        if found := metadata.get(name, {}).get(key):
+        if found := (metadata.get(name) or {}).get(key):
             return str(found).lower()
     return "python"

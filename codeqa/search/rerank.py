@@ -28,7 +28,7 @@ from codeqa.embeddings.local import (
     read_at_most,
 )
 from codeqa.embeddings.registry import question_matcher
-from codeqa.errors import CodeQAError, EmbeddingError, RerankerError
+from codeqa.errors import CodeQAError, EmbeddingError, RerankerError, UsageError
 from codeqa.hosts import leads_here, normal_address
 from codeqa.llm.client import within
 from codeqa.repository.secrets import mask_secrets
@@ -332,7 +332,10 @@ def hosted_reranker(settings: Settings, provider: str, model: str) -> ModelReran
             f"{provider.capitalize()} was chosen as reranker, but {variable} is not set.",
             f"Set {variable}, or CODEQA_RERANKER=built-in.",
         )
-    url = normal_address(given or RERANK_URLS[provider]).removesuffix("/rerank") + "/rerank"
+    try:
+        url = normal_address(given or RERANK_URLS[provider]).removesuffix("/rerank") + "/rerank"
+    except UsageError as error:
+        raise RerankerError(f"{provider.upper()}_BASE_URL is no address.", error.hint) from None
 
     def score(question: str, texts: Sequence[str]) -> list[float]:
         import httpx2
