@@ -249,6 +249,9 @@ def test_addresses_in_settings_that_lead_nowhere_leave_the_other_providers(
     refused = client.post("/api/models", json={"provider": "openai"})
     assert refused.status_code == 400 and KEY not in refused.text
     assert make_client(**nowhere, model="custom/m").get("/api/models").json["problem"]
+    set_by = {"model": "custom/m", "model_url": "http://127.0.0.1:9/v1"}
+    shown = make_client(**set_by).get("/api/models").json["current"]
+    assert shown["address"] == set_by["model_url"], "which its form begins with"
 
 
 def test_a_model_picked_for_one_repository_answers_for_all(

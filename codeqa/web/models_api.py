@@ -118,9 +118,11 @@ def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
 
 
 def _current(models: Models, choice: ModelChoice) -> Values:
-    host = _hostname(models.base_url(choice))
+    provider, where = provider_named(choice.provider), models.base_url(choice)
+    host = _hostname(where)
     return asdict(choice) | {
-        "title": provider_named(choice.provider).title,
+        "address": where if where != provider.base_url else "",  # which a setting may name
+        "title": provider.title,
         "host": host,
         "local": is_loopback(host),
         "source": models.source(),
