@@ -91,7 +91,7 @@ def _data(settings: Settings) -> Found:
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
     hint = "Free some space, or set CODEQA_DATA to a folder that you may write to."
-    usable = free > LITTLE_SPACE and os.access(existing, os.W_OK)
+    usable = free > LITTLE_SPACE and existing.is_dir() and os.access(existing, os.W_OK)
     return usable, f"{folder}, {free / 1e9:,.1f} GB free", hint
 
 

@@ -18,7 +18,7 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.indexing import Indexer
 from codeqa.repositories import report_repositories
-from codeqa.settings import Settings
+from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, damage, list_locations
 from codeqa.store.location import connect
 from tests.indexed import copied, indexed
@@ -151,6 +151,24 @@ def test_the_doctor_makes_an_index_that_is_missing_and_names_a_repository_that_i
         *_, found = examine(settings, repair=repair)
         assert not found.ok and found.detail == f"The repository {location.root} is gone."
         assert location.id in found.hint and Path(location.tables).exists()
+
+
+def test_tables_that_are_linked_to_are_made_anew_where_they_are(
+    engine: Engine, tmp_path: Path
+) -> None:
+    tables = Path(engine.location.tables)
+    tables.rename(tmp_path / "disk")
+    tables.symlink_to(tmp_path / "disk")
+    shutil.rmtree(tables / "methods.lance")
+    engine.index.run()
+    assert tables.is_symlink() and (tmp_path / "disk/methods.lance").is_dir()
+    assert damage(engine.location) == ""
+
+
+def test_a_data_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    told = {one.name: one.ok for one in examine(load_settings(data=tmp_path / "data"))}
+    assert not told["data"]
 
 
 def test_a_question_about_what_is_not_indexed_is_no_damage(

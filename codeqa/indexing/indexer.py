@@ -157,7 +157,11 @@ class Indexer:
                     raise
         progress(Progress("replacing the damaged index", 0, 0))
         tables = Path(self.location.tables)
-        shutil.rmtree(tables) if tables.is_dir() else tables.unlink()
+        if tables.is_dir():  # what is linked to from there stays a folder, on a disk of its own
+            shutil.rmtree(tables.resolve())
+            tables.resolve().mkdir()
+        else:
+            tables.unlink()
         return first_pass()
 
     def _first_pass(
