@@ -56,8 +56,8 @@ MOST_VALUED = 5
 MOST_MEANT = 5
 """Definitions of one name that are shown, followed or told apart."""
 WEAK = 0.6
-"""Part of the question's words that nothing shown holds from which on it is called weak: so were 3
-of 4 answers that were no help among 28 questions, and one that was."""
+"""Part of the question's words that nothing shown holds from which on it is called weak: so are 7
+of 11 questions that nothing in CodeQA answers, and of 19 others 3, two of which had missed."""
 MOST_ABSENT = 8
 NOTHING = "No relevant code found."
 _CAPITALS = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
