@@ -100,6 +100,9 @@ def test_a_running_server_answers_agents_of_this_machine_over_stdio_and_http_and
     for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
         refused = served.client.post("/mcp", json={"method": "ping", "id": 1}, headers=other)
         assert refused.status_code in (403, 421)
+    deep = "[" * 100_000 + "]" * 100_000
+    answer = served.client.post("/mcp", data=deep, content_type="application/json")
+    assert answer.status_code == 400
 
 
 def request(number: int, method: str, **params: object) -> dict[str, object]:

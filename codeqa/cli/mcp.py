@@ -73,7 +73,7 @@ class _Session:
     def _answer(self, line: bytes) -> None:
         try:
             message: Any = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         method = str(message.get("method")) if isinstance(message, dict) else ""
         told = None

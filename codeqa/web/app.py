@@ -38,6 +38,7 @@ from codeqa.web import (
     questions_api,
     repositories_api,
 )
+from codeqa.web.endpoints import json_body
 from codeqa.web.errors import handle_errors
 from codeqa.web.security import BODY_BYTES, Gate, check_settings, guard
 from codeqa.web.workspace import Workspace, workspace
@@ -133,7 +134,7 @@ def model_context_protocol() -> Any:
     """The answer to an agent's message, by the Model Context Protocol: see docs/mcp.md."""
     engine = workspace().engine(request.args.get("repo", ""))
     named = ", ".join(str(one.root) for one in engine.repositories)
-    return mcp.answer(request.get_json(), named, lambda: engine) or ("", 202)
+    return mcp.answer(json_body(), named, lambda: engine) or ("", 202)
 
 
 @pages.route("/login", methods=["GET", "POST"])

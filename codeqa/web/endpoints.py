@@ -71,7 +71,7 @@ class Endpoint:
             require_owner(self.owners)
         given |= dict(_checked(self.query, request.args.to_dict()))
         if self.body:
-            given["body"] = _checked(self.body, _json_body())
+            given["body"] = _checked(self.body, json_body())
         if "engine" in self.needs:
             given["engine"] = workspace().engine(given.pop("repo"))
         if "user" in self.needs:
@@ -128,7 +128,7 @@ def _checked(kind: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
         raise UsageError(f"`{name}` cannot be used.", f"{words}.") from None
 
 
-def _json_body() -> Values:
+def json_body() -> Values:
     """The body, a JSON object, without its nulls: they are as what is not sent. Raises
     RequestRefusedError (415) or UsageError."""
     if not request.is_json:
