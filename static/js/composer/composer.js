@@ -179,8 +179,7 @@ export class Composer {
     const { text, codebase } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else
-      this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
+    else this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
   }
 
   #complain(words) {

@@ -113,8 +113,7 @@ function missingIn(one, { address, key, model }, named) {
   if (problem) return { field: "address", message: problem };
   if (one.key === "missing" && !one.local && !one.needs_address && !key)
     return { field: "key", message: `Enter a key for ${one.host} first.` };
-  if (named && !model)
-    return { field: "model", message: "Name a model first, or list them." };
+  if (named && !model) return { field: "model", message: "Name a model first, or list them." };
   return null;
 }
 
