@@ -76,7 +76,7 @@ def _result(
             return {"tools": _tools()}
         case "tools/call":
             try:
-                found = engine().call(given["name"], **given.get("arguments") or {})
+                found = engine().call(str(given.get("name")), **given.get("arguments") or {})
             except CodeQAError as error:
                 return {"content": [{"type": "text", "text": str(error)}], "isError": True}
             return {"content": [{"type": "text", "text": found.text}], "isError": False}
