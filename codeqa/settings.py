@@ -132,6 +132,11 @@ class Settings(BaseSettings):
         "When an untagged question about the code searches: `explicit` only with `@codebase`, else "
         "it goes on from the code at hand; `auto` whenever it needs code, and the answer says so.",
     )
+    earlier_answers: bool = _field(
+        True,
+        "Answers of other conversations to similar questions are sent to the model, as data, where "
+        "their citations still hold.",
+    )
     plugins: str = _field(
         "", "Hooks of your own: a folder of `.py` files; empty runs none. Never a folder inside an "
         "indexed repository, and never read from `.env`.",

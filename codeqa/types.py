@@ -206,9 +206,9 @@ class Exchange:
     answer: str
     turn: str = ""
     """Its id; '' when a client told it."""
+    conversation: str = ""
     elsewhere: bool = False
-    """It resembles this question but stands in no row with it: another conversation, or long
-    before."""
+    """It resembles this question and belongs to another conversation, or to none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ from codeqa.chat import ask as ask_module
 from codeqa.chat import gather, route, writers
 from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.gather import RETRIEVAL_K
-from codeqa.chat.messages import ELSEWHERE, build_messages
+from codeqa.chat.messages import build_messages
 from codeqa.chat.question import read_question
-from codeqa.chat.values import AskOptions, Gathered
+from codeqa.chat.values import AskOptions
 from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
 from codeqa.llm.client import Model
-from codeqa.types import ContextBlock, Exchange
+from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)
 STEPS = (
@@ -175,38 +175,6 @@ def test_pruning_keeps_the_window_and_the_older_questions_that_are_similar() -> 
     assert len(older) == SEMANTIC_K and all("cat" in one.question for one in older)
     assert list(kept) == sorted(kept, key=history.index), "in the order in which they were asked"
     assert prune(history, None, embed) == tuple(history[-window:])
-
-
-def test_a_question_like_one_of_another_conversation_is_told_with_its_answer(
-    engine: Engine, listener: Listener, user: str
-) -> None:
-    ask(engine, ASK, conversation="another")
-    events = ask(engine, ASK)
-    assert told(events, "retrieved")["similar_queries"] == 1
-    (similar,) = listener.last.similar
-    assert similar.elsewhere and similar.answer == "".join(listener.says)
-    events = ask(engine, ASK, user=user)
-    assert told(events, "retrieved")["similar_queries"] == 0, "not that of another user"
-
-
-def test_a_question_about_other_names_is_not_similar(engine: Engine, listener: Listener) -> None:
-    ask(engine, "@codebase what does warehouse_part_1 do?", conversation="one")
-    ask(engine, "@codebase what does warehouse_part_2 do?", conversation="two")
-    assert listener.last.similar == ()
-    ask(engine, "@codebase what does `warehouse_part_1` really do?", conversation="two")
-    assert [one.question for one in listener.last.similar] == ["what does warehouse_part_1 do?"]
-
-
-def test_a_similar_answer_is_told_to_a_model_as_an_earlier_one(engine: Engine) -> None:
-    asked = Gathered(
-        "why?", "explain", ContextBlock("", ()), searched=False,
-        history=(Exchange("latest", "yes"),),
-        similar=(
-            Exchange("most alike", "a", elsewhere=True), Exchange("alike", "b", elsewhere=True),
-        ),
-    )  # fmt: skip
-    told = [message["content"] for message in build_messages(asked)[1:-1]]
-    assert told == [f"{ELSEWHERE}alike", "b", f"{ELSEWHERE}most alike", "a", "latest", "yes"]
 
 
 def test_a_client_that_keeps_its_conversation_is_answered_from_that_alone(

@@ -59,7 +59,8 @@ def similar(state: State, same: bool = True, **changed: Any) -> list[str]:
 
 
 def exchanges(state: State, same: bool = True, **changed: Any) -> list[Exchange]:
-    wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e", **changed}
+    wished = {"user": "u", "repository": "shop", "conversation": "c", "embedding": "e",
+              "holds": lambda past: True, **changed}  # fmt: skip
     found = similar_questions(state, wished.pop("vector", QUESTION), **wished)
     return [one for one in found if one.elsewhere != same]
 
@@ -88,10 +89,10 @@ def test_the_same_conversation_and_all_others_are_told_apart(state: State) -> No
     keep(state, "t1", 0.9)
     keep(state, "t2", 0.9, "d", question="@codebase /explain how so?", answer="so")
     keep(state, "t3", 0.8, "")
-    assert exchanges(state) == [Exchange("t1?", "an answer", turn="t1")]
+    assert exchanges(state) == [Exchange("t1?", "an answer", "t1", "c")]
     assert exchanges(state, same=False) == [
-        Exchange("how so?", "so", turn="t2", elsewhere=True),
-        Exchange("t3?", "an answer", turn="t3", elsewhere=True),
+        Exchange("how so?", "so", "t2", "d", elsewhere=True),
+        Exchange("t3?", "an answer", "t3", elsewhere=True),
     ]
 
 
@@ -129,6 +130,21 @@ def test_only_whole_answers_of_a_model_count(state: State, unfit: dict[str, Any]
         keep(state, f"x{number}", 0.95, **unfit)
     keep(state, "t1", 0.9)
     assert similar(state) == ["t1"], "behind all that do not count"
+
+
+def test_only_answers_of_other_conversations_have_to_hold(state: State) -> None:
+    for number in range(6):
+        keep(state, f"t{number}", 0.9 - number / 100, "d" if number else "c")
+    judged: list[str] = []
+
+    def holds(past: Turn) -> bool:
+        judged.append(past.id)
+        return past.id != "t1"
+
+    assert similar(state, holds=holds) == ["t0"]
+    judged.clear()
+    assert similar(state, same=False, holds=holds) == ["t2", "t3", "t4", "t5"]
+    assert judged == ["t1", "t2", "t3", "t4", "t5"]
 
 
 def test_of_a_question_asked_twice_the_latest_answer_counts(state: State) -> None:

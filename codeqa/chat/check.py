@@ -22,8 +22,9 @@ from codeqa.chat.citations import (
     verify_all,
 )
 from codeqa.chat.hooks import Hooks
+from codeqa.chat.record import read_turn_record
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import Checked, Sentence
+from codeqa.chat.values import Checked, Citation, Sentence
 from codeqa.code.tools import Toolbox
 from codeqa.embeddings.registry import sentence_matcher
 from codeqa.errors import CodeQAError
@@ -32,6 +33,8 @@ from codeqa.routing.mode import ISSUE
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import FILE_ENDINGS
 from codeqa.search.query import QUESTION_WORDS
+from codeqa.state import State
+from codeqa.state.records import Turn
 from codeqa.text.markdown import CITATION
 from codeqa.types import TEXT_KINDS, Chunk
 
@@ -68,6 +71,22 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
     if stream.finished and gathered.intent in NEED_CODE:
         suggestions = suggest(stream.question.text, chunks, answer)
     return Checked(revised, citations, as_data(judged), not_known, suggestions, problems)
+
+
+def still_holds(past: Turn, state: State, toolbox: Toolbox) -> bool:
+    """Whether the answer `past` may be told elsewhere: it has citations that are all right in the
+    code as it is now, most of what it claims has its evidence, and nobody put a thumb down."""
+    thumbs = state.feedback.of_conversation(past.conversation, past.user, past.repository)
+    kept = read_turn_record(past)
+    shown, claims = kept.grounding["supported"], kept.grounding["claims"]
+    if thumbs.get(past.id, (0, ""))[0] < 0 or shown < UNKNOWN_BELOW * claims:
+        return False
+    spans = [Citation(chunk.path, chunk.start_line, chunk.end_line) for chunk in kept.chunks]
+    try:
+        cited = verify_all(past.answer, spans, CitedCode.of(toolbox, kept.chunks))
+    except CodeQAError:
+        return False
+    return bool(cited) and all(one.verified for one in cited)
 
 
 def suggest(question: str, chunks: Sequence[Chunk], answer: str) -> tuple[str, ...]:

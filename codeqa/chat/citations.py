@@ -237,12 +237,24 @@ _SHAPES = re.compile(
     rf"|(?<![\w/.:@`-])(?P<path>[\w.@+/-]*\w\.[A-Za-z]\w{{0,9}}){_LINES}(?![\w:]|\.\d)",
     re.IGNORECASE,
 )
+_NUMBERS = r"chunks?[ #]{0,2}\d{1,3}(?:(?:, ?| and | & )#?\d{1,3}){0,8}(?!\w)|ctx_[0-9a-f]{8}(?!\w)"
+_NUMBERED = re.compile(rf"{CODE_SPAN.pattern}|\[\d{{1,3}}\](?![(\[])|(?<!\w)(?:{_NUMBERS})", re.I)
+THEN = "[code shown then]"
 _CHUNK = re.compile(r"(?:chunks?[ #]*|#)?(\d{1,3})|(?:id: ?)?(ctx_[0-9a-f]{8})", re.IGNORECASE)
 _PLACE = re.compile(rf"(.+?){_LINES}")
 _RANGE = re.compile(r"L?(\d{1,7})(?:\s?[-–—]\s?L?(\d{1,7}))?", re.IGNORECASE)
 _APART = re.compile(r"\s*(?:[,;&]|\band\b)\s*")
 _CLOSED = re.compile(rf"{CODE_SPAN.pattern}|{_SQUARE}|\([^()]*\)")
 _OPENS = re.compile(r"[\[(`]")
+
+
+def without_numbers(answer: str) -> str:
+    """`answer` of an earlier turn without numbers of chunks: now they mean others."""
+    told, fence = [], ""
+    for line in answer.split("\n"):
+        fence, inside = next_fence(fence, line)
+        told.append(line if inside else _NUMBERED.sub(lambda m: m[0] if m[1] else THEN, line))
+    return "\n".join(told)
 
 
 class CitationWriter:

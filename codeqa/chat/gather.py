@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.question import parse_place
@@ -303,21 +304,24 @@ class _Gathering:
             options.keep and (decision.inject_qa_history or decision.inject_rag)
         ):
             return ()
+        by, state = self.by, self.by.conversations.state
+        along = decision.inject_rag and options.earlier_answers and by.settings.earlier_answers
         found = similar_questions(
-            self.by.conversations.state,
+            state,
             vector,
-            embedding=self.by.conversations.vectors.name,
+            embedding=by.conversations.vectors.name,
             user=options.user,
-            repository=self.by.conversations.repository,
+            repository=by.conversations.repository,
             conversation=options.conversation,
             skip={options.replaces, *(exchange.turn for exchange in self.history)},
+            holds=lambda past: along and still_holds(past, state, by.toolbox),
         )
         # Of this conversation nothing that comes after the point where it is taken up.
         branches_off = options.replaces or options.after
         return tuple(
             one
             for one in found
-            if (decision.inject_rag if one.elsewhere else decision.inject_qa_history)
+            if (one.elsewhere or decision.inject_qa_history)
             and (one.elsewhere or not branches_off or one.turn in self.routed.so_far.path)
             and not names_other_code(question.query, parse_query(one.question))
         )

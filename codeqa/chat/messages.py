@@ -1,8 +1,8 @@
 """What a language model is sent of what was gathered, and what it answers::
 
 system     prompt `chat_system`: rules only, never any retrieved text
-user       an earlier question ┐ what resembles this question, then the last turns, as
-assistant  its answer          ┘ text and without their context
+user       an earlier question ┐ of this conversation: what resembles this question, then the
+assistant  its answer          ┘ last turns, as text and without their context
 user       part 1: [MODE: explain]
                    [INSTRUCTION]
                    the question and what the mode asks for
@@ -11,6 +11,8 @@ user       part 1: [MODE: explain]
            part 2: the whole [CONTEXT] block; no part when there is none
            part 3: [COUNTED] all that the index or git holds of what was asked for, where
                    that can be counted; data in a fence, like the block
+           part 4: [EARLIER ANSWERS] those of other conversations to similar questions, each
+                   in a fence
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat.citations import CitationWriter, CitedCode
+from codeqa.chat.citations import CitationWriter, CitedCode, without_numbers
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
 from codeqa.context import pack
@@ -45,8 +47,10 @@ CLIENT_ASKS = "What the program that asks wants of answers, as far as the rules 
 CLIENT_CHARACTERS = 8_000
 """Of what a client program asks for: several pages, and less than the context."""
 COUNTED = "[COUNTED]\nAll of what was asked for, counted from the index and git:"
-ELSEWHERE = "(Asked earlier, not just now) "
-"""Before a question that is told because it resembles the present one."""
+EARLIER_ANSWERS = (
+    "[EARLIER ANSWERS]\nTo similar questions, in other conversations. They are data that may be "
+    "wrong or outdated, and no evidence: what you say must stand in [CONTEXT]."
+)
 
 HELD_CHARACTERS = 240
 """Text that waits for whether calls follow: a model says what it is about to do, then does it."""
@@ -68,16 +72,31 @@ def build_messages(asked: Gathered, config_dir: Path | None = None) -> list[dict
         parts.append(asked.block.text)
     if asked.evidence and asked.counted:
         parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead)}")
-    last = {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
+    content = [{"type": "text", "text": part} for part in parts]
+    last = {"role": "user", "content": content}
     told: list[dict[str, Any]] = []
     room = min(HISTORY_CHARACTERS, characters_left([system, last], asked.window))
-    for exchange in trim_history((*reversed(asked.similar), *asked.history), room):
-        question = f"{ELSEWHERE}{exchange.question}" if exchange.elsewhere else exchange.question
-        told.append({"role": "user", "content": question})
-        told.append({"role": "assistant", "content": exchange.answer})
+    ours = (one for one in reversed(asked.similar) if not one.elsewhere)
+    for exchange in trim_history((*ours, *asked.history), room):
+        room -= len(exchange.question) + len(exchange.answer)
+        told.append({"role": "user", "content": exchange.question})
+        told.append({"role": "assistant", "content": without_numbers(exchange.answer)})
+    earlier = [EARLIER_ANSWERS]
+    for answer in (earlier_answer(one) for one in asked.similar if one.elsewhere):
+        if len(answer) <= room:  # a part of one might say the opposite
+            earlier.append(answer)
+            room -= len(answer)
+    if earlier[1:]:
+        content.append({"type": "text", "text": "\n\n".join(earlier)})
     while told and characters_left([system, *told, last], asked.window) < 0:
         del told[:2]  # in a script of which every letter is a token
     return [system, *told, last]
+
+
+def earlier_answer(exchange: Exchange) -> str:
+    """An answer of another conversation with its question, as it is sent along."""
+    answer = without_numbers(exchange.answer)
+    return code_block(f"Question: {exchange.question}\n\nAnswer: {answer}")
 
 
 def characters_left(messages: Iterable[Mapping[str, Any]], window: int) -> int:

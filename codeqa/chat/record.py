@@ -25,6 +25,9 @@ BROKE_OFF: Mapping[str, str] = {
 }
 """Kept as the error of a turn until that has ended: should the process die, it is true."""
 
+EARLIER = ("question", "answer", "turn", "conversation")
+"""What is kept of an earlier answer that was sent along."""
+
 Values = Mapping[str, Any]
 """An object of JSON."""
 
@@ -90,6 +93,9 @@ class TurnRecord:
     grounding: Values = field(default_factory=lambda: NOT_JUDGED)
     """What has its evidence in the code that was sent: {supported, claims (numbers of
     sentences), sentences ({text, verdict, path, start, end})}."""
+    earlier: Sequence[Values] = ()
+    """Answers of other conversations that were sent along: {question, answer, turn,
+    conversation}."""
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
     suggestions: Sequence[str] = ()

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
-from codeqa.chat.messages import count_tokens
-from codeqa.chat.record import BROKE_OFF, NO_TOKENS, TurnRecord, search_as_data
+from codeqa.chat.messages import count_tokens, earlier_answer
+from codeqa.chat.record import BROKE_OFF, EARLIER, NO_TOKENS, TurnRecord, search_as_data
 from codeqa.chat.values import (
     NO_CONTEXT,
     Checked,
@@ -217,6 +217,7 @@ class Stream:
         warnings += [CUT_ANSWER] if self.usage.cut else []
         hooks = (*(self.routed.problems if self.routed else ()), *gathered.problems)
         block = format_block(self.block.chunks)
+        told = "\n".join(part for message in request.messages for part in message["parts"])
         messages = [  # with None for the block, whose chunks are kept anyway
             {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
             for m in request.messages
@@ -242,6 +243,11 @@ class Stream:
             looked_up=[step.as_data() for step in self.looked_up],
             citations=[asdict(citation) for citation in checked.citations],
             grounding=checked.grounding,
+            earlier=[
+                {name: getattr(one, name) for name in EARLIER}
+                for one in gathered.similar
+                if one.elsewhere and earlier_answer(one) in told
+            ],
             rewritten=gathered.rewritten,
             suggestions=list(checked.suggestions),
             hook_problems=[*hooks, *checked.problems],

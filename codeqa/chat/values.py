@@ -63,6 +63,9 @@ class QuestionOptions:
     """The client put `@codebase` there by itself: small talk and the like go without it."""
     strict: bool = False
     """The model is told to say only what the code shows."""
+    earlier_answers: bool = True
+    """Answers to similar questions of other conversations may be sent along, where the setting
+    lets them."""
     replaces: str = ""
     """Id of the turn that is asked anew, as a branch beside it."""
     after: str = ""

@@ -99,13 +99,14 @@ def similar_questions(
     repository: str,
     conversation: str,
     skip: Collection[str] = (),
+    holds: Callable[[Turn], bool],
 ) -> list[Exchange]:
     """At most `QA_K` past exchanges of the conversation, and behind them as many of others, whose
     question is similar to the one of `vector` (d,), the most similar first.
 
     Left out are turns in `skip`, answers that quote, were stopped, failed or come from the app
-    itself, those that another branch took the place of, and all but the latest of the same
-    question. Raises StorageError.
+    itself, those that another branch took the place of, all but the latest of the same question,
+    and of other conversations those that do not `holds` any more. Raises StorageError.
     """
     # Read anew each time: 2,000 questions take a few milliseconds.
     asked = state.turns.past_questions(user, repository, embedding)
@@ -122,9 +123,10 @@ def similar_questions(
         """By the question: the most similar come first, of equal ones the latest."""
         for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
             _, question = read_mode(strip_tag(past.question))
-            exchange = Exchange(question, past.answer, turn=past.id, elsewhere=not same)
-            alike.setdefault(question.casefold(), exchange)
-        found += list(alike.values())[:QA_K]
+            if len(alike) < QA_K and question.casefold() not in alike and (same or holds(past)):
+                exchange = Exchange(question, past.answer, past.id, past.conversation, not same)
+                alike[question.casefold()] = exchange
+        found += alike.values()
     return found
 
 

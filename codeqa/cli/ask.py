@@ -23,7 +23,7 @@ from codeqa.cli.command import (
 )
 from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
-from codeqa.text import has_tag
+from codeqa.text import counted, has_tag
 from codeqa.types import CLASS_KINDS, EFFORTS, METHOD_KINDS, MODES, TEXT_KINDS, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
@@ -68,6 +68,11 @@ MOST_HITS = 300
 @ranking_options
 @model_options
 @click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
+@click.option(
+    "--earlier-answers/--no-earlier-answers",
+    default=True,
+    help="Send the model answers to similar questions of other conversations along.",
+)
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
 def ask_command(
@@ -274,6 +279,8 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         yield f"Model: {model} at {done.get('host')}{cost}"
     if notice := done.get("notice"):
         yield str(notice)
+    if earlier := done.get("earlier"):
+        yield f"Sent along: {counted(len(earlier), 'earlier answer')}."
     wrong = [
         f"{one['path']}:{one['start']}{last}, {one['problem']}"
         for one in done.get("citations", ())

@@ -16,7 +16,7 @@ import pyarrow as pa
 from browser.fake_models import FakeModels
 
 from codeqa.chat.check import as_data, judge_all
-from codeqa.chat.record import NOT_JUDGED, TurnRecord
+from codeqa.chat.record import EARLIER, NOT_JUDGED, TurnRecord
 from codeqa.chat.values import AskOptions
 from codeqa.errors import (
     CodeQAError,
@@ -101,6 +101,11 @@ Where it is used:
 | salt | [src/store/sessions.py:22] |
 """
 DRAFT = "def open_session(self, app, request):\n    <b>return</b> Session.load(request.cookies)\n"
+EARLIER_ANSWERS = (
+    ("where is a session opened?", "In `open_session` <b>alone</b>.\n\n" + "And so on. " * 90,
+     "turn-7", "another"),
+    ("how is a cookie read?", "By [src/store/sessions.py:25-33].", "turn-8", ""),
+)  # fmt: skip
 PLACE = ("path", "start_line", "end_line", "kind", "name")
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
@@ -129,7 +134,7 @@ class FakeChat:
     def ask(self, options: AskOptions) -> Iterator[Event]:
         question, conversation, user = options.question, options.conversation, options.user
         names = ("question", "rerank", "conversation", "user", "mode", "replaces", "use_model",
-                 "hyde", "retrieval", "strict", "after", "effort")  # fmt: skip
+                 "hyde", "retrieval", "strict", "earlier_answers", "after", "effort")  # fmt: skip
         self.asked.append(
             {name: getattr(options, name) for name in names}
             | {"pin": list(options.pin), "exclude": list(options.exclude)}
@@ -191,7 +196,7 @@ class FakeChat:
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
             created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
-            parent="", steps=[], looked_up=[], suggestions=[], intent="",
+            parent="", earlier=[], steps=[], looked_up=[], suggestions=[], intent="",
             confidence=0.92, reasons={}, rewritten="", hook_problems=[],
         )  # fmt: skip
 
@@ -251,11 +256,13 @@ class FakeChat:
         if "unproven" in question:
             sent = Chunk("ctx_1", "src/store/sessions.py", 1, 34, "python", SESSIONS.rstrip("\n"))
             turn.grounding = as_data(judge_all(turn.answer, [sent]))
+        if "alike" in question:
+            turn.earlier = [dict(zip(EARLIER, one, strict=True)) for one in EARLIER_ANSWERS]
         if "suggest:" in question:
             turn.suggestions = question.partition("suggest:")[2].split("|")
         yield from self._steps(turn, "generate", "after_generation", "persist")
         told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage",
-                "hyde", "stages", "steps", "suggestions", "hook_problems")  # fmt: skip
+                "hyde", "stages", "steps", "suggestions", "hook_problems", "earlier")  # fmt: skip
         learnt = [question.partition("learn:")[2].split("=", 1)] if "learn:" in question else []
         turn.hook_problems = [question.partition("plugged:")[2]] if "plugged:" in question else []
         yield Event("done", {

@@ -71,9 +71,11 @@ def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     page.reload()  # it is remembered
     get_answer(page, "again")
     assert last(scripted, "retrieval", "strict") == ("explicit", True)
-    set_answer_options(page, "Automatically")
+    assert last(scripted, "earlier_answers") == (True,)
+    set_answer_options(page, "Automatically", "Earlier answers")
+    page.reload()
     get_answer(page, "once more")
-    assert last(scripted, "retrieval", "strict") == ("auto", True)
+    assert last(scripted, "retrieval", "strict", "earlier_answers") == ("auto", True, False)
 
 
 def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page) -> None:

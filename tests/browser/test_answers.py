@@ -75,6 +75,22 @@ def test_sentences_without_evidence_are_counted_listed_and_marked_where_they_sta
     assert until(lambda: page.evaluate(MARKED) == [])
 
 
+def test_the_earlier_answers_that_were_sent_along_are_opened_below_the_answer(page: Page) -> None:
+    get_answer(page, "alike")
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        earlier = page.locator("details.earlier")
+        expect(earlier.locator("summary")).to_have_text("2 earlier answers were sent along")
+        earlier.locator("summary").click()
+        expect(earlier.locator("li")).to_have_text(
+            [re.compile("where is a session opened.*<b>alone</b>"), re.compile("how is a cookie")]
+        )
+        expect(earlier.get_by_role("link")).to_have_attribute("href", re.compile("c=another"))
+    page.set_viewport_size({"width": 375, "height": 800})
+    assert not scrolled_sideways(page)
+
+
 def test_an_answer_is_written_block_by_block_until_it_is_stopped(
     page: Page, scripted: ScriptedServer
 ) -> None:

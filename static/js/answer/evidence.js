@@ -1,6 +1,7 @@
 // Below an answer: how many of its sentences have their evidence in the code that was sent. Opened, it
-// lists those that have none and marks them in the answer.
+// lists those that have none and marks them in the answer. And the earlier answers that were sent along.
 
+import { query } from "../lib/api.js";
 import { element } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
@@ -28,6 +29,26 @@ export function evidenceOf(grounding, node) {
     for (const range of ranges) marks.add(range);
   });
   return details;
+}
+
+/** The line on the answers of other conversations that the model was sent; null where none was. */
+export function earlierOf(earlier) {
+  if (!earlier?.length) return null;
+  const verb = earlier.length === 1 ? "was" : "were";
+  return element(
+    "details.evidence.earlier",
+    element("summary", `${plural(earlier.length, "earlier answer")} ${verb} sent along`),
+    element("p", "To similar questions of other conversations, as data that may be wrong:"),
+    element("ul", ...earlier.map(earlierAnswer)),
+  );
+}
+
+function earlierAnswer({ question, answer, conversation }) {
+  const { repo } = document.body.dataset;
+  const asked = conversation
+    ? element("a", { href: `/${query({ repo, c: conversation })}` }, question)
+    : element("strong", question);
+  return element("li", asked, element("div.earlier-text", answer.trim()));
 }
 
 const plain = (text) => text.replace(/^(?:`{3,}|~{3,}).*\n|`+|\*\*/g, "").trim();

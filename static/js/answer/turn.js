@@ -5,7 +5,7 @@ import { moment, plural } from "../lib/format.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
 import { Citations, frameCode, keepNumbersTogether } from "./code_references.js";
-import { evidenceOf } from "./evidence.js";
+import { earlierOf, evidenceOf } from "./evidence.js";
 import { actionButton, factsOf, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished } from "./streaming.js";
@@ -221,6 +221,8 @@ export class Turn {
     this.#footer.append(...noticesOf(outcome, this.asked, search));
     const evidence = evidenceOf(outcome.grounding, this.#answer);
     if (evidence) this.#footer.append(evidence);
+    const earlier = earlierOf(outcome.earlier);
+    if (earlier) this.#footer.append(earlier);
     const facts = factsOf(outcome, this.#text);
     if (facts) this.#footer.append(facts);
     if (this.#text || this.id || outcome.stopped) {

@@ -44,6 +44,7 @@ export class AnswerOptions {
     hyde: known(HYDE_CHOICES, recall("hyde")),
     retrieval: known(["explicit", "auto"], recall("retrieval")),
     strict: recall("strict") === "on",
+    earlier_answers: recall("earlier-answers") !== "off",
   };
   #settings = { effort: "", hyde: "", reranker: "", reranker_command: "" };
   #model = "";
@@ -75,7 +76,7 @@ export class AnswerOptions {
   }
 
   /** Takes the options of an earlier question; those that it does not name stay. */
-  set value({ effort, rerank, hyde, retrieval, strict }) {
+  set value({ effort, rerank, hyde, retrieval, strict, earlier_answers: earlier }) {
     this.#value = {
       effort: known(Object.keys(EFFORTS), effort) || this.#value.effort,
       rerank: Boolean(rerank),
@@ -83,6 +84,7 @@ export class AnswerOptions {
       retrieval:
         retrieval === undefined ? this.#value.retrieval : known(["explicit", "auto"], retrieval),
       strict: strict === undefined ? this.#value.strict : Boolean(strict),
+      earlier_answers: earlier === undefined ? this.#value.earlier_answers : Boolean(earlier),
     };
     this.#show();
   }
@@ -120,7 +122,7 @@ export class AnswerOptions {
     if (name === "effort" && EFFORTS[value]) {
       const { rerank, hyde } = EFFORTS[value];
       Object.assign(this.#value, { effort: value, rerank, hyde });
-    } else if (name === "rerank" || name === "strict") {
+    } else if (["rerank", "strict", "earlier_answers"].includes(name)) {
       this.#value[name] = checked;
     } else if (name === "hyde" || name === "retrieval") {
       this.#value[name] = value;
@@ -138,6 +140,7 @@ export class AnswerOptions {
     remember("hyde", hyde);
     remember("retrieval", retrieval);
     remember("strict", strict ? "on" : "");
+    remember("earlier-answers", this.#value.earlier_answers ? "" : "off");
   }
 
   /** `deep, strict`. */
@@ -147,6 +150,7 @@ export class AnswerOptions {
       this.#label().toLowerCase(),
       this.automatic ? "" : "searches only with @codebase",
       strict ? "strict" : "",
+      this.#value.earlier_answers ? "" : "without earlier answers",
     ]
       .filter(Boolean)
       .join(", ");
@@ -192,6 +196,7 @@ export class AnswerOptions {
     this.#rerank.setAttribute("aria-pressed", String(rerank));
     byId("rerank-by").hidden = !rerank;
     this.#form.elements.strict.checked = strict;
+    this.#form.elements.earlier_answers.checked = this.#value.earlier_answers;
     this.#input("retrieval", this.automatic ? "auto" : "explicit").checked = true;
   }
 
