@@ -228,6 +228,8 @@ class Event:
       before a model is asked for help, and once more what was found with its help
     - `retrieved` {num_docs, similar_queries}
     - `generating` {}
+    - `waiting` {text, seconds, host, begins}: a request to the model failed and is made again in
+      `seconds`, `text` says why; once a second, 0 at last, and `begins` is true the first time
     - `thought` {text}: a piece of the model's own reasoning
     - `looked_up` {tool, arguments, summary, text, said, milliseconds, failed}: the model called a
       tool before it answers, or, without `tool`, has thought

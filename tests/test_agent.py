@@ -241,6 +241,28 @@ def test_a_rate_limit_in_a_later_step_is_waited_for(engine: Engine, script: Scri
     script.replies = [*calls, rate_limited(0.01), stream(ENDS)]
     events = deep(engine)
     assert answer(events) == "".join(ENDS) and len(steps(events)) == 4
+    told = [dict(event.data) for event in events if event.kind == "waiting"]
+    assert [(one["seconds"], one["begins"]) for one in told] == [(1, True), (0, False)]
+    assert told[0]["text"] == "127.0.0.1 asks to wait 1 s"
+
+
+def test_two_requests_of_an_answer_are_made_again_whichever_they_are(
+    engine: Engine, script: Script
+) -> None:
+    later = rate_limited(0.01)
+    script.replies = [later, openai_calls([CALLERS]), later, openai_calls([GREP]), later]
+    events = deep(engine)
+    assert events[-1].kind == "error" and "limits the rate" in events[-1].data["message"]
+    assert len(script.bodies) == 5, "the third is not, and nothing else is asked instead"
+
+
+def test_a_wait_that_is_too_long_is_told_without_another_request(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [rate_limited(90)]
+    events = deep(engine)
+    assert events[-1].kind == "error" and "in 90 seconds" in events[-1].data["hint"]
+    assert len(script.bodies) == 1
 
 
 def test_an_answer_in_the_middle_of_which_it_calls_goes_on(engine: Engine, script: Script) -> None:

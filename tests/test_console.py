@@ -7,8 +7,9 @@ import io
 import pytest
 
 from codeqa.cli import command, console
+from codeqa.cli.ask import watched
 from codeqa.errors import RepositoryError, UsageError
-from codeqa.types import IndexSummary, Progress
+from codeqa.types import Event, IndexSummary, Progress
 
 
 class Terminal(io.StringIO):
@@ -67,6 +68,15 @@ def test_on_a_terminal_a_phase_with_a_total_is_a_bar() -> None:
     shown = shown_on(Terminal())
     bar, walking = shown.split("\n")[:2]
     assert "parsing  [" in bar and "50%" in bar and "100%" in bar and walking == "walking"
+
+
+def test_on_a_terminal_the_seconds_that_a_model_is_waited_for_count_down() -> None:
+    told = {"text": "api.example.com asks to wait 7 s", "begins": True}
+    events = [Event("waiting", {**told, "seconds": left}) for left in (7, 0)]
+    stream = Terminal()
+    list(watched(iter(events), console.Line(stream), use_model=True))
+    shown = [line.rstrip() for line in stream.getvalue().split("\r\x1b[K") if line]
+    assert shown == ["api.example.com asks to wait 7 s…", "Waiting for the language model…"]
 
 
 def test_the_summary_tells_everything_in_aligned_columns() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
-from codeqa.llm.client import Answer, Model, Thought, TokenUsage
+from codeqa.llm.client import Answer, Model, Piece, Thought, TokenUsage, Waiting
 from codeqa.llm.providers import ModelAddress, provider_named
 from tests.openai_server import (
     Reply,
@@ -156,15 +156,17 @@ def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
 def test_cancelling_while_waiting_for_another_try_is_at_once() -> None:
     refused = failure(503, headers={"Retry-After": "60"})
     with openai_server(lambda path, body: refused) as server, model_at(server) as model:
-        pieces = model.stream(MESSAGES, cancelled=lambda: len(server.requests) > 0)
-        assert list(pieces) == []
+        told: list[Piece] = []
+        for piece in model.stream(MESSAGES, cancelled=lambda: bool(told)):
+            told.append(piece)
+        assert [type(one) for one in told] == [Waiting]
         assert len(server.requests) == 1
 
 
 def test_a_caller_that_has_already_cancelled_sends_nothing() -> None:
     with openai_server() as server, model_at(server) as model:
         assert list(model.stream(MESSAGES, cancelled=lambda: True)) == []
-        assert model.complete(MESSAGES, 5, lambda: True) == ""
+        assert model.complete(MESSAGES, 5, cancelled=lambda: True) == ""
         assert server.requests == []
 
 

@@ -15,7 +15,7 @@ import pytest
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm import client as client_module
 from codeqa.llm import models as models_module
-from codeqa.llm.client import Answer, Model
+from codeqa.llm.client import Answer, Model, Waiting, generate_bounded, never
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
 from codeqa.settings import Settings, load_settings
@@ -40,7 +40,7 @@ KEY = "sk-test-0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr(client_module, "PAUSES", (0.01, 0.01))
 
 
 def fail(
@@ -136,8 +136,50 @@ def test_what_passes_is_waited_out(reply: Reply) -> None:
     replies = [reply, reply, stream(["at last"], usage=None)]
     with openai_server(lambda path, body: replies.pop(0)) as server:
         with Model(ModelAddress(server.base_url, "m"), 5) as model:
-            assert list(model.stream(MESSAGES)) == ["at last"]
-        assert len(server.requests) == 3
+            *waited, last = model.stream(MESSAGES)
+        assert last == "at last" and len(server.requests) == 3
+    assert [one.begins for one in waited if isinstance(one, Waiting)] == [True, False] * 2
+
+
+def test_as_long_as_the_provider_asks_for_is_waited_and_told_with_the_seconds_left() -> None:
+    replies: list[Reply] = [rate_limited(1.2), stream(["at last"], usage=None)]
+    with openai_server(lambda path, body: replies.pop(0)) as server:
+        with Model(ModelAddress(server.base_url, "m"), 5) as model:
+            *waited, last = model.stream(MESSAGES)
+        first, second = server.exchanges
+    assert last == "at last" and second.asked - first.asked >= 1.2
+    told = [one.text for one in waited if isinstance(one, Waiting)]
+    assert told == [f"127.0.0.1 asks to wait {left} s" for left in (2, 1, 0)]
+
+
+IN_AN_HOUR = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 3_600))
+
+
+@pytest.mark.parametrize(
+    ("reply", "seconds"),
+    [
+        (rate_limited(61), r"61 seconds"),
+        (rate_limited(message="Quota exceeded. Please retry in 3600.07s."), r"3600 seconds"),
+        (failure(503, headers={"Retry-After": IN_AN_HOUR}), r"\d{4} seconds"),
+    ],
+    ids=["seconds", "Gemini's words", "a date"],
+)
+def test_a_wait_that_is_too_long_is_told_at_once(reply: Reply, seconds: str) -> None:
+    error, requests = fail(reply)
+    assert re.search(f"Ask again in {seconds}, or choose another model", error.hint), error.hint
+    assert requests == 1
+
+
+def test_what_only_helps_an_answer_and_a_test_of_a_model_are_asked_for_once(
+    settings: Settings,
+) -> None:
+    with openai_server(lambda path, body: rate_limited(0.01)) as server:
+        with Model(ModelAddress(server.base_url, "m"), 5) as model:
+            *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, 5.0, never)
+        assert stage.outcome.startswith("failed") and len(server.requests) == 1
+        with pytest.raises(ModelError):
+            Models(settings).test(ModelChoice("custom", "m", server.base_url))
+        assert len(server.requests) == 2
 
 
 def test_what_nobody_thought_of_is_an_error_without_its_words(

@@ -91,6 +91,16 @@ def test_stopping_ends_the_stream_properly() -> None:
     assert lines == [b'0:"a"\n', b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
 
 
+def test_that_a_model_is_waited_for_is_told_to_a_page_and_to_no_other_client() -> None:
+    told = {"text": "api.example.com asks to wait 7 s", "seconds": 7, "begins": True}
+    events = [Event("waiting", told), Event("token", {"text": "a"}), Event("done", {})]
+    plain = [line[:2] for line in encode_stream(events)]
+    assert plain == [b"0:", b"8:", b"e:", b"d:"], "what it tells at its end is the one annotation"
+    first, *_ = encode_stream(events, cite=lambda *_: None)
+    (sent,) = json.loads(first[2:])
+    assert sent == {"stage": "waiting", **told, "milliseconds": sent["milliseconds"]}
+
+
 @pytest.mark.parametrize("row", ["- item {}\n", "| {} | b |\n"])
 def test_a_block_is_not_parsed_again_for_each_of_its_lines(
     row: str, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,7 @@ from codeqa.chat.messages import ModelGenerator, ask_model, build_messages
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.context import chunk_id, format_block
-from codeqa.errors import CodeQAError, ModelError, UsageError
+from codeqa.errors import CodeQAError, ModelError, RateLimitError, UsageError
 from codeqa.llm.client import Model, ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.types import Chunk, ContextBlock
@@ -84,8 +84,9 @@ class AgentGenerator:
                 answered |= isinstance(piece, str) and bool(piece)
                 yield piece
         except ModelError as error:
-            # What was not opened by a question has no plain answer.
-            if answered or asked.cancelled() or self.opening:
+            # What was not opened by a question has no plain answer, nor has a busy provider.
+            given_up = isinstance(error, RateLimitError)
+            if answered or asked.cancelled() or self.opening or given_up:
                 raise
             plain = ModelGenerator(self.model, self.toolbox, self.config_dir)
             warning = WITHOUT.format(error.message.rstrip("."))

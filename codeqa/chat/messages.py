@@ -29,7 +29,15 @@ from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
 from codeqa.context import pack
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, ToolCall, estimate_messages
+from codeqa.llm.client import (
+    Cancelled,
+    Model,
+    Thought,
+    TokenUsage,
+    ToolCall,
+    Waiting,
+    estimate_messages,
+)
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block
@@ -225,7 +233,7 @@ def ask_model(
             for piece in stream:
                 if isinstance(piece, ToolCall):
                     calls.append(piece)
-                elif isinstance(piece, TokenUsage | Thought):
+                elif isinstance(piece, TokenUsage | Thought | Waiting):
                     yield piece
                 else:
                     text, held = text + piece, held + piece

@@ -27,10 +27,12 @@ from codeqa.chat.values import (
 from codeqa.code.tools import Toolbox
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError
-from codeqa.llm.client import Thought, TokenUsage
+from codeqa.llm.client import Thought, TokenUsage, Waiting
 from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import ContextBlock, Event
 
+RETRIES = 2
+"""Requests of one answer that are made again, whichever they are."""
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
 
@@ -88,6 +90,7 @@ class Stream:
 
     request: ModelRequest | None = None
     usage: TokenUsage = field(default_factory=TokenUsage)
+    retries: int = 0
     looked_up: list[ToolStep] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     """Of the reasoning that goes on."""
@@ -156,7 +159,14 @@ class Stream:
 
     def take(self, piece: Piece, toolbox: Toolbox) -> Iterator[Event]:
         """Note what a writer yields, and tell of it what is for the reader. Citations are checked
-        against what `toolbox` finds."""
+        against what `toolbox` finds. Raises ModelError when its requests have failed too often."""
+        if isinstance(piece, Waiting):
+            self.retries += piece.begins
+            if self.retries > RETRIES:
+                raise piece.error
+            told = {"text": piece.text, "seconds": piece.seconds, "host": piece.host}
+            yield Event("waiting", {**told, "begins": piece.begins})
+            return
         if isinstance(piece, Thought):
             self.thinking_until = time.perf_counter()
             self.thinking_since = self.thinking_since or self.thinking_until

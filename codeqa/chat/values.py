@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.record import NOT_JUDGED, TurnRecord
-from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, never
+from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, Waiting, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving
@@ -343,9 +343,9 @@ class Sentence:
     """Place of the chunk that supports it."""
 
 
-Piece = str | ModelRequest | ToolStep | Thought | TokenUsage
-"""Text of the answer, what was sent for it, what was looked up and thought meanwhile, and at the
-end what the provider counted."""
+Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
+"""Text of the answer, what was sent for it, what was looked up, thought and waited for meanwhile,
+and at the end what the provider counted."""
 
 
 EXTRACTIVE = "extractive"

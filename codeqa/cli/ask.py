@@ -112,7 +112,7 @@ def ask_command(
 
                 events = ask(repos, rev, options, chosen, go_on)
             with closing(events):
-                told = _watched(events, waiting, options["use_model"])
+                told = watched(events, waiting, options["use_model"])
                 return (_print_whole if as_json else _print_answer)(question, told)
         except KeyboardInterrupt:
             waiting.close()
@@ -196,6 +196,7 @@ def review_command(
     """
     from codeqa.chat.values import ToolStep
     from codeqa.cli.local import engine_of
+    from codeqa.llm.client import Waiting
     from codeqa.review.report import IssueReport
     from codeqa.review.reviewer import Reviewer
 
@@ -208,11 +209,13 @@ def review_command(
         for told in reviewer.review(title.lstrip("# "), body):
             if isinstance(told, ToolStep):
                 click.echo(f"  {visible(told.summary)}", err=True)
+            elif isinstance(told, Waiting) and told.begins:
+                click.echo(f"  {visible(told.text)}", err=True)
             elif isinstance(told, IssueReport):
                 print_either(as_json, told.model_dump(), visible(told.text))
 
 
-def _watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator[Event]:
+def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator[Event]:
     """The events; what is going on meanwhile is shown, and errors are raised."""
     for event in events:
         waiting.close()
@@ -220,6 +223,9 @@ def _watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterato
             click.echo(f"  {visible(event.data['summary'])}", err=True)
         if event.kind in ("drafting", "generating", "thought", "looked_up"):
             waiting.show("Waiting for the language model…" if use_model else "Writing the answer…")
+        if event.kind == "waiting":
+            left = event.data["text"] if event.data["seconds"] else "Waiting for the language model"
+            waiting.show(f"{left}…")
         if event.kind == "error":
             error = error_from(event.data)
             if use_model and error.code in FAULT_OF_MODELS:

@@ -1,8 +1,8 @@
 """A model that any thread asks, by the OpenAI SDK.
 
-The SDK's client, its reader of streams and its retries run on an event loop in a thread of its
-own: only there a request that is silent, still connecting or waiting for another try can be ended
-at once and from outside. It is imported with the first request, which takes half a second.
+The SDK's client and its reader of streams run on an event loop in a thread of its own: only there
+a request that is silent, still connecting or waiting for another try can be ended at once and from
+outside. It is imported with the first request, which takes half a second.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import re
 import threading
 import time
@@ -27,6 +28,7 @@ from collections.abc import (
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,7 +44,10 @@ if TYPE_CHECKING:
 MESSAGE_TOKENS = 4
 """Tokens around each message: role and separators, as OpenAI documents them for its models."""
 ASK_SECONDS = 0.05  # how often `cancelled` is asked while nothing comes
-RETRIES = 2
+PAUSES = (0.5, 2.0)
+"""Seconds before each further try of a request that failed; where the server asks for another time,
+that is kept to."""
+LONGEST_WAIT = 60.0  # seconds; whoever is to wait longer is told so at once
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
 WINDOW_SECONDS = 1.0  # a server on this machine answers in milliseconds
@@ -62,6 +67,7 @@ _FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _WINDOWS = ("max_model_len", "loaded_context_length", "context_length", "context_window")
 """Fields of a listed model that say what it takes."""
+_TRY_AGAIN = re.compile(r"\b(?:retry|try again) in (\d{1,6}(?:\.\d+)?) ?s")
 _REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
 _TOO_LONG = re.compile(
     r"context[ _](?:length|size|window|limit)|max\w* (?:context|prompt|input|sequence)"
@@ -100,13 +106,30 @@ class Thought:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The request ended in `error` and is made again in `seconds`; told once a second down to 0.
+    `begins`: it is the first that is told of this wait."""
+
+    seconds: int
+    host: str
+    error: ModelError
+    begins: bool = False
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.error, RateLimitError) and self.error.seconds:
+            return f"{self.host} asks to wait {self.seconds} s"
+        return f"{self.host} failed; it is asked again"
+
+
 Message = Mapping[str, Any]
 """A chat message: `role`, and `content` as a text or a list of `{"type": "text", "text": …}`."""
 Complete = Callable[[Sequence[Message], int], str]
 """Messages and the most tokens to generate → the text of the answer."""
 Cancelled = Callable[[], bool]
 """Whether the caller no longer wants the answer; cheap, and asked often."""
-Piece = str | Thought | ToolCall | TokenUsage
+Piece = str | Thought | Waiting | ToolCall | TokenUsage
 
 
 def never() -> bool:
@@ -216,14 +239,17 @@ class Model:
         max_tokens: int | None = None,
         cancelled: Cancelled = never,
         tools: Sequence[Mapping[str, Any]] = (),
+        retries: int = len(PAUSES),
     ) -> Generator[Piece, None, None]:
         """Yield the answer's thoughts and text in pieces as they come, never empty, then the calls
         of `tools` (in the form of OpenAI's API), and its TokenUsage where the provider says it.
 
-        Once `cancelled()` is true, or the iterator is closed, the request is closed as well and
-        the iterator ends. Raises ModelError, ContextLengthError when less might do.
+        A request that failed before its answer, in a way that may pass, is made again up to
+        `retries` times; Waiting tells of it. Once `cancelled()` is true, or the iterator is closed,
+        the request is closed as well and the iterator ends. Raises ModelError, ContextLengthError
+        when less might do.
         """
-        pieces = self._answer(list(messages), max_tokens, list(tools))
+        pieces = self._answer(list(messages), max_tokens, list(tools), 1 + retries)
         try:
             while not cancelled():
                 future = in_background(anext(pieces, None))
@@ -237,11 +263,10 @@ class Model:
         finally:
             in_background(pieces.aclose())
 
-    def complete(
-        self, messages: Sequence[Message], max_tokens: int, cancelled: Cancelled = never
-    ) -> str:
-        """The text of the whole answer, or what there is of it once `cancelled()` is true."""
-        pieces = self.stream(messages, max_tokens=max_tokens, cancelled=cancelled)
+    def complete(self, messages: Sequence[Message], max_tokens: int, **options: Any) -> str:
+        """The text of the whole answer, or what there is of it once it is cancelled; `options` are
+        those of `stream`."""
+        pieces = self.stream(messages, max_tokens=max_tokens, **options)
         return well_formed("".join(piece for piece in pieces if isinstance(piece, str)))
 
     def list_models(self) -> list[str]:
@@ -288,7 +313,7 @@ class Model:
         async def fetched() -> Any:
             client = await self._open()
             async with asyncio.timeout(min(self._timeout, seconds)):
-                return await client.get(url, cast_to=object, options={"max_retries": 0})
+                return await client.get(url, cast_to=object)
 
         try:
             return in_background(fetched()).result()
@@ -314,20 +339,29 @@ class Model:
             self._client = client = AsyncOpenAI(
                 api_key="set by the HTTP client",
                 base_url=self.address.base_url,
-                # A local server that was too slow would only begin the same work anew.
-                max_retries=0 if self._provider.local else RETRIES,
+                max_retries=0,  # it would tell nobody that it waits, and for how long
                 http_client=_http_client(self.address, self._timeout),
             )
             weakref.finalize(self, lambda: in_background(client.close())).atexit = False
         return self._client
 
     async def _answer(
-        self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
+        self, messages: list[Message], most: int | None, tools: list[Mapping[str, Any]], tries: int
     ) -> AsyncGenerator[Piece, None]:
-        answer = Answer()
+        answer, pauses = Answer(), [*PAUSES[: tries - 1]]
         try:
-            async with asyncio.timeout(self._timeout):  # with what the SDK tries again
-                asked = await self._ask(messages, max_tokens, tools)
+            while True:
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        asked = await self._ask(messages, most, tools)
+                    break
+                except Exception as error:
+                    if not pauses or not (pause := self._pause(error, pauses.pop(0))):
+                        raise
+                    told = explain(error, self.address)
+                for left in range(whole := math.ceil(pause), -1, -1):
+                    yield Waiting(left, self.host, told, begins=left == whole)
+                    await asyncio.sleep(pause / whole if left else 0)
             async with asked as stream:
                 if "event-stream" not in stream.response.headers.get("content-type", ""):
                     raise failure("api", self.address)
@@ -349,6 +383,19 @@ class Model:
             yield call
         if answer.usage:
             yield answer.usage
+
+    def _pause(self, error: Exception, usual: float) -> float:
+        """Seconds after which what ended in `error` is asked again: as many as the server says,
+        else the `usual`; 0 where that would not help, or is too long to wait."""
+        import openai
+
+        status, told = getattr(error, "status_code", 0), explain(error, self.address)
+        seconds = told.seconds if isinstance(told, RateLimitError) else 0.0
+        passes = status in (408, 429) or status >= 500 or type(error) is openai.APIConnectionError
+        # A local server that was too slow would only begin the same work anew.
+        if self._provider.local or not passes or isinstance(told, ContextLengthError):
+            return 0.0
+        return (seconds or usual) if seconds <= LONGEST_WAIT else 0.0
 
     async def _ask(
         self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
@@ -457,7 +504,8 @@ def generate_bounded(
 
     text, outcome = "", DONE
     try:
-        text = clean_text(model.complete(messages(), most_tokens, lambda: late() or cancelled()))
+        enough = {"cancelled": lambda: late() or cancelled(), "retries": 0}
+        text = clean_text(model.complete(messages(), most_tokens, **enough))
         outcome = STOPPED if cancelled() else TIMED_OUT if late() else DONE
         if outcome == DONE and not usable(text):
             text, outcome = "", EMPTY
@@ -534,11 +582,10 @@ def explain(error: Exception, target: ModelAddress, begun: bool = False) -> Mode
             if isinstance(cause, httpx2.ConnectError):  # words of the system, about the network
                 why = f" ({cause})"
         case openai.APIError():  # the provider's words, instead of an answer or amid one
-            status = getattr(error, "status_code", 0)
-            kind = _refusal(status, str(error.body)[:4_000].lower())
+            status, said = getattr(error, "status_code", 0), str(error.body)[:4_000].lower()
             headers = error.response.headers if isinstance(error, openai.APIStatusError) else {}
-            asked = headers.get("retry-after", "")
-            seconds = float(asked) if re.fullmatch(r"\d{1,6}(\.\d+)?", asked) else 0.0
+            seconds = _asked_to_wait(headers.get("retry-after", ""), said)
+            kind = _refusal(status, said, seconds)
             quoted = _quoted(error.body, target.key)
             why = (f" with status {status}" if status else "") + (f": “{quoted}”" if quoted else "")
         case ValueError() | RecursionError():
@@ -550,13 +597,23 @@ def explain(error: Exception, target: ModelAddress, begun: bool = False) -> Mode
     return failure(kind, target, why, seconds)
 
 
-def _refusal(status: int, said: str) -> str:
-    """The kind of failure that a provider's status and words mean."""
+def _asked_to_wait(header: str, said: str) -> float:
+    """Seconds that `Retry-After` asks to wait, by a number or a date, else the words of a refusal,
+    as Gemini's; 0 for none."""
+    if found := re.fullmatch(r"(\d{1,6}(?:\.\d+)?)", header) or _TRY_AGAIN.search(said):
+        return float(found[1])
+    with suppress(ValueError, OverflowError):
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    return 0.0
+
+
+def _refusal(status: int, said: str, seconds: float) -> str:
+    """The kind of failure that a provider's status, words and `seconds` to wait mean."""
     if status == 413 or _TOO_LONG.search(said):
         return "too long"
     if status == 401 or (status == 400 and re.search("api.?key", said)):
         return "key"
-    if status in (429, 529) or "overloaded" in said:
+    if status in (429, 529) or "overloaded" in said or (status >= 500 and seconds):
         return "rate"
     if status == 404:
         return "model" if "model" in said else "api"

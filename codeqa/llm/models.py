@@ -179,7 +179,8 @@ class Models:
         # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
         until = began + TEST_SECONDS
         with Model(target, min(self._settings.model_timeout, TEST_SECONDS)) as model:
-            if not model.complete(TEST_MESSAGES, TEST_TOKENS, lambda: time.monotonic() > until):
+            once = {"cancelled": lambda: time.monotonic() > until, "retries": 0}
+            if not model.complete(TEST_MESSAGES, TEST_TOKENS, **once):
                 raise failure("broke off", target, ": it stayed silent for too long")
         took = round((time.monotonic() - began) * 1000)
         return {"milliseconds": took, "model": target.model, "host": target.host}

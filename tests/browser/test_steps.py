@@ -9,10 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser.actions import answered, ask, scrolled_sideways, set_answer_options, use_address
+from browser.actions import (
+    answered,
+    ask,
+    scrolled_sideways,
+    set_answer_options,
+    stop,
+    use_address,
+)
 from browser.conftest import OpenPage, Server
 from openai_server import ScriptedServer as ModelServer
-from openai_server import Streamed, delta, openai_server, stream
+from openai_server import Streamed, delta, openai_server, rate_limited, stream
 from playwright.sync_api import Locator, Page, expect
 
 ASK = "@codebase How are copies of a book reserved?"
@@ -54,6 +61,8 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         if not given:
             return calls([("search_code", {"query": "reserve copies"})])
         return stream([json.dumps(REVIEW)], first=20 if "slow" in str(body["messages"]) else 0)
+    if "busy" in str(body["messages"][-1]):
+        return rate_limited(30)
     if "aloud" in str(body["messages"][-1]) and not body.get("max_tokens"):  # no draft
         return Streamed(when_released(
             delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
@@ -141,6 +150,22 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
         thought.locator("summary").click()
         expect(thought.locator("pre")).to_have_text(THOUGHT)
         expect(page.locator(".answer")).not_to_contain_text("First")
+
+
+def test_how_long_a_model_asks_to_wait_counts_down_and_it_can_be_stopped(
+    modelled: Server, open_page: OpenPage, model: ModelServer
+) -> None:
+    page = open_page(modelled)
+    use_address(page, model.base_url)
+    ask(page, f"{ASK} Are you busy?")
+    line, said = page.locator(".turn.writing .stages"), "127.0.0.1 asks to wait {} s"
+    expect(page.locator("#announce")).to_have_text(said.format(30))
+    expect(line).to_contain_text(re.compile(said.format("2[0-9]")))
+    expect(line).to_contain_text(re.compile(said.format("(2[0-8]|1[0-9])")))
+    expect(line.locator(".waiting .time")).to_be_hidden()
+    stop(page)
+    expect(page.locator(".answer")).to_have_text("")
+    assert len(model.requests) == 2, "for the order of the files, and for the answer"
 
 
 def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(

@@ -59,6 +59,10 @@ export class Stages {
       this.#think(event.text);
       return;
     }
+    if (stage === "waiting") {
+      this.#wait(event);
+      return;
+    }
     if (stage === "looked_up") {
       this.#lookUp(event);
       if (event.tool) announce(event.summary);
@@ -101,6 +105,13 @@ export class Stages {
   write() {
     if (!this.#found.contains(document.activeElement)) this.#found.remove();
     this.#does("Writing");
+  }
+
+  /** A request has failed, and is made again in `seconds`. */
+  #wait({ text, seconds, begins }) {
+    if (begins) announce(text);
+    this.#does(seconds ? text : `Waiting for ${this.#model}`);
+    this.#stage?.classList.toggle("waiting", Boolean(seconds));
   }
 
   /** All is done, in `milliseconds` from the question; `done` is what the server says at the end. */
