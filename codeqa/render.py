@@ -71,7 +71,7 @@ _TAGS = {
     "tr", "ul",
 }  # fmt: skip
 _ATTRIBUTES = {
-    "a": {"href", "title", "data-path", "data-start", "data-end"},
+    "a": {"href", "title", "target", "data-path", "data-start", "data-end"},
     "span": {"title"},
     "div": {"data-language"},
     "ol": {"start"},
@@ -243,7 +243,8 @@ class _Html(RendererHTML):
         env["links"].append(bool(_EXTERNAL.match(address)))
         if not env["links"][-1]:
             return ""
-        return f'<a class="external" href="{escape(address)}" title="{escape(address)}">'
+        apart = "" if address.lower().startswith("mailto:") else ' target="_blank"'
+        return f'<a class="external" href="{escape(address)}" title="{escape(address)}"{apart}>'
 
     def link_close(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         return "</a>" if env["links"].pop() else ""

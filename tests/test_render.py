@@ -27,7 +27,7 @@ SAFE_TAGS = {
     "ul",
 }  # fmt: skip
 SAFE_ATTRIBUTES = {
-    "href", "title", "rel", "class", "start", "data-path", "data-start", "data-end",
+    "href", "title", "rel", "target", "class", "start", "data-path", "data-start", "data-end",
     "data-language",
 }  # fmt: skip
 
@@ -129,10 +129,12 @@ def test_nothing_is_loaded_and_no_link_leads_nowhere(text: str, html: str) -> No
     assert render_markdown(text) == html
 
 
-def test_an_external_link_tells_nothing_to_its_target() -> None:
+def test_an_external_link_opens_apart_and_tells_nothing_to_its_target() -> None:
     html = render_markdown("[x](https://example.org/a)")
     assert 'class="external" href="https://example.org/a"' in html
-    assert 'rel="noopener noreferrer"' in html
+    assert 'rel="noopener noreferrer"' in html and html.count('target="_blank"') == 1
+    cited = render_markdown("[a.py:1-2] [me](mailto:a@example.org)", lambda *_: "/?file=a.py")
+    assert 'href="/?file=a.py"' in cited and "mailto:" in cited and "target" not in cited
 
 
 def test_tables_and_code_are_dressed_by_classes() -> None:
