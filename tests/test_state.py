@@ -9,8 +9,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -496,11 +498,42 @@ def test_a_state_that_stays_busy_is_an_error_after_a_while(
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(state.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageError, match="database is locked"):
+    with pytest.raises(
+        StorageError, match=r"is busy: many answers .*\. Nothing is damaged"
+    ) as busy:
         state.values.set("k", "w")
+    assert "doctor" not in str(busy.value)
     other.execute("COMMIT")
     other.close()
     assert state.values.get("k") == "v"
+
+
+def test_writers_of_one_process_take_turns_and_none_is_passed_over(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself would let them try again at random, and of many some never had their turn."""
+    state.values.set("k", "v")
+    lock, comes = threading.Lock(), threading.Semaphore(0)
+
+    class Patient:
+        release = staticmethod(lock.release)
+
+        def acquire(self, timeout: float) -> bool:
+            comes.release()
+            return lock.acquire()
+
+    monkeypatch.setattr(database, "_WRITING", Patient())
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0)  # of what waits in SQLite, nothing succeeds
+    with ThreadPoolExecutor(8) as pool:
+        with state._database.writing() as connection:
+            comes.acquire()
+            writers = [pool.submit(state.values.set, f"k{n}", "w") for n in range(8)]
+            for _ in writers:
+                comes.acquire()
+            connection.execute("DELETE FROM value")
+        for writer in writers:
+            writer.result()
+    assert state.values.keys("") == [f"k{n}" for n in range(8)]
 
 
 @pytest.mark.parametrize("damage", ["garbage", "folder", "file in the way", "read-only"])

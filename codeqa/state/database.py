@@ -6,20 +6,22 @@ costs well under a millisecond, and nothing is left open when a process is kille
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from codeqa.errors import StorageError
 from codeqa.state.records import LOCAL_USER
 
-BUSY_SECONDS = 10.0
+BUSY_SECONDS = 20.0
 RETRY_SECONDS = 0.005
+WRITE = "BEGIN IMMEDIATE"
 PRIMARY_CODE = 0xFF
 """The part of SQLite's error code that names the kind; the rest says where it came from."""
 PRIVATE = 0o600
@@ -82,25 +84,30 @@ TABLES = f"""
 """All of them or none; nothing where another process was faster."""
 
 
+_WRITING = threading.RLock()
+"""Held by the thread that writes: SQLite has those who wait try again at random moments, and of 200
+writers some had no turn in ten seconds."""
+
+
 class Database:
     """The file at `path`, made on first use; safe to share between threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def reading(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A transaction that sees one moment and waits for no writer.
 
         Raises StorageError when the file cannot be opened or read.
         """
         return self._transaction("BEGIN")
 
-    def writing(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """A transaction that is kept as a whole, or not at all when its block raises.
 
         Raises StorageError when the file cannot be opened or written.
         """
-        return self._transaction("BEGIN IMMEDIATE")
+        return self._transaction(WRITE)
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, in a transaction of its own. Raises StorageError."""
@@ -124,23 +131,23 @@ class Database:
         """
         try:
             self._make_private()
-            with contextlib.closing(self._begin("BEGIN IMMEDIATE")) as connection:
+            with ExitStack() as turn, closing(self._begin(WRITE, turn)) as connection:
                 connection.execute("COMMIT")
                 connection.execute("VACUUM")
                 busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except sqlite3.DatabaseError as error:
-            raise self._unusable(str(error)) from error
+            raise self._unusable(error) from error
         if busy:
             raise StorageError(
                 f"The local state {self.path} could not be compacted, for it is being read.",
                 "Try again when other processes are done.",
             )
 
-    @contextlib.contextmanager
+    @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         try:
             self._make_private()
-            with contextlib.closing(self._begin(begin)) as connection:
+            with ExitStack() as turn, closing(self._begin(begin, turn)) as connection:
                 try:
                     yield connection
                     connection.execute("COMMIT")
@@ -149,7 +156,7 @@ class Database:
                         connection.execute("ROLLBACK")
                     raise
         except sqlite3.DatabaseError as error:
-            raise self._unusable(str(error)) from error
+            raise self._unusable(error) from error
 
     def _make_private(self) -> None:
         """Make the file with a mode of `PRIVATE`, before SQLite would make it with another."""
@@ -159,15 +166,16 @@ class Database:
             if mode is None:
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, PRIVATE))
         except OSError as error:
-            raise self._unusable(error.strerror or str(error)) from error
+            raise self._unusable(error) from error
         if mode is not None and stat.S_ISREG(mode) and mode & ~PRIVATE & 0o777:
             for ending in BESIDE:
                 # Where modes mean nothing, or the file is another user's, it stays as it is.
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.chmod(f"{self.path}{ending}", PRIVATE)  # noqa: PTH101
 
-    def _begin(self, begin: str) -> sqlite3.Connection:
-        """A connection with a transaction begun.
+    def _begin(self, begin: str, turn: ExitStack) -> sqlite3.Connection:
+        """A connection with a transaction begun, of one that writes once the `turn` is its own:
+        those that wait are open, so that the log is not emptied between any two.
 
         SQLite's own waiting does not cover the switch to WAL, nor the recovery and the removal
         of its log while another connection comes or goes: those are tried again here.
@@ -181,23 +189,35 @@ class Database:
                 # What is deleted is overwritten with zeros.
                 connection.execute("PRAGMA secure_delete=ON")
                 _make_tables(connection)
+                if begin == WRITE and _WRITING.acquire(timeout=BUSY_SECONDS):
+                    turn.callback(_WRITING.release)
                 connection.execute(begin)
                 # The first read opens the log, which must be done while it can be tried again.
                 version(connection)
                 return connection
             except BaseException as error:
                 connection.close()
-                code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
-                if code != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if not _is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_SECONDS)
 
-    def _unusable(self, reason: str) -> StorageError:
+    def _unusable(self, error: Exception) -> StorageError:
+        if _is_busy(error):
+            return StorageError(
+                f"The local state {self.path} is busy: many answers are being saved just now, or "
+                "another program holds it.",
+                "Nothing is damaged: ask again in a moment.",
+            )
         return StorageError(
-            f"The local state {self.path} cannot be used: {reason}.",
+            f"The local state {self.path} cannot be used: "
+            f"{getattr(error, 'strerror', None) or error}.",
             "See that its folder is writable and has room; `codeqa doctor --repair` sets a damaged "
             "file aside and keeps what can be read of it.",
         )
+
+
+def _is_busy(error: BaseException) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE == sqlite3.SQLITE_BUSY
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
