@@ -270,6 +270,23 @@ def test_a_redis_server_that_goes_down_costs_nothing(
         assert len(engine.conversations.turns("talk")) == 4
 
 
+def test_a_client_without_conversations_is_told_that_the_cache_is_gone(
+    opened: Open, script: Script, tmp_path: Path
+) -> None:
+    with redis_server(tmp_path / "redis") as redis:
+        engine = opened(**script.settings, redis_url=redis.url)
+        ask(engine, ASK, conversation="")
+        assert ask(engine, "and?", conversation="")[-1].data["notice"] == ""
+        assert len(parts(script.sent[-1])) == 2, "the context goes on"
+        redis.kill()
+        done = ask(engine, "and?", conversation="")[-1].data
+        assert len(parts(script.sent[-1])) == 1
+        assert done["notice"].startswith("The cache") and "@codebase" in done["notice"]
+        for searched_or_none in (ASK, "hello"):
+            assert ask(engine, searched_or_none, conversation="")[-1].data["notice"] == ""
+        assert ask(engine, "and?")[-1].data["notice"] == "", "a conversation needs no cache"
+
+
 def test_of_a_long_conversation_the_last_three_answers_are_sent_along(
     engine: Engine, script: Script
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from codeqa.chat.citations import find_citations
 from codeqa.chat.record import (
     TurnRecord,
     block_of,
@@ -36,8 +37,8 @@ HISTORY_MESSAGES = 20
 LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
 
-FLUSH_SECONDS = 15.0
-"""Longest wait of somebody who wants to read: the state itself waits up to ten for a lock."""
+FLUSH_SECONDS = 25.0
+"""Longest wait of somebody who wants to read: the state itself waits up to twenty for a lock."""
 
 CONTEXT_SECONDS = 24 * 3600.0
 """Lifetime of a cached context: a working day and the night after it."""
@@ -170,7 +171,9 @@ class Conversations:
         options = question.options
         profile = self.profile(options.user)
         if options.history is not None:  # of what the client does not tell, only the profile
-            return ConversationSoFar(options.history, profile, 2 * len(options.history))
+            cites = any(find_citations(one.answer) for one in options.history)
+            length = 2 * len(options.history)
+            return ConversationSoFar(options.history, profile, length, cites_code=cites)
         self.flush()  # a follow-up may come before the answer to it is kept
         found = self.state.turns.get(options.replaces, options.user)
         place = found and (found.repository, found.conversation)
@@ -188,6 +191,7 @@ class Conversations:
             profile=profile,
             messages=2 * len(before),
             context=self._context(before, options.conversation, options.user),
+            context_lost=bool(not options.conversation and self.cache.problem),
             names=next(filter(None, (one.found_names for one in reversed(before))), ()),
             path=tuple(record.id for record in before),
             # The conversation may go on elsewhere while this is answered.

@@ -54,6 +54,10 @@ without its writer asking for it."""
 PINNED = "pinned"
 NEED_A_MODEL = ("review", "plan", "change")
 """Modes that a quoted answer does not really serve."""
+CONTEXT_LOST = (
+    "The cache, which would have the code of an earlier question, cannot be reached: this is "
+    "answered without that code. Ask with @codebase to have it searched for."
+)
 QUOTED_ONLY = (
     "To review, plan or change something takes a language model: this quotes the code that was "
     "found for it."
@@ -171,6 +175,8 @@ class _Gathering:
             if len(block.text) > (most := largest_block(self.window)):
                 block = pack(block.chunks, most)  # it was made for a larger model
             found = replace(self._start(), block=self._chosen(block))
+            if so_far.context_lost and self.routed.intent.name in NEED_CODE:
+                found = replace(found, warnings=(CONTEXT_LOST,))
         chunks, chosen = found.block.chunks, options.chooses_chunks
         if self.only_quotes and (chosen or not found.evidence) and (found.searched or chunks):
             evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)

@@ -54,7 +54,7 @@ class Router:
                 by_words=plain,
                 profile=so_far.profile,
                 messages=so_far.messages,
-                has_context=bool(so_far.context.chunks),
+                has_context=bool(so_far.context.chunks) or so_far.cites_code,
             )
             planned = self._decision(question, features, intent)
             leaving, said = self._gate_topic(question, so_far, intent, features, planned, said)

@@ -145,6 +145,10 @@ class ConversationSoFar:
     """Length of the conversation, questions and answers."""
     context: ContextBlock = NO_CONTEXT
     """What was found for an earlier question."""
+    context_lost: bool = False
+    """It would be in the cache, which cannot be asked."""
+    cites_code: bool = False
+    """Its answers are known from the client alone, and cite code."""
     names: tuple[str, ...] = ()
     """Definitions that the last search found, as `TurnRecord.found_names` orders them."""
     path: tuple[str, ...] = ()
@@ -158,7 +162,7 @@ class ConversationSoFar:
     def begun(self) -> bool:
         """There is something that a message may go on from: a client without conversations has
         only code."""
-        return self.messages > 0 or bool(self.context.chunks)
+        return self.messages > 0 or self.context_lost or bool(self.context.chunks)
 
 
 # What is to be done about it.

@@ -36,6 +36,8 @@ _T = TypeVar("_T")
 class ValueStore(StateTable):
     """Small values in the local state, each under a key."""
 
+    problem = ""
+
     def get(self, key: str) -> str | None:
         """Value of `key`; None when there is none, its lifetime is over or it was lost."""
         row = self._database.row(
@@ -85,7 +87,8 @@ class RedisCache:
         self.address = f"{parts.netloc.rpartition('@')[2]}{parts.path}" or "localhost"
         """Host, port and database, or the socket's path; without name and password."""
         self._lock = threading.Lock()
-        self._problem = ""
+        self.problem = ""
+        """What is wrong with the server; '' while it works."""
         self._try_at = 0.0
 
     def get(self, key: str) -> str | None:
@@ -117,7 +120,7 @@ class RedisCache:
     def _ask(self, work: Callable[[Redis], _T]) -> _T | None:
         """Result of `work`; None when the server fails or is being left alone."""
         with self._lock:
-            if self._problem and time.monotonic() < self._try_at:
+            if self.problem and time.monotonic() < self._try_at:
                 return None
             self._try_at = time.monotonic() + PAUSE_SECONDS  # one call tries, the others go on
         try:
@@ -129,14 +132,14 @@ class RedisCache:
             reason = cause.strerror if isinstance(cause, OSError) else ""
             problem = f"The Redis server at {self.address} does not work"
             with self._lock:
-                begins = not self._problem
-                self._problem = f"{problem}: {reason or type(error).__name__}."
+                begins = not self.problem
+                self.problem = f"{problem}: {reason or type(error).__name__}."
                 # A resolver may have taken longer than the pause that began with the call.
                 self._try_at = time.monotonic() + PAUSE_SECONDS
             if begins:
-                log.warning("%s Contexts are not cached until it works again.", self._problem)
+                log.warning("%s Contexts are not cached until it works again.", self.problem)
             return None
-        self._problem = ""
+        self.problem = ""
         return result
 
 
