@@ -202,6 +202,49 @@ def test_one_question_is_answered_at_a_time_in_a_conversation_and_nobody_else_jo
     assert len(page.opened()["turns"]) == 1
 
 
+def in_one_piece(page: Page, question: str = QUESTION, **more: Any) -> Any:
+    return page.send("POST", "/chat", {"question": question, "conversation": "c", **more})
+
+
+def test_a_conversation_is_answered_once_at_a_time_for_programs_as_well(
+    page: Page, model: Dictated
+) -> None:
+    plain = page.ask(render=False)
+    model.say("One. ")
+    read_to(plain, "One.")
+    for refused in (page.ask(), page.ask(render=False), in_one_piece(page)):
+        assert refused.status == 409 and json.load(refused)["error"]["code"] == "busy"
+    # It is nobody else's to read along, but its user can stop it.
+    assert page.opened()["answering"] == "" and page.join().status == 404
+    assert page.get("POST", "/api/conversations/c/stop") == {"stopped": 1}
+    plain.read()
+    model.say("Two.", None)
+    assert json.load(in_one_piece(page))["response"] == "Two."
+    rendered = page.ask()
+    model.say("Three. ")
+    read_to(rendered, "Three.")
+    assert in_one_piece(page).status == page.ask(render=False).status == 409
+    model.say(None)
+    read_on(rendered)
+    assert [turn["answer"] for turn in page.opened()["turns"]] == ["One. ", "Two.", "Three. "]
+
+
+def test_a_program_that_leaves_or_fails_frees_its_conversation(page: Page, model: Dictated) -> None:
+    plain = page.ask(render=False)
+    model.say("One. ")
+    read_to(plain, "One.")
+    plain.close()
+    deadline = time.monotonic() + 10
+    while (again := page.ask(render=False)).status == 409:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    model.say(None)
+    again.read()
+    assert in_one_piece(page, after="no such turn").status == 404
+    model.say("Two.", None)
+    assert in_one_piece(page).status == 200
+
+
 @pytest.mark.parametrize("path", ["/api/conversations/c", "/api/privacy/everything"])
 def test_what_is_deleted_while_it_is_answered_is_neither_written_on_nor_kept(
     page: Page, model: Dictated, engine: Engine, path: str

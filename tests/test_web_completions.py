@@ -175,6 +175,35 @@ def test_the_history_is_that_of_the_client(model: Model, asked: OpenAI) -> None:
     assert "and who calls it?" in json.dumps(last) and "ignored" not in contents(model)
 
 
+def test_a_follow_up_is_searched_for_where_the_answers_before_it_cite_code(
+    model: Model, asked: OpenAI
+) -> None:
+    about_code = [user("What holds an article?"), assistant("`Basket` [store/basket.py:4-9].")]
+    small_talk = [user("What is a joke?"), assistant("A thing to laugh about.")]
+    for earlier, searched in ((about_code, True), (small_talk, False)):
+        for more in ([user("is there a test for that?")], [user("in German please")]):
+            complete(asked, *earlier, *more)
+            follows = searched and "test" in more[0]["content"]
+            assert ("def add_article" in contents(model)) is follows, more
+
+
+def test_a_program_that_sends_its_conversation_along_is_answered_from_all_of_it(
+    model: Model,
+) -> None:
+    earlier = [user("What holds an article?"), assistant("`Basket` [store/basket.py:4-9].")]
+    follow_up = user("is there a test for that?")
+    address, body = f"http://127.0.0.1:{model.port}/chat", {"messages": [*earlier, follow_up]}
+    for sent in (body, {"messages": earlier, "question": follow_up["content"]}):
+        answer = httpx2.post(address, json=sent).json()
+        assert answer["intent"] == "continuation" and answer["retrieval_info"]["num_docs"]
+        _, *before, last = model.requests[-1]["messages"]
+        assert before[-2:] == earlier and "def add_article" in json.dumps(last)
+    httpx2.post(address, json={**body, "retrieval": "explicit"})
+    assert "def add_article" not in contents(model), "it can say otherwise"
+    httpx2.post(address, json={**body, "conversation": "ours"})
+    assert "What holds" not in contents(model), "what is kept here is gone on from alone"
+
+
 def test_what_the_client_wants_of_answers_stands_beside_our_rules(
     model: Model, asked: OpenAI
 ) -> None:

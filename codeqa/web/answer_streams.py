@@ -12,9 +12,10 @@ along from the beginning.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codeqa.errors import NotFoundError
@@ -238,12 +239,39 @@ class AnswerStreams:
             earlier.wait()
         stream = _AnswerStream()
         events = ask(stream.cancelled)
-        with self._lock:
-            if place in self._streams or len(self._streams) >= self._most:
-                raise RequestRefusedError(409 if place in self._streams else 503)
-            self._streams[place] = stream
+        self._take(place, stream, self._most)
         threading.Thread(target=self._make, args=(place, stream, events, cite), daemon=True).start()
         return stream.read(gone)
+
+    def alone(
+        self, place: Place, ask: Callable[[Cancelled], Iterator[Event]], gone: Cancelled
+    ) -> Generator[Event]:
+        """The events of an answer that only who asked for it reads, until they are `gone`.
+
+        Raises RequestRefusedError: 409 as `start` does.
+        """
+        stream = _AnswerStream()
+        stream.turn = ""  # nobody can read it along
+        asked = ask(lambda: stream.stop.is_set() or gone())
+        self._take(place, stream)
+
+        def until_end() -> Generator[Event]:
+            try:
+                yield Event("asked")
+                yield from asked
+            finally:
+                del self._streams[place]
+                stream.add(END)
+
+        events = until_end()
+        next(events)  # what is begun comes to its end however it is left
+        return events
+
+    def _take(self, place: Place, stream: _AnswerStream, most: float = math.inf) -> None:
+        with self._lock:
+            if place in self._streams or len(self._streams) >= most:
+                raise RequestRefusedError(409 if place in self._streams else 503)
+            self._streams[place] = stream
 
     def _make(
         self, place: Place, stream: _AnswerStream, events: Iterator[Event], cite: Cite
@@ -264,7 +292,7 @@ class AnswerStreams:
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
         """The lines of the answer there, from its first one on. Raises NotFoundError."""
-        if stream := self._streams.get(place):
+        if (stream := self._streams.get(place)) and stream.turn != "":
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 

@@ -22,16 +22,14 @@ from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
 from codeqa.repositories.multi_repo import member_names
 from codeqa.store import list_locations
-from codeqa.types import Event, Exchange
+from codeqa.types import Event
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import answer_values, ask_engine
+from codeqa.web.questions_api import answer_values, ask_engine, exchanges_of
 from codeqa.web.workspace import workspace
 
 MODEL = "codeqa"
 RULES = ("system", "developer")
-UNANSWERED = "(No answer was given.)"
-"""Stands for what is missing where the user wrote twice in a row: models want both in turn."""
 HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
 endpoints = Endpoints("completions")
@@ -197,14 +195,5 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
     wishes = "\n\n".join(text for role, text in said if role in RULES)
-    pairs: list[Exchange] = []  # an answer before the first question is nobody's
-    for role, text in said[: asked[-1]]:
-        if role == "user":
-            pairs.append(Exchange(text, UNANSWERED))
-        elif role == "assistant" and pairs:
-            last = pairs[-1]
-            whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
-            pairs[-1] = Exchange(last.question, whole)
-    return AskOptions(
-        question, retrieval="auto", history=tuple(pairs), instructions=wishes, keep=False
-    )
+    history = exchanges_of(said[: asked[-1]])
+    return AskOptions(question, retrieval="auto", history=history, instructions=wishes, keep=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from functools import cache
 from typing import Annotated, Any, get_type_hints
@@ -18,7 +19,7 @@ from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
-from codeqa.types import Event
+from codeqa.types import Event, Exchange
 from codeqa.web.answer_streams import HEADERS, encode_stream
 from codeqa.web.endpoints import (
     NAME_CHARACTERS,
@@ -34,6 +35,9 @@ from codeqa.web.workspace import place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
+
+UNANSWERED = "(No answer was given.)"
+"""Stands for what is missing where the user wrote twice in a row: models want both in turn."""
 
 Span = Annotated[
     str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$")
@@ -78,7 +82,8 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     query: str = ""
     """The same under its older name."""
     messages: list[SdkMessage] = Field(default_factory=list)
-    """A conversation as the AI SDK sends it; only the last entry by the user counts."""
+    """A conversation as the AI SDK sends it; the last entry by the user is the question. Without
+    `conversation` the client keeps it, and `retrieval` is `auto` for its follow-ups."""
     repo: Text = ""
     """Id of the repository; empty for the current one."""
     repos: list[Id] = Field(default_factory=list, max_length=MOST_REPOSITORIES)
@@ -105,23 +110,24 @@ def stream(body: QuestionBody) -> Response:
     stopped, and is read along at /api/conversations/{conversation}/answer.
     """
     engine, options = _asked_engine(body)
-    if body.render and options.conversation and member_of_request() != TERMINAL:
+    cite = citer(engine) if body.render else None
+    if cite and options.conversation and member_of_request() != TERMINAL:
         lines = workspace().answers.start(
             place_of(engine, options.conversation),
             lambda cancelled: ask_engine(engine, options, cancelled),
-            citer(engine),
+            cite,
             reader_gone(),
         )
     else:
-        cite = citer(engine) if body.render else None
-        lines = encode_stream(ask_engine(engine, options), cite=cite)
+        lines = encode_stream(_ask_alone(engine, options), cite=cite)
     return Response(lines, headers=HEADERS)
 
 
 @endpoints.route("POST", "/chat")
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
-    answer = whole_answer(ask_engine(*_asked_engine(body)))
+    with closing(_ask_alone(*_asked_engine(body))) as events:
+        answer = whole_answer(events)
     return {"response": answer.text, **answer_values(answer.details)}
 
 
@@ -133,8 +139,19 @@ def ask(body: QuestionBody) -> Values:
     """
     engine, options = _asked_engine(body)
     usual = session.setdefault("conversation", uuid.uuid4().hex)
-    options = replace(options, conversation=options.conversation or str(usual))
-    return {"response": whole_answer(ask_engine(engine, options)).text}
+    options = replace(options, conversation=options.conversation or str(usual), history=None)
+    with closing(_ask_alone(engine, options)) as events:
+        return {"response": whole_answer(events).text}
+
+
+def _ask_alone(engine: Engine, options: AskOptions) -> Generator[Event]:
+    """The events of an answer that only who asked for it reads. Raises RequestRefusedError while
+    another one is made in its conversation."""
+    return workspace().answers.alone(
+        place_of(engine, options.conversation or uuid.uuid4().hex),
+        lambda cancelled: ask_engine(engine, options, cancelled),
+        reader_gone(),
+    )
 
 
 def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
@@ -147,8 +164,9 @@ def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
 def _ask_options(body: QuestionBody) -> AskOptions:
     """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
     the question. Raises UsageError."""
-    said = (message.text for message in reversed(body.messages) if message.role == "user")
-    given = (body.question, body.query, *said)
+    said = [(one.role, one.text) for one in body.messages if one.text.strip()]
+    last = max((n for n, (role, _) in enumerate(said) if role == "user"), default=len(said))
+    given = (body.question, body.query, *(text for _, text in said[last : last + 1]))
     question = next((text for text in given if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
@@ -161,7 +179,24 @@ def _ask_options(body: QuestionBody) -> AskOptions:
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
+    history = exchanges_of(said[:last] if question == given[-1] else said)
+    if history and not body.conversation:
+        # It keeps the conversation itself, and no code of earlier answers.
+        chosen |= {"history": history, "retrieval": body.retrieval or "auto"}
     return AskOptions(question, use_model=not body.without_model, **chosen)
+
+
+def exchanges_of(said: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
+    """What a client says was `said` before, as pairs of role and text, by question and answer."""
+    pairs: list[Exchange] = []  # an answer before the first question is nobody's
+    for role, text in said:
+        if role == "user":
+            pairs.append(Exchange(text, UNANSWERED))
+        elif role == "assistant" and pairs:
+            last = pairs[-1]
+            whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
+            pairs[-1] = Exchange(last.question, whole)
+    return tuple(pairs)
 
 
 def ask_engine(
