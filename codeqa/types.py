@@ -131,6 +131,31 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """What requests to a model took, as the provider counts it; 0 where nothing is known. `cut`:
+    the last answer ended at the token limit instead of where the model meant to. `estimated`: the
+    provider did not count all. `cost` is in US dollars, as far as the provider says it."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cut: bool = False
+    estimated: bool = False
+    cost: float = 0.0
+
+    def __add__(self, later: TokenUsage) -> TokenUsage:
+        return TokenUsage(
+            self.prompt_tokens + later.prompt_tokens,
+            self.completion_tokens + later.completion_tokens,
+            later.cut,
+            self.estimated or later.estimated,
+            self.cost + later.cost,
+        )
+
+
+NO_USAGE = TokenUsage()
+
+
+@dataclass(frozen=True, slots=True)
 class StageTime:
     """One stage of a search, and what came of it."""
 
@@ -145,10 +170,17 @@ class StageTime:
     model: str = ""
     """`provider/name` and host of what was asked for the draft; '' when nothing was."""
     host: str = ""
+    usage: TokenUsage = NO_USAGE
 
     @property
     def failed(self) -> bool:
         return self.outcome.startswith("failed")
+
+    @property
+    def unhelpful(self) -> bool:
+        """It failed, was cut off by its deadline, or said nothing of use: this model is asked for
+        no further help with the question, since an answer waits for it."""
+        return self.failed or self.outcome in ("timed out", "empty")
 
 
 @dataclass(frozen=True, slots=True)

@@ -541,4 +541,6 @@ def test_one_object_holds_the_answer_and_how_it_came_about(
     assert (result.status, result.err) == (0, "")
     assert (said["question"], said["answer"]) == (QUESTION, "".join(ANSWER))
     assert said["model"] == "custom/m" and said["citations"][0]["verified"] is True
-    assert said["tokens"] == {"prompt": 1_234, "completion": 56, "estimated": False}
+    assert said["tokens"] == {
+        "prompt": 1_234, "completion": 56, "estimated": False, "cost": 0.0,
+    }  # fmt: skip

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
-from codeqa.llm.client import Answer, Model, Piece, Thought, TokenUsage, Waiting
+from codeqa.llm.client import (
+    Answer,
+    Model,
+    Piece,
+    Thought,
+    TokenUsage,
+    Waiting,
+    generate_bounded,
+    never,
+)
 from codeqa.llm.providers import ModelAddress, provider_named
 from tests.openai_server import (
     Reply,
@@ -255,6 +264,31 @@ def test_whatever_an_event_holds_it_is_read_or_skipped() -> None:
     ]  # fmt: skip
     assert [piece for event in odd for piece in answer.take(event)] == []
     assert answer.reason == "" and answer.usage is None
+
+
+REFUSED = failure(500)
+UNCOUNTED = stream(["one two"], usage=None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "seconds", "outcome", "unhelpful", "used"),
+    [
+        (stream(["one two"], usage=(70, 3)), 9.0, "done", False, TokenUsage(70, 3)),
+        (UNCOUNTED, 9.0, "done", False, TokenUsage(5, 3, estimated=True)),
+        (stream(["…"], usage=(70, 3)), 9.0, "empty", True, TokenUsage(70, 3)),
+        (silent(600), 0.2, "timed out", True, TokenUsage(5, 0, estimated=True)),
+        (dropped(["one two"]), 9.0, "failed", True, TokenUsage(5, 3, estimated=True)),
+        (REFUSED, 9.0, "failed", True, TokenUsage()),
+    ],
+    ids=["counted", "uncounted", "empty", "late", "broken off", "refused"],
+)
+def test_a_small_call_tells_what_it_took_and_whether_more_help_is_worth_asking_for(
+    reply: Reply, seconds: float, outcome: str, unhelpful: bool, used: TokenUsage
+) -> None:
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, seconds, never)
+    assert stage.outcome.partition(":")[0] == outcome
+    assert (stage.unhelpful, stage.usage) == (unhelpful, used)
 
 
 def test_calls_are_told_apart_by_their_names_for_ollama_numbers_all_of_them_0() -> None:

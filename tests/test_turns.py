@@ -14,6 +14,7 @@ from block_grammar import parse_block
 from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds, parts, told
 from openai_server import (
     Reply,
+    Streamed,
     context_length,
     delta,
     dropped,
@@ -61,7 +62,8 @@ def test_a_tagged_question_is_searched_packed_asked_and_streamed(
     assert done["generator"] == "openai/gpt-4o"
     assert done["host"] == "127.0.0.1"
     assert done["mode"] == "explain"
-    assert done["tokens"] == {"prompt": 120, "completion": 9, "estimated": False}
+    told = {"prompt": 120, "completion": 9, "estimated": False, "cost": 0.0}
+    assert done["tokens"] == told
     assert done["reranker"] == "" and done["notice"] == ""
     assert done["coverage"].startswith("12 of 12 files")
     assert [c["verified"] for c in done["citations"]] == [True]
@@ -124,6 +126,25 @@ def test_tokens_are_estimated_where_the_provider_does_not_count(
     done = ask(engine, ASK)[-1].data
     assert done["tokens"]["estimated"] is True
     assert 300 < done["tokens"]["prompt"] < 6_000 and 5 < done["tokens"]["completion"] < 60
+
+
+def test_tokens_and_cost_are_those_of_every_request_for_the_answer(
+    engine: Engine, script: Script
+) -> None:
+    paid = {"prompt_tokens": 100, "completion_tokens": 10, "cost": 0.0012}
+    usage = event({"choices": [], "usage": paid})
+    draft = Streamed((delta("def expire(): clear()", "stop"), usage))
+    script.replies = [draft, Streamed((*map(delta, SAYS), delta(reason="stop"), usage))]
+    ask(engine, ASK, hyde="one", effort="normal")
+    script.replies = [Streamed((*map(delta, SAYS), delta(reason="stop"), usage))]
+    follow_up = ask(engine, "and what of it?", retrieval="auto", hyde="off")
+    assert len(script.small_calls) == 1, "what it means is asked as well"
+    first, second = (turn.tokens for turn in engine.conversations.turns("talk"))
+    assert first == {"prompt": 207, "completion": 25, "estimated": False, "cost": 0.0024}
+    assert second == {"prompt": 107, "completion": 15, "estimated": False, "cost": 0.0012}, (
+        "of the call, and the answer"
+    )
+    assert follow_up[-1].data["tokens"] == second
 
 
 def test_an_answer_that_is_cut_off_says_so_and_uncounted_has_an_estimate(

@@ -16,7 +16,7 @@ from codeqa.types import Chunk, ContextBlock, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
 NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "sentences": ()}
-NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False}
+NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False, "cost": 0.0}
 
 BROKE_OFF: Mapping[str, str] = {
     "message": "The answer broke off.",
@@ -78,7 +78,7 @@ class TurnRecord:
     hyde: str = ""
     """`off`, `one` or `two`; '' where nothing was searched."""
     stages: Sequence[Values] = ()
-    """What the search did: {name, milliseconds, outcome, text, model, host}."""
+    """What the search did: {name, milliseconds, outcome, text, model, host, usage}."""
     hits: Sequence[Values] = ()
     """What it found, best first: {unit_id, path, start_line, end_line, kind, name, score, why,
     channels (name → rank)}."""
@@ -86,6 +86,7 @@ class TurnRecord:
     """What the reader should know, as sentences."""
     cut: bool = False
     tokens: Values = field(default_factory=lambda: NO_TOKENS)
+    """Of all requests for it: {prompt, completion, estimated, cost (US dollars, 0: unknown)}."""
     looked_up: Sequence[Values] = ()
     """What the model called tools for, and what it thought meanwhile: {tool ('' for reasoning),
     arguments, summary, text, said, milliseconds, failed}."""

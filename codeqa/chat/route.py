@@ -25,6 +25,7 @@ from codeqa.routing.policy import Features, PolicyDecision, decide, extract_feat
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text import strip_tag
+from codeqa.types import NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Router:
         facts = question.personal.facts if keeps_facts else {}
         return Routed(
             question, so_far, vector, intent, leaving, features, decision, standalone, by, facts,
-            problems,
+            problems, said.usage if said else NO_USAGE,
         )  # fmt: skip
 
     def _classify(

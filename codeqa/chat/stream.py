@@ -11,7 +11,7 @@ from typing import Any
 
 from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
 from codeqa.chat.messages import count_tokens, earlier_answer
-from codeqa.chat.record import BROKE_OFF, EARLIER, NO_TOKENS, TurnRecord, search_as_data
+from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
 from codeqa.chat.values import (
     NO_CONTEXT,
     Checked,
@@ -27,9 +27,9 @@ from codeqa.chat.values import (
 from codeqa.code.tools import Toolbox
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError
-from codeqa.llm.client import Thought, TokenUsage, Waiting
+from codeqa.llm.client import Thought, Waiting
 from codeqa.text.tokens import estimate_tokens, well_formed
-from codeqa.types import ContextBlock, Event
+from codeqa.types import NO_USAGE, ContextBlock, Event, TokenUsage
 
 RETRIES = 2
 """Requests of one answer that are made again, whichever they are."""
@@ -179,9 +179,7 @@ class Stream:
             self.request = piece
             self.checker = None  # something else may be cited
         elif isinstance(piece, TokenUsage):  # of an agent that of each step
-            prompt = self.usage.prompt_tokens + piece.prompt_tokens
-            completion = self.usage.completion_tokens + piece.completion_tokens
-            self.usage = TokenUsage(prompt, completion, piece.cut)
+            self.usage += piece
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
             yield Event("looked_up", piece.as_data())
@@ -270,14 +268,14 @@ class Stream:
         )
 
     def _tokens(self, request: ModelRequest) -> Mapping[str, Any]:
-        """What the provider counted; an estimate when it did not say or was not heard out."""
-        prompt, completion = self.usage.prompt_tokens, self.usage.completion_tokens
-        if prompt or completion:
-            return {"prompt": prompt, "completion": completion, "estimated": False}
-        if not request.messages:
-            return NO_TOKENS
-        return {
-            "prompt": count_tokens(request.messages),
-            "completion": estimate_tokens("".join(self.pieces)),
-            "estimated": True,
-        }
+        """What the provider counted, for the answer and for all that helped with it; an estimate
+        where it did not say or was not heard out."""
+        usage, search = self.usage, self.gathered.search if self.gathered else None
+        if request.messages and not (usage.prompt_tokens or usage.completion_tokens):
+            written = estimate_tokens("".join(self.pieces))
+            usage = TokenUsage(count_tokens(request.messages), written, estimated=True)
+        for stage in search.stages if search else ():
+            usage += stage.usage
+        usage += self.routed.usage if self.routed else NO_USAGE
+        told = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+        return {**told, "estimated": usage.estimated, "cost": round(usage.cost, 6)}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.record import NOT_JUDGED, TurnRecord
-from codeqa.llm.client import Cancelled, Model, Thought, TokenUsage, Waiting, never
+from codeqa.llm.client import Cancelled, Model, Thought, Waiting, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving
@@ -25,7 +25,7 @@ from codeqa.search.query import Query
 from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
 from codeqa.text import has_tag
-from codeqa.types import ContextBlock, Effort, Exchange, HydeMode, Mode
+from codeqa.types import NO_USAGE, ContextBlock, Effort, Exchange, HydeMode, Mode, TokenUsage
 
 NO_CONTEXT = ContextBlock("", ())
 KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
@@ -189,6 +189,8 @@ class Routed:
     """About its writer, that are to be kept."""
     problems: tuple[str, ...]
     """Hooks whose part was left out, a sentence each."""
+    usage: TokenUsage = NO_USAGE
+    """What a model took to understand it, where one was asked."""
 
     @property
     def deletes(self) -> str:

@@ -282,6 +282,8 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         if tokens:
             about = "about " if tokens.get("estimated") else ""
             cost = f", {about}{tokens['prompt']:,} tokens read and {tokens['completion']:,} written"
+            if paid := tokens.get("cost"):
+                cost += f", ${paid:.6f}".rstrip("0")
         yield f"Model: {model} at {done.get('host')}{cost}"
     if notice := done.get("notice"):
         yield str(notice)

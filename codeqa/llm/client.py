@@ -36,7 +36,7 @@ from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimit
 from codeqa.hosts import keep_needed_headers, leads_here
 from codeqa.llm.providers import ModelAddress, is_model_name, provider_named
 from codeqa.text.tokens import estimate_tokens, well_formed, words
-from codeqa.types import StageTime
+from codeqa.types import NO_USAGE, StageTime, TokenUsage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -78,16 +78,6 @@ _TOO_LONG = re.compile(
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
-    """What an answer took, as the provider counts it; 0 where it does not say. `cut`: it ended at
-    the token limit instead of where the model meant to."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +156,9 @@ class Answer:
         """The text and the thoughts that an event adds; nothing for one of another shape."""
         match event:
             case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
-                self.usage = TokenUsage(prompt, completion)
+                cost = event["usage"].get("cost")  # OpenRouter says it
+                cost = float(cost) if isinstance(cost, int | float) and cost > 0 else 0.0
+                self.usage = TokenUsage(prompt, completion, cost=cost)
         match event:
             case {"choices": [{"delta": dict(delta), **choice}, *_]}:
                 self.reason = str(choice.get("finish_reason") or self.reason)
@@ -502,17 +494,28 @@ def generate_bounded(
     def late() -> bool:
         return time.monotonic() >= started + seconds
 
+    sent: Sequence[Message] = ()
+    pieces: list[Piece] = []
     text, outcome = "", DONE
+
+    def enough() -> bool:
+        return late() or cancelled()
+
     try:
-        enough = {"cancelled": lambda: late() or cancelled(), "retries": 0}
-        text = clean_text(model.complete(messages(), most_tokens, **enough))
+        sent = messages()
+        pieces.extend(model.stream(sent, max_tokens=most_tokens, cancelled=enough, retries=0))
+        text = clean_text("".join(piece for piece in pieces if isinstance(piece, str)))
         outcome = STOPPED if cancelled() else TIMED_OUT if late() else DONE
         if outcome == DONE and not usable(text):
             text, outcome = "", EMPTY
     except CodeQAError as error:
         outcome = f"failed: {error.message}"
     took = (time.monotonic() - started) * 1000
-    ended = replace(begun, milliseconds=took, outcome=outcome, text=text)
+    usage = pieces[-1] if pieces and isinstance(pieces[-1], TokenUsage) else NO_USAGE
+    if not usage.prompt_tokens and (pieces or not outcome.startswith("failed")):
+        said = "".join(one if isinstance(one, str) else getattr(one, "text", "") for one in pieces)
+        usage = TokenUsage(estimate_messages(sent), estimate_tokens(said), estimated=True)
+    ended = replace(begun, milliseconds=took, outcome=outcome, text=text, usage=usage)
     yield ended
     return ended
 

@@ -46,7 +46,7 @@ from codeqa.state.cache import Cache
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import has_tag
 from codeqa.text.tokens import form_pattern, search_tokens, well_formed
-from codeqa.types import ContextBlock, Exchange
+from codeqa.types import NO_USAGE, ContextBlock, Exchange, TokenUsage
 
 SEARCHED = 100
 """Units of each table that are looked at."""
@@ -214,6 +214,8 @@ class Understood:
     leaving: Leaving | None = None
     question: str = ""
     """The message as a question that stands alone."""
+    usage: TokenUsage = NO_USAGE
+    """What asking took."""
 
 
 @dataclass(slots=True)
@@ -247,7 +249,7 @@ class SmallCall:
         """What the model says of `text` in time, which comes without tag and mode."""
         if cancelled() or time.monotonic() < self._ask_again:
             return Understood()
-        said = Understood()
+        said, usage = Understood(), NO_USAGE
         with suppress(CodeQAError):  # a model that is badly set is told where it is to answer
             model = self.connect()
             if model is None:
@@ -256,7 +258,7 @@ class SmallCall:
             *_, stage = generate_bounded(
                 "understand", model, ask, MOST_TOKENS, self.seconds, cancelled
             )
-            said = read_answer(stage.text, text, history, names)
+            said, usage = read_answer(stage.text, text, history, names), stage.usage
         if said == Understood() and not cancelled():
             self._ask_again = time.monotonic() + PAUSE_SECONDS
         if said.intent and said.intent.name == "continuation" and not has_history:
@@ -265,7 +267,7 @@ class SmallCall:
             value = json.dumps({"intent": intent.name, "confidence": intent.confidence})
             with suppress(StorageError):
                 self.cache.set(cache_key(user, text, has_history), value, CACHE_SECONDS)
-        return said
+        return replace(said, usage=usage)
 
 
 def cache_prefix(user: str) -> str:

@@ -192,7 +192,7 @@ class FakeChat:
             reranker="built-in" if rerank else "",
             notice="The ColBERT model is not on this machine: the built-in reranker was used."
             if rerank and "hurt" in text else "",
-            tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text}
+            tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text, "cost": 0.00318}
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
             coverage="4 of 4 files, text and symbols; no vectors",
             created=time.time(), effort="", hyde="off", stages=[], short_stages=[],

@@ -194,7 +194,11 @@ def test_an_answer_says_when_and_by_which_model_and_why_another_reranker_was_use
     for reloaded in (False, True):
         if reloaded:
             page.reload()
-        for told in ("gpt-4o · api.openai.com", "≈ 3,120 in, ≈ 412 out", "Reranked by built-in"):
+        for told in (
+            "gpt-4o · api.openai.com",
+            "≈ 3,120 in, ≈ 412 out · $0.0032",
+            "Reranked by built-in",
+        ):
             expect(facts.nth(1)).to_contain_text(told)
         notice = page.locator(".turn").nth(1).locator(".turn-notice")
         expect(notice).to_contain_text("ColBERT model is not on this machine")

@@ -32,6 +32,7 @@ export function factsOf(
       ),
     );
   if (mode && mode !== "explain") facts.push(fact("Mode", mode));
+  // Of all requests: drafts and the order of the files as well.
   if (model && tokens?.prompt) facts.push(fact("Tokens", tokensOf(tokens)));
   const took = milliseconds ?? (steps ?? []).reduce((sum, step) => sum + step.milliseconds, 0);
   if (answered && took) facts.push(fact("Took", duration(took)));
@@ -55,9 +56,10 @@ function fact(name, value) {
   return element("div", element("dt", name), " ", element("dd", value));
 }
 
-function tokensOf({ prompt, completion, estimated }) {
+function tokensOf({ prompt, completion, estimated, cost }) {
   const about = estimated ? "≈ " : "";
-  return `${about}${count(prompt)} in${completion ? `, ${about}${count(completion)} out` : ""}`;
+  const out = completion ? `, ${about}${count(completion)} out` : "";
+  return `${about}${count(prompt)} in${out}${cost ? ` · $${Number(cost.toPrecision(2))}` : ""}`;
 }
 
 /** The lines below an answer; `search` asks again with the code, null where that is no use. */
