@@ -13,6 +13,13 @@ export const recallQuestion = (repo) => read(() => sessionStorage, `question.${r
 export const rememberQuestion = (repo, text) =>
   write(() => sessionStorage, `question.${repo}`, text);
 
+/** Ids of conversations that this tab has the server delete, of which it has not heard yet. */
+export const recallDeletions = (repo) =>
+  JSON.parse(read(() => sessionStorage, `deletions.${repo}`) || "[]");
+
+export const rememberDeletions = (repo, ids) =>
+  write(() => sessionStorage, `deletions.${repo}`, ids.length ? JSON.stringify(ids) : "");
+
 /** Puts the buttons to work that choose light, dark, or as the system says. */
 export function setUpTheme() {
   const buttons = [...document.querySelectorAll("[data-theme-choice]")];

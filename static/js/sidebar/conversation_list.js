@@ -5,6 +5,7 @@ import { query, request } from "../lib/api.js";
 import { announce, byId, copyText, element, icon } from "../lib/dom.js";
 import { age, ago } from "../lib/format.js";
 import { openMenu } from "../lib/popup.js";
+import { recallDeletions, rememberDeletions } from "../lib/preferences.js";
 import { offerUndo, showMessage } from "../lib/widgets.js";
 
 export class ConversationList {
@@ -12,7 +13,8 @@ export class ConversationList {
   #hooks;
   #list = byId("conversations");
   #kept = []; // as the server gave them, the one used last first
-  #deleted = new Set(); // gone from view, but for a while not yet for good
+  #deleted; // gone from view, but for a while not yet for good
+  #unheard; // those of them that an earlier page told the server to delete, until the first list
   #running = new Map(); // conversations that are being answered, by id
   #current = { id: "", title: "", turns: [] };
   #renaming = false;
@@ -22,6 +24,8 @@ export class ConversationList {
   constructor(repo, hooks) {
     this.#repo = repo;
     this.#hooks = hooks;
+    this.#unheard = recallDeletions(repo);
+    this.#deleted = new Set(this.#unheard);
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.refresh();
     });
@@ -35,6 +39,11 @@ export class ConversationList {
       if (renames !== this.#renames) return this.refresh();
       this.#kept = conversations;
       this.#render();
+      for (const id of this.#unheard.splice(0)) {
+        // It may be on its way still, or never have arrived.
+        if (conversations.some((one) => one.id === id)) this.#deleteForGood(id);
+        else this.#noteDeletion(id, false);
+      }
     } catch {
       // The state of the index, in view below, says that the server is gone.
     }
@@ -193,18 +202,30 @@ export class ConversationList {
         if (current) this.#hooks.open(id);
         else this.#part(`open ${id}`)?.focus();
       },
-      settle: async () => {
-        try {
-          await request(this.#address(id), { method: "DELETE", keepalive: true });
-          this.#kept = this.#kept.filter((one) => one.id !== id);
-        } catch (error) {
-          this.#deleted.delete(id);
-          if (error.code !== "not_found") this.#hooks.failed(error);
-        }
-        this.#render();
-      },
+      settle: () => this.#deleteForGood(id),
     });
     undo.focus({ preventScroll: true });
+  }
+
+  async #deleteForGood(id) {
+    this.#noteDeletion(id, true);
+    try {
+      await request(this.#address(id), { method: "DELETE", keepalive: true });
+      this.#kept = this.#kept.filter((one) => one.id !== id);
+    } catch (error) {
+      if (error.code !== "not_found") {
+        this.#deleted.delete(id);
+        this.#hooks.failed(error);
+      }
+    }
+    this.#noteDeletion(id, false);
+    this.#render();
+  }
+
+  /** The next page of this tab may be there before the server has heard of it. */
+  #noteDeletion(id, open) {
+    const others = recallDeletions(this.#repo).filter((one) => one !== id);
+    rememberDeletions(this.#repo, open ? [...others, id] : others);
   }
 
   #address(id) {
