@@ -71,21 +71,60 @@ wheels=${WHEELS:-${XDG_CACHE_HOME:-${HOME:-.}/.cache}/codeqa/wheels}
 mkdir -p "$wheels" 2>/dev/null && [ -w "$wheels" ] || { wheels=.venv/wheels; mkdir -p "$wheels"; }
 
 arguments="-c constraints.txt --prefer-binary --disable-pip-version-check"
-[ -t 2 ] || arguments="$arguments -qq"
 for list in $lists; do arguments="$arguments -r $list"; done
 
-# From the kept downloads alone; tried first, so that it works offline.
-install() { .venv/bin/python -m pip install $arguments --no-index --find-links "$wheels" "$@"; }
+# Some are for other systems.
+wanted=$(cat $lists constraints.txt | grep -c '^[A-Za-z]')
 
-if ! install -q >/dev/null 2>&1; then
+# How many packages are in .venv, each second: on a terminal in one line, in a log each twenty.
+count() {
+    told=$(installed)
+    while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+        now=$(installed)
+        if [ -t 2 ]; then
+            [ "$now" = "$told" ] || printf '\r  %s of at most %s packages' "$now" "$wanted" >&2
+        elif [ "$now" -ge $((told + 20)) ]; then
+            say "  $now of at most $wanted packages"
+            told=$now
+        fi
+    done
+}
+installed() { set -- .venv/lib/python*/site-packages/*.dist-info; echo $#; }
+
+# From the kept downloads alone; tried first, so that it works offline. pip's errors go to 3.
+install() {
+    count 3>&- &
+    counting=$! failed=0
+    .venv/bin/python -m pip install -q $arguments --no-index --find-links "$wheels" 2>&3 || failed=$?
+    kill "$counting"
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+    return "$failed"
+}
+
+# pip draws bars on a terminal; of what it says in a log one line a package is enough.
+download() {
+    if [ -t 2 ]; then
+        .venv/bin/python -m pip download $arguments --no-cache-dir -d "$wheels"
+        return
+    fi
+    failed=$({ { .venv/bin/python -m pip download $arguments --progress-bar off --no-cache-dir \
+        -d "$wheels" 2>&1 && echo 0 >&3 || echo 1 >&3; } | grep -E '^ *Downloading .*\(|ERROR|WARNING' >&2; } 3>&1) || :
+    return "$failed"
+}
+
+for kept in "$wheels"/*.whl; do
+    [ ! -e "$kept" ] || say "Installing the packages into .venv, as they are kept in $wheels"
+    break
+done
+if ! install 3>/dev/null; then
     say "Downloading the packages to $wheels (once; about 170 MB, with the tests' 230, half a minute on a fast line)"
-    if ! .venv/bin/python -m pip download $arguments --no-cache-dir -d "$wheels"; then
+    if ! download; then
         say "setup: the packages could not be downloaded. Check the network and run the same command"
         say "       again; what has arrived is kept in $wheels."
         exit 1
     fi
     say "Installing the packages into .venv"
-    install || { say "setup: the packages could not be installed; the reason stands above."; exit 1; }
+    install 3>&2 || { say "setup: the packages could not be installed; the reason stands above."; exit 1; }
 fi
 # The command `codeqa`, for any folder: the environment finds the package in this checkout.
 .venv/bin/python -c "import pathlib, sysconfig

@@ -12,7 +12,7 @@ from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="make and sh are POSIX tools")
 
-TOOLS = ("sh", "cat", "chmod", "cksum", "dirname", "grep", "mkdir", "rm", "tail")
+TOOLS = ("sh", "cat", "chmod", "cksum", "dirname", "grep", "mkdir", "rm", "sleep", "tail")
 FILES = (
     "pyproject.toml",
     "requirements.txt",
@@ -117,6 +117,37 @@ def test_an_installation_that_failed_is_not_stamped(checkout: Path) -> None:
     assert done.returncode == 1
     assert "could not be downloaded" in done.stderr
     assert not list((checkout / ".venv").glob(".set-up*"))
+
+
+def test_in_a_log_it_says_how_many_packages_are_there_and_which_are_downloaded(
+    checkout: Path,
+) -> None:
+    """And nothing else of what pip says; it waits until it was heard, whatever that takes."""
+    said = checkout.parent / "said"
+    pip = f"""#!/bin/sh
+    case "$*" in
+        *"pip install"*"--no-index"*)
+            [ -e downloaded ] || {{ echo 'no such wheel' >&2; exit 1; }}
+            for a in 1 2 3; do for b in 1 2 3 4 5 6 7 8 9; do
+                mkdir -p .venv/lib/python3/site-packages/$a$b.dist-info
+            done; done
+            until grep -q '  27 of at most' "{said}"; do sleep 0.05; done ;;
+        *"pip download"*)
+            echo "Collecting a>=1"; echo "  Downloading a-1-py3-none-any.whl (2 kB)"
+            echo > downloaded ;;
+    esac
+    """
+    executable(checkout / ".venv/bin/python", pip)
+    with said.open("w") as log:
+        environment = {"PATH": str(checkout.parent / "tools"), "HOME": str(checkout.parent)}
+        done = subprocess.run(["sh", checkout / "scripts/setup.sh", "run"], env=environment,
+                              stdout=log, stderr=log, timeout=120)  # fmt: skip
+    lines = said.read_text().splitlines()
+    assert done.returncode == 0 and "\r" not in said.read_text()
+    assert [line.split("(")[0].split(" to ")[0].strip() for line in lines] == [
+        "Downloading the packages", "Downloading a-1-py3-none-any.whl",
+        "Installing the packages into .venv", f"27 of at most {lines[-1].split()[-2]} packages",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
