@@ -15,7 +15,7 @@ from serving import client_of
 from codeqa.chat.values import ToolStep
 from codeqa.cli import main
 from codeqa.engine import Engine
-from codeqa.errors import ModelError, UsageError
+from codeqa.errors import UsageError
 from codeqa.review.chunk_index import ChunkIndex
 from codeqa.review.report import IssueReport, read_review
 from codeqa.review.reviewer import WITHOUT, Reviewer
@@ -82,10 +82,23 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
     script.replies = [stream([json.dumps(wrong)]), stream([json.dumps(REVIEW)])]
     assert reviewed(engine)[0].review.difficulty_score == 2
     assert "difficulty_score" in script.sent[-1]["content"]
-    script.replies = [stream(["I think it is easy."]), stream(["Really easy."])]
-    with pytest.raises(ModelError) as failed:
-        reviewed(engine)
-    assert "no JSON object" in failed.value.message and "Really easy." in failed.value.hint
+
+
+def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [stream(["I think it is easy."]), stream(["Really [a](b) easy.\n```\n# so"])]
+    events = ask(engine, ISSUE)
+    text, done = answer(events), told(events, "done")
+    found, wrote = text.index("shop/session.py:6-10"), text.index("Really [a](b) easy.")
+    assert found < text.index("no review that can be read (it holds no JSON object)") < wrote
+    assert "````\nReally" in text, "as text, which nothing in it ends"
+    assert done["citations"] and all(one["verified"] for one in done["citations"])
+    script.replies = [stream(["no"]), stream(["no"])]
+    report, _ = reviewed(engine)
+    bare, _ = reviewed(engine, use_model=False)
+    assert (report.files, report.tests, report.owners) == (bare.files, bare.tests, bare.owners)
+    assert report.review is None and report.note.endswith("```\nno\n```")
 
 
 def test_only_the_tools_of_a_review_can_be_called(engine: Engine, script: Script) -> None:

@@ -52,7 +52,7 @@ class IssueReport(BaseModel):
     """All that there is to say of an issue."""
 
     review: IssueReview | None = None
-    """None where no model was asked."""
+    """None where no model was asked, or what it wrote cannot be read and stands in `note`."""
     note: str = ""
     files: list[LikelyFile] = []
     tests: list[LikelyFile] = []

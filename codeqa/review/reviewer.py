@@ -15,12 +15,12 @@ from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import unit_chunk
-from codeqa.errors import CodeQAError, ModelError, UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm.client import Cancelled, Model, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
-from codeqa.text.markdown import pieces
+from codeqa.text.markdown import code_block, pieces
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 REVIEW_TOOLS = ("search_code", "symbol", "grep", "open_file")
@@ -34,11 +34,13 @@ LIKELY_FILES_TESTED = 3
 LIKELY_TESTS = 5
 OWNERS = 3
 """Authors named, by how many of the likely lines of as many files they were the last to change."""
-SHOWN_RAW = 300
-"""Characters of an answer that could not be read, to be looked at."""
 CHARACTERS_PER_TOKEN = 4
 AGAIN = (
     "That could not be read: {}. Respond with ONLY the JSON object, as described at the beginning."
+)
+UNREADABLE = (
+    "The model's answer is no review that can be read ({}), so all above is from the search and "
+    "the history alone. It wrote:"
 )
 WITHOUT = (
     "No language model was asked: these are the files, tests and people that the search and the "
@@ -83,8 +85,9 @@ class Reviewer:
         """What is looked up and sent, as it happens, and at last the report; the request before it
         holds all code that it speaks of.
 
-        Raises UsageError for an issue without words, ModelError where the model fails or its
-        answer cannot be read, also after it was asked once more.
+        An answer that cannot be read, also after it was asked for once more, stands below what was
+        found without it. Raises UsageError for an issue without words, ModelError where the model
+        fails.
         """
         issue = mask_secrets(f"{title.strip()}\n\n{body.strip()}".strip())[:MOST_CHARACTERS]
         if not re.search(r"\w", issue):
@@ -122,15 +125,15 @@ class Reviewer:
                 return
             review, problem = read_review(text)
             if review is not None:
-                known = {chunk.id for chunk in sent.block.chunks}
-                more = (chunk for chunk in found if chunk.id not in known)
-                yield replace(sent, block=block_of((*sent.block.chunks, *more)))
-                yield self._report(report, review, sent)
-                return
-        raise ModelError(
-            f"The model's review could not be read: {problem}.",
-            f"It began: {' '.join(text.split())[:SHOWN_RAW]}",
-        )
+                break
+        known = {chunk.id for chunk in sent.block.chunks}
+        more = (chunk for chunk in found if chunk.id not in known)
+        yield replace(sent, block=block_of((*sent.block.chunks, *more)))
+        if review is None:
+            note = f"{UNREADABLE.format(problem)}\n\n{code_block(text.strip())}"
+            yield report.model_copy(update={"note": note})
+            return
+        yield self._report(report, review, sent)
 
     def _report(self, report: IssueReport, review: IssueReview, sent: ModelRequest) -> IssueReport:
         tables, chunks = self.toolbox.tables(), sent.block.chunks
