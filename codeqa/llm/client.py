@@ -50,7 +50,8 @@ that is kept to."""
 LONGEST_WAIT = 60.0  # seconds; whoever is to wait longer is told so at once
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
-WINDOW_SECONDS = 1.0  # a server on this machine answers in milliseconds
+LOCAL_SECONDS = 2.0  # a server on this machine answers in milliseconds, and four are looked for
+WINDOW_SECONDS = 1.0
 KNOWN_SECONDS = 30.0  # of a window: a model may be loaded anew with another one
 LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop of themselves."""
@@ -263,7 +264,8 @@ class Model:
 
     def list_models(self) -> list[str]:
         """Names of the models, as the server gives them. Raises ModelError."""
-        match self._fetch(f"{self.address.base_url}/models", FETCH_SECONDS):
+        seconds = LOCAL_SECONDS if leads_here(self.address.base_url) else FETCH_SECONDS
+        match self._fetch(f"{self.address.base_url}/models", seconds):
             case {"data": [*rows]}:
                 names = [str(row.get("id", "")) for row in rows if isinstance(row, Mapping)]
                 return list(dict.fromkeys(filter(is_model_name, names)))

@@ -7,6 +7,7 @@ pointed at its current model are preferred, since a dated one stops working.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -15,6 +16,11 @@ from codeqa.hosts import normal_address
 
 LONGEST_NAME = 200
 """Characters of a model's name; the longest that providers list have about 80."""
+
+
+_SCRIPT = "irm {}.ps1 | iex" if sys.platform == "win32" else "curl -fsSL {}.sh | sh"
+LOCAL_MODEL = (_SCRIPT.format("https://ollama.com/install"), "ollama pull qwen3")
+"""Commands that bring a model to this machine where none is."""
 
 
 @dataclass(frozen=True, slots=True)

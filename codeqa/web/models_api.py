@@ -15,6 +15,7 @@ from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models, checked_key
 from codeqa.llm.providers import (
     CUSTOM,
+    LOCAL_MODEL,
     PROVIDERS,
     ModelChoice,
     ModelProvider,
@@ -58,7 +59,7 @@ def overview() -> Values:
 
 @endpoints.route("GET", "/api/models/local", owners=OWNERS)
 def local_servers() -> Values:
-    """Servers of models that run on this machine."""
+    """Servers of models that run on this machine, and the commands that bring one."""
     models = _models()
 
     def names_at(provider: ModelProvider) -> list[str] | None:
@@ -74,7 +75,7 @@ def local_servers() -> Values:
             for one, names in zip(local, threads.map(names_at, local), strict=True)
             if names is not None
         ]
-    return {"servers": found}
+    return {"servers": found, "commands": LOCAL_MODEL}
 
 
 @endpoints.route("POST", "/api/models/list", owners=OWNERS)

@@ -159,6 +159,7 @@ function show(conversation) {
   composer.follow(view);
   thread.replaceChildren(view.node);
   byId("welcome").hidden = view.turns.length > 0;
+  models.offer();
   composer.busy = view.running;
   list.show(view);
   showTitle();

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import pytest
 from browser.actions import (
     choose_provider,
     choose_radio,
+    copied,
     expecting,
     get_answer,
     until,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import OpenPage, ScriptedServer, Server
+from openai_server import openai_server, stream
 from playwright.sync_api import Locator, Page, Route, expect
+
+from codeqa.llm import providers
+from codeqa.llm.providers import provider_named
 
 BAD_GATEWAY = "502 (BAD GATEWAY)"
 
@@ -22,12 +29,9 @@ def open_dialog(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Language model")
 
 
-def test_without_a_model_the_page_says_what_one_adds_and_nothing_is_looked_for(
-    page: Page, scripted: ScriptedServer
-) -> None:
+def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
     chip = page.get_by_role("button", name="No language model. Choose one")
     expect(chip).to_have_text("No model")
-    assert scripted.models.probed == 0  # only who opens the dialog wants to know
     page.locator("#without-model").get_by_role("button", name="Choose one").click()
     dialog = page.get_by_role("dialog", name="Language model")
     expect(dialog.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
@@ -38,9 +42,56 @@ def test_without_a_model_the_page_says_what_one_adds_and_nothing_is_looked_for(
     expect(page.locator("#without-model button")).to_be_focused()
 
 
+def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
+    modelled: Server, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = stream(["Copies are taken off the shelf [bookshop/stock.py:1-5]."])
+    with openai_server(lambda path, body: answer, models=("nomic-embed-text", "qwen3:8b")) as model:
+        model.pages["/api/ps"] = {"models": []}
+        ollama = replace(provider_named("ollama"), base_url=model.base_url)
+        monkeypatch.setitem(providers._BY_NAME, "ollama", ollama)
+        page = open_page(modelled)
+        page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
+        page.goto(modelled.address)
+        offer = page.get_by_role("button", name="Answer with qwen3:8b from Ollama on this machine")
+        expect(page.locator("#local-models button")).to_have_count(1)
+        offer.click()
+        expect(page.locator("#model-chip")).to_have_text("qwen3:8bthis machine")
+        expect(page.locator("#local-models")).to_be_hidden()
+        expect(page.get_by_label(re.compile("Question about"))).to_be_focused()
+        get_answer(page, "@codebase How are copies of a book reserved?")
+        expect(page.locator(".answer")).to_contain_text("Copies are taken off the shelf")
+        expect(page.locator(".facts")).to_contain_text("qwen3:8b · 127.0.0.1")
+        page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
+        model.models = ()
+        page.goto(modelled.address)
+        expect(page.locator("#local-models")).to_contain_text("Ollama runs on this machine without")
+        expect(page.locator("#local-models code")).to_have_text(["ollama pull qwen3"])
+
+
+def test_the_first_page_waits_for_no_server_and_says_what_brings_a_model_where_none_runs(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    scripted.models.local = False
+    page, looking = open_page(scripted), list[Route]()
+    page.route("**/api/models/local", lambda route: looking.append(route))
+    page.goto(scripted.address)
+    expect(page.locator("#examples button").first).to_be_visible()
+    expect(page.get_by_role("button", name="Choose one", exact=True)).to_be_visible()
+    commands = page.locator("#local-models code")
+    assert until(lambda: page.evaluate("1") and looking)
+    expect(commands).to_have_count(0)
+    looking[0].continue_()
+    expect(commands).to_have_text([re.compile("ollama.com/install"), "ollama pull qwen3"])
+    page.locator("#local-models").get_by_role("button", name="Copy").last.click()
+    expect(page.locator("#local-models")).to_contain_text("Copied")
+    assert copied(page) == "ollama pull qwen3"
+
+
 def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they_are(
     page: Page, scripted: ScriptedServer
 ) -> None:
+    expect(page.locator("#local-models button")).to_have_count(1)  # the first page has looked
     looking: list[Route] = []
     page.route("**/api/models/local", lambda route: looking.append(route))
     dialog = open_dialog(page)
@@ -231,6 +282,8 @@ def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name=re.compile("store"))).to_be_visible()
         get_answer(page, f"asked with {token}")
+        looked, guarded.models.probed = guarded.models.probed, 0
+        assert bool(looked) is (token == "open sesame"), "only the owner's first page looks"
     expect(page.locator("#conversations .title")).to_have_text(["asked with second key"])
     dialog = open_dialog(page)
     expect(dialog.locator("#models-notice")).to_contain_text("Only the owner of this server")

@@ -1,14 +1,17 @@
 // The language model in use, as the chip beside the question and the first page show it.
 
 import { request } from "../lib/api.js";
-import { byId } from "../lib/dom.js";
+import { announce, byId } from "../lib/dom.js";
+import { failureText, showMessage } from "../lib/widgets.js";
+import { LocalOffer } from "./local_offer.js";
 import { ModelDialog } from "./model_dialog.js";
 
 export class ModelChip {
   #chip = byId("model-chip");
   #dialog;
   #changed;
-  #current = null; // { provider, title, model, host, local, source }
+  #offer = new LocalOffer((provider, model) => this.#use({ provider, model }));
+  #overview = null; // as the server last told it
 
   /** `changed()` is called when another model, or none, has come into use. */
   constructor(changed) {
@@ -26,23 +29,43 @@ export class ModelChip {
 
   /** Name of the model in use, "" for none. */
   get name() {
-    return this.#current ? this.#current.model || this.#current.title : "";
+    const current = this.#overview?.current;
+    return current ? current.model || current.title : "";
   }
 
   choose() {
     this.#dialog.open();
   }
 
+  /** The first page is in view: models on this machine are looked for, where none is in use. */
+  offer() {
+    const { current, changeable } = this.#overview ?? {};
+    if (current === null && changeable) this.#offer.look();
+  }
+
+  async #use(body) {
+    try {
+      this.#take(await request("/api/models", { body }));
+      byId("question").focus();
+      announce(`${body.model} is in use`);
+    } catch (error) {
+      showMessage(failureText(error));
+    }
+  }
+
   async refresh() {
     try {
       this.#take(await request("/api/models"));
+      this.offer();
     } catch {
       // The state of the index, in view, says that the server is gone.
     }
   }
 
-  #take({ current, problem }) {
-    this.#current = current;
+  #take(overview) {
+    const givenUp = this.name && !overview.current;
+    this.#overview = overview;
+    const { current, problem } = overview;
     const host = current ? whereItRuns(current) : "";
     byId("model-chip-name").textContent = current ? this.name : "No model";
     byId("model-chip-host").textContent = host;
@@ -54,7 +77,8 @@ export class ModelChip {
     this.#chip.title = current
       ? `${this.name}: ${current.local ? "questions and code stay on this machine" : `questions and the code found are sent to ${current.host}`}`
       : problem || "Answers come from the code alone";
-    byId("without-model").hidden = Boolean(current);
+    for (const id of ["without-model", "local-models"]) byId(id).hidden = Boolean(current);
+    if (givenUp) this.offer();
     this.#changed();
   }
 }
