@@ -114,10 +114,12 @@ class Settings(BaseSettings):
         "`cohere/<model>` or `jina/<model>`, which are sent up to 50 pieces of code; `auto` takes "
         "`answerdotai/answerai-colbert-small-v1` when the extra and it are on this machine.",
     )
-    hyde: HydeMode = _field(
-        "two",
-        "Drafts of the answer that a language model writes to search by (HyDE): `off`, `one`, or "
-        "`two`, the second with the code that the first found; without a model always `off`.",
+    hyde: Literal["", HydeMode] = _field(
+        "",
+        "Drafts of the answer that a language model writes to search by before it answers (HyDE): "
+        "`off`, `one`, or `two`, the second with the code that the first found. Empty: none at "
+        "`normal`, where the model may ask for one more search instead of answering, and `two` at "
+        "`deep`. None at `fast`, nor without a model.",
     )
     hyde_seconds: float = _field(
         8.0, "Seconds that each draft may take; then the search goes on with what there is.",

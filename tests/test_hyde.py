@@ -495,7 +495,8 @@ def ask(engine: Engine, question: str = f"@codebase {QUESTION}", **more: Any) ->
 def test_no_draft_ever_reaches_the_model_that_answers(opened: Opened) -> None:
     poison = "poisonouswordofthedraft"
     with openai_server(script(first=f"TokenBucket {poison}", second=poison)) as server:
-        ask(opened(server))
+        ask(opened(server), hyde="two")
+        assert asked_for(server) == ["hyde-1", "hyde-2", "answer"]
         answer = server.requests[-1][1]
     assert stage_of(answer) == "answer"
     assert poison not in json.dumps(answer)
@@ -520,7 +521,8 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, 
     with openai_server(given) as server:
         engine = opened(server, hyde_seconds=30.0)
         events: list[Any] = []
-        options = AskOptions(f"@codebase {QUESTION}", cancelled=stop.is_set, rerank=True)
+        asked = f"@codebase {QUESTION}"
+        options = AskOptions(asked, cancelled=stop.is_set, rerank=True, hyde="two")
         asking = engine.chat.ask(options)
         reader = threading.Thread(target=lambda: events.extend(asking), daemon=True)
         reader.start()

@@ -151,6 +151,19 @@ def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(asked: Ask
     assert [(s.name, s.outcome) for s in found.stages] == [("search", "done"), (ORDER, why)]
 
 
+@pytest.mark.parametrize("draft", [failure(500), silent(600), ""], ids=["fails", "late", "empty"])
+def test_a_draft_that_did_not_help_is_the_last_helping_call(
+    asked: Asked, draft: Reply | str
+) -> None:
+    asked.answer = draft
+    with openai_server(asked.script) as server:
+        search = asked.open(server.base_url, hyde_seconds=0.3 if draft == silent(600) else 3.0)
+        found = search.search(QUESTION, hyde="two", order=True)
+        assert len(server.requests) == 1
+    assert [stage.name for stage in found.stages] == ["hyde-1", "hyde-2", "search", ORDER]
+    assert found.stages[-1].outcome == "skipped: the model did not help with a draft"
+
+
 def test_no_model_is_asked_where_none_may_be(asked: Asked) -> None:
     with openai_server(asked.script) as server:
         search = asked.open(server.base_url, hyde="two")

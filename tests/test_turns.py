@@ -137,10 +137,10 @@ def test_tokens_and_cost_are_those_of_every_request_for_the_answer(
     script.replies = [draft, Streamed((*map(delta, SAYS), delta(reason="stop"), usage))]
     ask(engine, ASK, hyde="one", effort="normal")
     script.replies = [Streamed((*map(delta, SAYS), delta(reason="stop"), usage))]
-    follow_up = ask(engine, "and what of it?", retrieval="auto", hyde="off")
+    follow_up = ask(engine, "and what of it?", retrieval="auto", hyde="off", effort="normal")
     assert len(script.small_calls) == 1, "what it means is asked as well"
     first, second = (turn.tokens for turn in engine.conversations.turns("talk"))
-    assert first == {"prompt": 207, "completion": 25, "estimated": False, "cost": 0.0024}
+    assert first == {"prompt": 200, "completion": 20, "estimated": False, "cost": 0.0024}
     assert second == {"prompt": 107, "completion": 15, "estimated": False, "cost": 0.0012}, (
         "of the call, and the answer"
     )

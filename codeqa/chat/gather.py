@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
@@ -44,7 +45,7 @@ from codeqa.selection import (
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word
-from codeqa.types import Chunk, ContextBlock, Event, Exchange, Hit, StageTime, Unit
+from codeqa.types import Chunk, ContextBlock, Event, Exchange, Hit, HydeMode, StageTime, Unit
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn, and that a quoted answer is made from."""
@@ -112,8 +113,9 @@ class Gatherer:
         The language model helps to find as the settings say, where there is one.
         """
         effort = self.settings.effort
+        fast = effort == "fast"
         result = self.toolbox.search.search(
-            question, top=UNITS_RANKED, rerank=rerank, hyde="", order=effort != "fast"
+            question, top=UNITS_RANKED, rerank=rerank, hyde="off" if fast else "", order=not fast
         )
         budget = budget_of(effort, self.settings)
         return build_context(self.toolbox.tables(), result, self.settings, budget)
@@ -140,6 +142,15 @@ class _Gathering:
         settings = self.by.settings
         effort = self.routed.question.options.effort or settings.effort
         return budget_of(effort, settings, self.window)
+
+    @property
+    def drafts(self) -> HydeMode | Literal[""]:
+        """How many drafts are searched by before the model is asked; '' where it may ask for one
+        more search itself."""
+        chosen, effort = self.routed.question.options.hyde, self.budget.effort
+        if effort == "fast":  # one call, unless this very question asks for more
+            return chosen or "off"
+        return chosen or self.by.settings.hyde or ("two" if effort == "deep" else "")
 
     @property
     def room(self) -> int:
@@ -262,6 +273,7 @@ class _Gathering:
             search=result,
             evidence=evidence,
             rewritten=rewritten,
+            may_ask=not (self.drafts or question.whole_files),
             warnings=warnings,
         )
 
@@ -274,8 +286,8 @@ class _Gathering:
             top=POOL if question.whole_files else UNITS_RANKED,
             path=question.mask,
             rerank=options.rerank,
-            hyde=options.hyde if ask_model else "off",
-            order=ask_model and self.budget.effort != "fast",
+            hyde=self.drafts or "off" if ask_model else "off",
+            order=ask_model and self.drafts == "two" and self.budget.effort != "fast",
             use_model=ask_model,
             cancelled=options.cancelled,
         )

@@ -18,7 +18,7 @@ user       part 1: [MODE: explain]
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,6 +54,8 @@ EARLIER_ANSWERS = (
 
 HELD_CHARACTERS = 240
 """Text that waits for whether calls follow: a model says what it is about to do, then does it."""
+LONGEST_REQUEST = 4_000
+"""Characters of what is not for the reader that are waited for."""
 TOO_LONG = (
     "The whole context was too long for this model: part of the code was sent, and no earlier "
     "questions."
@@ -210,12 +212,14 @@ def ask_model(
     cancelled: Cancelled,
     *,
     tools: Sequence[Mapping[str, Any]] = (),
+    is_request: Callable[[str], bool] = lambda text: False,
     warning: str = "",
 ) -> Generator[Piece, None, tuple[list[ToolCall], str, str]]:
     """One request with `block` in its `messages`: the answer goes on to the reader, its citations
     in one shape. Returns the calls of `tools` that the model wants, all that it said, and what of
-    that belongs to the calls and was not told. Raises ModelError, ContextLengthError before the
-    first word alone."""
+    that belongs to the calls and was not told; of what `is_request` (asked of all so far, and true
+    as long as it may become one) nothing is told. Raises ModelError, ContextLengthError before
+    the first word alone."""
     yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
     citations = CitationWriter(block.chunks, CitedCode.of(toolbox, block.chunks))
     calls: list[ToolCall] = []
@@ -229,16 +233,19 @@ def ask_model(
                     yield piece
                 else:
                     text, held = text + piece, held + piece
-                    if not tools or len(text) > HELD_CHARACTERS:
+                    waits = is_request(text) or (tools and len(text) <= HELD_CHARACTERS)
+                    if not waits:
                         yield citations.feed(held)
                         held = ""
+                    elif len(text) > LONGEST_REQUEST:
+                        break
     except ModelError as error:
         yield citations.close()
         if text != held and isinstance(error, ContextLengthError):
             # Too late to begin anew: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
-    if not calls:
+    if not calls and not is_request(text):
         yield citations.feed(held) + citations.close()
     elif rest := citations.close() if held != text else "":
         yield rest + "\n\n"

@@ -144,7 +144,8 @@ class Router:
     def _ask(self, question: Question, so_far: ConversationSoFar) -> Understood:
         """What the small model says of it, where there is one and it may be asked."""
         options = question.options
-        if not options.use_model:
+        fast = (options.effort or self.settings.effort) == "fast"
+        if not options.use_model or fast:  # one call is made at `fast`, and that answers
             return Understood()
         return self.small_call.ask(
             options.user,

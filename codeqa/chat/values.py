@@ -52,11 +52,11 @@ class QuestionOptions:
     rerank: bool = False
     """Let the reranker order the best of what is found."""
     effort: Literal["", Effort] = ""
-    """How much code the answer is given, and whether the model orders what was found; empty: as
+    """How much code the answer is given, and how many calls of the model it may take; empty: as
     the setting says."""
     hyde: Literal["", HydeMode] = ""
     """How many drafts of the answer are searched by, none without a model; empty: as the setting
-    says."""
+    says, and none at `fast`."""
     retrieval: Literal["", "explicit", "auto"] = ""
     """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
     tag_is_default: bool = False
@@ -258,6 +258,8 @@ class Gathered:
     """What the search found, as it is kept; None where nothing was searched."""
     effort: str = ""
     """`fast`, `normal` or `deep`; '' where nothing was searched."""
+    may_ask: bool = False
+    """Whether the model may ask for one more search instead of answering."""
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
     warnings: tuple[str, ...] = ()

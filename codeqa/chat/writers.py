@@ -21,6 +21,7 @@ from codeqa.account import (
     privacy_report,
 )
 from codeqa.chat.agent import RESULTS_CHARACTERS, AgentGenerator
+from codeqa.chat.asking import AskingGenerator
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.messages import ModelGenerator
 from codeqa.chat.stream import Stream
@@ -83,6 +84,8 @@ class Writers:
             return given
         if model is None or (evidence and evidence.whole):  # what was counted needs no model
             return Teller(EXTRACTIVE, lambda asked: quoted_answer(asked.evidence))
+        if gathered.may_ask and gathered.intent in NEED_CODE:
+            return AskingGenerator(model, self.toolbox, self.config_dir)
         if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
             return ModelGenerator(model, self.toolbox, self.config_dir)
         # The block has its half of the window; results get as much again of a small one.

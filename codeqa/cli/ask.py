@@ -59,8 +59,8 @@ MOST_HITS = 300
 @click.option(
     "--effort",
     type=click.Choice(EFFORTS),
-    help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens, files "
-    "ordered by the model) or deep (24,000; the model reads on with tools); default as "
+    help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens; the "
+    "model may ask for one more search) or deep (24,000; it reads on with tools); default as "
     "CODEQA_EFFORT says.",
     metavar="NAME",
 )

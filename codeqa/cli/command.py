@@ -123,7 +123,7 @@ hyde_option = click.option(
     "--hyde",
     type=click.Choice(("off", "one", "two")),
     metavar="MODE",
-    help="Search also by drafts of a language model: off, one or two; default off, and for 'ask' "
+    help="Search also by drafts of a language model: off, one or two; default off, for 'ask' "
     "as CODEQA_HYDE says.",
 )
 

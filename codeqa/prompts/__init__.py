@@ -50,6 +50,8 @@ PROMPTS = {
         Prompt("general", "a message that needs no code"),
         Prompt("strict", "added when only what the code shows may be said"),
         Prompt("agent", "added to the system message where the model may call tools"),
+        Prompt("ask", "added to the system message where the model may ask for one more search"),
+        Prompt("ask_found", "above what that search found"),
         Prompt("hyde_system", "first draft: predict code from the question"),
         Prompt("hyde_user", "first draft: the question"),
         Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),

@@ -185,7 +185,7 @@ class Search:
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
-        mode = "off" if drafts else hyde or self.settings.hyde
+        mode: HydeMode = "off" if drafts else hyde or self.settings.hyde or "two"
         tables = self.tables()
         encoders, trouble = self._encoders(tables)
         asked, version = query, tables.version()
@@ -241,6 +241,8 @@ class Search:
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
+        if any(stage.unhelpful for stage in stages):
+            no_help = "the model did not help with a draft"
         if order and model and len(files) > 1:
             stage, hits, files = yield from order_files(
                 model, query.text, hits, files, self.settings, cancelled, no_help

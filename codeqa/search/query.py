@@ -166,6 +166,12 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
     return with_words(query, text)
 
 
+def restrictions(text: str) -> str:
+    """The filters and the folders with `@` of a question, as they are written in it."""
+    folders = (word for word in text.split() if word.startswith("@") and word.endswith("/"))
+    return " ".join((*(match[0] for match in _FILTER.finditer(text)), *folders))
+
+
 def _take_filters(text: str, given: Mapping[str, str]) -> tuple[str, Filter]:
     """`text` without its filters, and what these and `given` ask for. A `kind:` that no unit has
     stays in the text as a word.

@@ -207,14 +207,19 @@ def _line_figures(question: Question, results: Sequence[Result]) -> dict[str, fl
 def _context_figures(question: Question, context: Sequence[Result] | None) -> dict[str, float]:
     if context is None or not question.main_lines:
         return {}
+    spans = [(place["path"], place["start"], place["end"]) for place in context]
+    return {IN_CONTEXT: float(holds_answer(question, spans))}
+
+
+def holds_answer(question: Question, spans: Iterable[tuple[str, int, int]]) -> bool:
+    """Whether these lines (path, first, last) hold HELD_SHARE of a main target's."""
     held: dict[str, set[int]] = {}
-    for place in context:
-        held.setdefault(place["path"], set()).update(range(place["start"], place["end"] + 1))
-    shares = (
-        len(held.get(t.path, set()).intersection(range(t.start, t.end + 1))) / t.lines
+    for path, start, end in spans:
+        held.setdefault(path, set()).update(range(start, end + 1))
+    return any(
+        len(held.get(t.path, set()).intersection(range(t.start, t.end + 1))) >= HELD_SHARE * t.lines
         for t in question.main_lines
     )
-    return {IN_CONTEXT: float(max(shares) >= HELD_SHARE)}
 
 
 def _finds(result: Result, target: Target) -> bool:

@@ -8,8 +8,9 @@ import { openPopover } from "../lib/popup.js";
 import { recall, remember } from "../lib/preferences.js";
 import { copyButton } from "../lib/widgets.js";
 
-const HYDE_CHOICES = ["off", "one", "two"]; // how many texts the model writes to search by (HyDE)
-// "" leaves that to the server's setting.
+// How many texts the model writes to search by before it answers (HyDE); "" leaves that to the
+// server's setting, and where that is "" as well the model may ask for one more search.
+const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
   fast: { label: "Fast", sends: "3 functions and 3 classes", rerank: false, hyde: "off" },
   normal: { label: "Normal", sends: "more code", rerank: false, hyde: "" },
@@ -20,7 +21,12 @@ const KINDS_KEPT = 24; // kinds that are kept, the ones not used for longest go 
 const OWN = "own";
 const NO_MODEL =
   "Drafts need a language model, and none is in use: the search has the question alone.";
-const HYDE_COUNTS = { off: "no draft", one: "one draft", two: "two drafts" };
+const HYDE_COUNTS = {
+  "": "the model may search once more",
+  off: "no draft",
+  one: "one draft",
+  two: "two drafts; the model orders files",
+};
 
 /** Which effort `{ effort, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
 export function effortOf({ effort, hyde }, server = "") {
@@ -188,9 +194,10 @@ export class AnswerOptions {
       this.#input("hyde", name).checked = Boolean(this.#model) && name === chosen;
       this.#input("hyde", name).disabled = !this.#model;
     }
+    this.#input("hyde", "").parentElement.hidden = Boolean(this.#settings.hyde);
     for (const name of Object.keys(EFFORTS)) byId(`${name}-does`).textContent = this.#does(name);
     byId("hyde-about").textContent = this.#model
-      ? "Code that the model guesses, to search by its like."
+      ? "Code that the model guesses, to search by its like; if needed, once it has seen what was found."
       : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
     this.#rerank.setAttribute("aria-pressed", String(rerank));
@@ -205,7 +212,6 @@ export class AnswerOptions {
     const parts = [EFFORTS[effort].sends];
     if (this.#model) {
       parts.push(HYDE_COUNTS[EFFORTS[effort].hyde || this.#settings.hyde]);
-      parts.push(effort === "fast" ? "" : "the model orders files");
     }
     parts.push(EFFORTS[effort].rerank ? "reranked" : "");
     parts.push(effort === "deep" && this.#model ? "the model reads on with tools" : "");
