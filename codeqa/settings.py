@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     )
 
     model: str = _field(
-        "", "Language model as `provider/name`, as in `ollama/qwen3`; empty: as picked on the page."
+        "", "Language model as `provider/name`, or `none`; empty: as picked on the page."
     )
     model_url: str = _field("", "Address of the model's API instead of the provider's own.")
     model_key: SecretStr = _field(SecretStr(""), "Key for the address in `CODEQA_MODEL_URL`.")

@@ -332,9 +332,11 @@ def test_a_model_is_used_until_none_is(
     assert server.exchanges == []  # choosing sends nothing
     shown = codeqa("models")
     assert "In use: custom/m at 127.0.0.1 (picked by the user)" in shown.err
-    none = codeqa("models", "none")
-    assert none.status == 0 and "nothing is sent" in none.out
-    assert "No model is used" in codeqa("models").err
+    for words in (["none"], ["use", "none"]):
+        codeqa("models", "use", "custom/m", "--url", server.base_url)
+        none = codeqa("models", *words)
+        assert none.status == 0 and "nothing is sent" in none.out
+        assert "No model is used" in codeqa("models").err
     for result in (used, shown, none):
         assert KEY not in result.out + result.err
     assert (data_dir / "models.json").stat().st_mode & 0o777 == 0o600
@@ -423,11 +425,27 @@ def test_citations_that_are_not_true_are_named(
     )
 
 
-def test_without_a_model_nothing_is_sent(
+def test_another_model_is_asked_at_the_address_that_was_picked(
     shop_codeqa: Command, shop: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("CODEQA_MODEL_URL")
+    shop_codeqa("models", "use", "custom/m", "--url", server.base_url)
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/other")
+    shop_codeqa("models", "none")
+    assert "Model: custom/other at 127.0.0.1" in result.err
+    assert server.requests[-1][1]["model"] == "other"
+
+
+@pytest.mark.parametrize("option", [["--no-model"], ["--model", "none"]])
+def test_without_a_model_nothing_is_sent(
+    shop_codeqa: Command,
+    shop: Path,
+    server: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    option: list[str],
+) -> None:
     monkeypatch.setenv("CODEQA_MODEL", "custom/m")
-    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--no-model")
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, *option)
     assert result.status == 0 and result.out.endswith("\n")
     assert "add_article" in result.out and "[store/basket.py:" in result.out
     assert "Model:" not in result.err

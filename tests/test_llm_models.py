@@ -142,6 +142,26 @@ def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[...,
     assert models.current() == ModelChoice("ollama", "llama3")
 
 
+def test_a_commands_choice_of_the_provider_in_use_is_asked_at_the_address_in_use(
+    make: Callable[..., Models],
+) -> None:
+    models = make(model="no-such/model")
+    models.choose(ModelChoice("custom", "m", "http://10.0.0.5:8000/v1"), KEY)
+    models.prefer_named("custom/other")
+    assert models.answer_model().address.base_url == "http://10.0.0.5:8000/v1"  # type: ignore[union-attr]
+    assert models.address(models.current()).key == KEY  # type: ignore[arg-type]
+    models.prefer_named("ollama/qwen3")
+    assert models.current() == ModelChoice("ollama", "qwen3")
+    with pytest.raises(UsageError, match="needs an address"):
+        make().prefer_named("custom/other")
+
+
+def test_a_setting_of_none_is_no_model_and_ends_a_pick(make: Callable[..., Models]) -> None:
+    make().choose(ModelChoice("ollama", "gemma3"))
+    assert make().current() == ModelChoice("ollama", "gemma3")
+    assert make(model="none").current() is None and make(model="none").answer_model() is None
+
+
 def test_a_commands_choice_that_cannot_be_asked_changes_nothing(
     make: Callable[..., Models],
 ) -> None:

@@ -127,6 +127,12 @@ def test_what_cannot_be_served_is_a_wrong_call(
     assert said in told.err
 
 
+def test_a_server_may_be_told_to_use_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        assert main(["--model", "none", "--port", str(taken.getsockname()[1])]) == 1
+    assert "is in use" in capsys.readouterr().err, "it came as far as its port"
+
+
 def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
     tmp_path: Path, write_files: Callable[..., Path]
 ) -> None:

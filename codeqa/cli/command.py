@@ -111,7 +111,7 @@ model_option = click.option(
     "--model",
     default="",
     metavar="MODEL",
-    help="Language model as provider/name; see 'codeqa models'.",
+    help="Language model as provider/name, or none; see 'codeqa models'.",
 )
 no_model_option = click.option(
     "--no-model", "model", flag_value="none", help="The same as --model none: ask none."

@@ -10,7 +10,7 @@ from codeqa.cli.command import command, debug_option, json_option, shown
 from codeqa.cli.console import format_table, print_either, print_json
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm.models import SOURCES, Models
-from codeqa.llm.providers import PROVIDERS, ModelChoice, parse_choice
+from codeqa.llm.providers import NO_MODEL, PROVIDERS, ModelChoice, parse_choice
 from codeqa.settings import load_settings
 
 
@@ -53,6 +53,9 @@ def models_command(context: click.Context, as_json: bool) -> None:
 @json_option
 def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""
+    if model == NO_MODEL:
+        _use_none(as_json)
+        return
     choice = parse_choice(model, url)
     chosen = Models(load_settings())
     key = _read_key() if key_stdin else ""
@@ -66,6 +69,10 @@ def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
 @json_option
 def none_command(as_json: bool) -> None:
     """Use no model: nothing is sent to any."""
+    _use_none(as_json)
+
+
+def _use_none(as_json: bool) -> None:
     Models(load_settings()).choose(None)
     print_either(as_json, {"model": ""}, "No model is used; nothing is sent to any.")
 

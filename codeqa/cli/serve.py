@@ -20,7 +20,7 @@ from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
-from codeqa.llm.providers import parse_choice
+from codeqa.llm.providers import NO_MODEL, parse_choice
 from codeqa.repositories import last_used
 from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.types import IndexSummary, Progress
@@ -60,7 +60,7 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)
-    if model:
+    if model not in ("", NO_MODEL):
         parse_choice(model)
     with open_port(settings) as listener:
         port = listener.getsockname()[1]

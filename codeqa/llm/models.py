@@ -20,6 +20,7 @@ from codeqa.hosts import location, normal_address
 from codeqa.llm.client import Model, failure
 from codeqa.llm.providers import (
     CUSTOM,
+    NO_MODEL,
     ModelAddress,
     ModelChoice,
     ModelProvider,
@@ -79,8 +80,12 @@ class Models:
         self._preferred = choice
 
     def prefer_named(self, name: str) -> None:
-        """The same for `provider/name`. Raises what is wrong with it, and then changes nothing."""
+        """The same for `provider/name`, at the address of the choice in force where that is of the
+        same provider. Raises what is wrong with it, and then changes nothing."""
         choice = parse_choice(name)
+        with suppress(SettingsError):  # what the setting names is not wanted
+            if (used := self.current()) and used.provider == choice.provider:
+                choice = replace(choice, address=used.address)
         self.address(choice)
         self.prefer(choice)
 
@@ -199,7 +204,7 @@ class Models:
             with suppress(UsageError):  # of a provider that this version does not know
                 return saved.pick and settled(saved.pick), "page"
         text = self._settings.model.strip()
-        if not text:
+        if text in ("", NO_MODEL):
             return None, ""
         try:
             choice = parse_choice(text)

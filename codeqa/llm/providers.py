@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from codeqa.errors import UsageError
 from codeqa.hosts import normal_address
 
+NO_MODEL = "none"
+"""In the place of a model's name: no model is used."""
 LONGEST_NAME = 200
 """Characters of a model's name; the longest that providers list have about 80."""
 
