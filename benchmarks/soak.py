@@ -174,13 +174,20 @@ JSON = {"Content-Type": "application/json"}
 class Editor:
     """Changes the work tree, each time so that a name appears in it or disappears."""
 
-    def __init__(self, root: Path, dice: random.Random) -> None:
+    def __init__(self, root: Path, dice: random.Random, same_size: bool = False) -> None:
         self.root, self._dice = root, dice
         self._far = git(root, "tag", "--sort=creatordate").split()[-30:][0]
         self.actions: tuple[tuple[int, Callable[[], tuple[str, bool]]], ...] = (
             (40, self.write), (20, self.rename_write), (10, self.create), (8, self.delete),
             (8, self.move), (6, self.stash), (3, self.switch), (5, self.ignore),
         )  # fmt: skip
+        if same_size:
+            self.actions = ((1, self.back_and_forth),)
+            for number, path in enumerate(self._tracked()):
+                letters = "".join("abcdefghij"[int(digit)] for digit in f"{number:011}")
+                with path.open("a") as file:
+                    file.write(f"\n\n{definition(f'soak_{letters}a')}")
+            git(root, "commit", "-qam", "a function in each file")
 
     def once(self) -> tuple[str, str, bool]:
         """Do something; its kind, the name to look for and whether that is to be there."""
@@ -191,6 +198,15 @@ class Editor:
     def write(self) -> tuple[str, bool]:
         path, text, name = self._edited()
         path.write_text(text)
+        return name, True
+
+    def back_and_forth(self) -> tuple[str, bool]:
+        """The same function has one of its two names, of one length, in turn."""
+        path = self._dice.choice(self._tracked())
+        text = path.read_text()
+        old = NAME.findall(text)[0]
+        name = old[:-1] + ("b" if old.endswith("a") else "a")
+        path.write_text(text.replace(old, name))
         return name, True
 
     def rename_write(self) -> tuple[str, bool]:
@@ -258,13 +274,15 @@ class Editor:
 
     def _edited(self) -> tuple[Path, str, str]:
         """A tracked file, its text with a new name instead of its last one, and that name."""
-        tracked = git(self.root, "ls-files", "*.py").splitlines()
-        path = self.root / self._dice.choice(tracked)
+        path = self._dice.choice(self._tracked())
         name = self._name()
         text = path.read_text()
         if NAME.search(text):
             return path, NAME.sub(name, text), name
         return path, f"{text.rstrip()}\n\n\n{definition(name)}", name
+
+    def _tracked(self) -> list[Path]:
+        return [self.root / path for path in git(self.root, "ls-files", "*.py").splitlines()]
 
     def _name(self) -> str:
         return "soak_" + "".join(self._dice.choices("abcdefghijklmnopqrstuvwxyz", k=12))
@@ -370,7 +388,9 @@ def verdict(log: Log, equal: bool) -> dict[str, Any]:
     }
 
 
-def soak(source: Path, minutes: float, port: int, seed: int) -> tuple[dict[str, Any], Log]:
+def soak(
+    source: Path, minutes: float, port: int, seed: int, same_size: bool
+) -> tuple[dict[str, Any], Log]:
     log, stop = Log(), threading.Event()
     with tempfile.TemporaryDirectory() as folder, openai_server(model) as server:
         root, data = Path(folder) / source.name, Path(folder) / "data"
@@ -386,7 +406,7 @@ def soak(source: Path, minutes: float, port: int, seed: int) -> tuple[dict[str, 
         page = subprocess.Popen(
             [*codeqa, "serve", str(root), "--port", str(port)], cwd=ROOT, env=environment
         )
-        client, editor = Client(port, log), Editor(root, random.Random(seed))
+        client, editor = Client(port, log), Editor(root, random.Random(seed), same_size)
         work: list[tuple[Any, ...]] = [
             (asking, client, random.Random(seed + 1), 12.0, stop),
             (editing, client, editor, random.Random(seed + 2), 5.0, log, stop),
@@ -454,9 +474,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--port", type=int, default=5618)
     parser.add_argument("--seed", type=int, default=19)
+    parser.add_argument(
+        "--same-size", action="store_true", help="edits only rename the same functions in turn"
+    )
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args(arguments)
-    found, log = soak(options.repository.resolve(), options.minutes, options.port, options.seed)
+    source, minutes = options.repository.resolve(), options.minutes
+    found, log = soak(source, minutes, options.port, options.seed, options.same_size)
     print(json.dumps(found, indent=1))
     if options.json:
         command = ["python", "-m", "benchmarks.soak", *sys.argv[1:]]

@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     token: SecretStr = _field(
         SecretStr(""), "Password for the page and API; required off loopback."
     )
-    threads: int = _field(256, "Threads of the web server, one per open stream.", ge=4, le=4096)
+    threads: int = _field(256, "Most threads of the server, one per open stream.", ge=4, le=4096)
 
     max_file_bytes: int = _field(
         1_000_000, "Larger files are skipped and listed.", ge=1_000, le=100_000_000

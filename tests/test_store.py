@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -505,6 +507,22 @@ def test_what_was_written_since_is_found_and_what_was_removed_is_not(
         assert {one.path for one, _ in texts} == {"src/new.py", "src/store.py"}
         assert [one.path for one in named] == ["src/new.py", "src/store.py", "src/store.py"]
         warm(tables)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_nothing_holds_what_was_remembered_of_an_older_version(
+    location: Location, write: Index
+) -> None:
+    write(two_files())
+    tables = Tables(location)
+    gc.disable()  # what holds itself would be found by it, at some time
+    try:
+        tables.references(name=["a"])
+        older = weakref.ref(tables.catalogue())
+        write(batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2"))
+        assert "src/new.py" in tables.catalogue().paths and older() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("at_once")

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from app import generate_context, main
 from codeqa.cli.serve import open_port, page_address
 from codeqa.errors import CodeQAError, IndexMissingError, SettingsError
 from codeqa.settings import load_settings
-from codeqa.web.app import bind
+from codeqa.web.app import bind, create_app, make_server
 from create_tables import create_tables
 
 pytest_plugins = ("web_kit",)
@@ -55,6 +56,42 @@ def test_many_readers_are_served_at_once_by_the_settings_as_shipped(
         assert all(response.readline() for response in responses)
         for response in responses:
             response.close()
+
+
+def test_a_thread_is_started_only_when_all_others_are_busy(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    """Each keeps memory for itself, which one that was never needed does not."""
+
+    class Task:
+        def __init__(self) -> None:
+            self.began, self.may_end, self.ended = (threading.Event() for _ in range(3))
+
+        def service(self) -> None:
+            self.began.set()
+            self.may_end.wait(20)
+            self.ended.set()
+
+    settings = load_settings(data=data_dir, threads=4)
+    with bind("127.0.0.1", 0) as listener:
+        server = make_server(create_app(settings, engine=fake_engine), settings, listener)
+        threads = server.task_dispatcher
+        for _ in range(9):
+            task = Task()
+            task.may_end.set()
+            threads.add_task(task)
+            assert task.ended.wait(20) and len(threads.threads) == 1
+            while threads.active_count:  # it is free a moment later
+                time.sleep(0.001)
+        tasks = [Task() for _ in range(6)]
+        for number, task in enumerate(tasks, 1):
+            threads.add_task(task)
+            assert number > 4 or task.began.wait(20)
+            assert len(threads.threads) == min(number, 4)
+        for task in tasks:
+            task.may_end.set()
+        assert all(task.ended.wait(20) for task in tasks)
+        server.close()
 
 
 def test_a_body_that_is_too_long_is_explained_over_http(

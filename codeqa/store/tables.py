@@ -446,7 +446,8 @@ class Catalogue:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self.references = functools.lru_cache(REMEMBERED)(self._references)
+        # Of the reader alone: what refers to itself keeps its memory until Python looks for that.
+        self.references = functools.lru_cache(REMEMBERED)(functools.partial(_references, reader))
 
     @functools.cached_property
     def counts(self) -> IndexCounts:
@@ -511,12 +512,6 @@ class Catalogue:
             [self._reader.arrow(table, columns, condition) for table in UNIT_TABLES]
         )
 
-    def _references(self, condition: str, limit: int) -> tuple[Reference, ...]:
-        """References that meet `condition`, by place."""
-        rows = self._reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
-        rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
-        return tuple(Reference(**row) for row in rows)
-
     def records(self, paths: Iterable[str]) -> dict[str, FileRecord]:
         """The manifest's rows of `paths`; unknown ones are left out."""
         import pyarrow as pa
@@ -540,6 +535,13 @@ class Catalogue:
         import pyarrow.compute as pc
 
         return self.manifest.filter(pc.field("status") == INDEXED)
+
+
+def _references(reader: Reader, condition: str, limit: int) -> tuple[Reference, ...]:
+    """References that meet `condition`, by place."""
+    rows = reader.arrow("edges", REFERENCE_COLUMNS, condition, limit).to_pylist()
+    rows.sort(key=lambda row: (row["path"], row["line"], row["column"], row["kind"]))
+    return tuple(Reference(**row) for row in rows)
 
 
 async def _count(snapshot: Snapshot) -> IndexCounts:

@@ -193,10 +193,12 @@ def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
     """A waitress server on a bound socket."""
     from waitress import create_server
 
+    from codeqa.web.threads import Threads
+
     return create_server(
         app,
         sockets=[listener],
-        threads=settings.threads,
+        _dispatcher=Threads(settings.threads),
         connection_limit=CONNECTIONS,
         # Reading ahead is how waitress notices that the reader of a stream has left.
         channel_request_lookahead=1,
