@@ -85,6 +85,11 @@ def written(tables: Tables) -> Callable[..., str]:
         ("in src/app.py#L5-L7.", "in [src/app.py:5-7]."),
         ("(see src/app.py:5–7)", "(see [src/app.py:5-7])"),
         ("in `src/app.py#L5`", "in [src/app.py:5]"),
+        ("Chunk 1 calls it", "[src/app.py:3-9] calls it"),
+        ("see ctx_0000000a.", "see [src/app.py:3-9]."),
+        ("Chunks 1 and 2, too", "[src/app.py:3-9], [app/[id]/page.tsx:1-1], too"),
+        ("as **chunk #1** says", "as **[src/app.py:3-9]** says"),
+        ("(see Chunk 1)", "(see [src/app.py:3-9])"),
     ],
 )
 def test_every_shape_that_models_write_becomes_a_citation(
@@ -101,8 +106,9 @@ def test_every_shape_that_models_write_becomes_a_citation(
     "said",
     [
         "[Chunk 4]", "[Chunk 0]", "[Chunk 1, Chunk 4]", "[ctx_ffffffff]", "[Chunk 3]",
-        "Chunk 1 and ctx_0000000a", "(chunks of 50 lines)", "[src/app.py:5-7]", "x[1] = y[2]",
-        "[Chunk 1" + ", Chunk 1" * 30 + "]", "an open [Chunk 1", "[1](https://example.com/a.py:1)",
+        "Chunks 1 and 9", "ctx_0000000ab", "(chunks of 50 lines)", "Chunk 12a", "`Chunk 1`",
+        "[src/app.py:5-7]", "x[1] = y[2]",
+        "an open [Chunk 1", "[1](https://example.com/a.py:1)",
         "http://localhost:8080 and localhost:5001", "at 10:30, 3:2", "twice.py:1",
         "[nowhere.py:3-4]",
         "```python\nx = [1]  # app.py:5\n```", "`items[1]` and ``a `app.py` b``",
@@ -121,6 +127,13 @@ def test_only_what_may_become_a_citation_waits(tables: Tables) -> None:
     assert writer.feed("all it] ") == "[call it] "
     assert writer.feed("app.py:") == ""
     assert writer.close() == "app.py:"
+
+
+def test_a_number_stays_the_chunk_that_it_was_when_more_are_shown(tables: Tables) -> None:
+    more = (*CHUNKS, Chunk("ctx_0000000d", "lib/other.py", 1, 2, "python", ""))
+    writer = CitationWriter(more, code_of(tables, more))
+    told = writer.feed("Chunk 1 and chunk 4") + writer.close()
+    assert told == "[src/app.py:3-9] and [lib/other.py:1-2]"
 
 
 FRAGMENTS = [

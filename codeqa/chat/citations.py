@@ -229,23 +229,28 @@ def next_fence(fence: str, line: str) -> tuple[str, bool]:
 LONGEST = 200
 """Characters that may wait for the end of what has begun: five chunks by Id."""
 
+_NUMBERS = (
+    r"chunks?[ #]{0,2}\d{1,3}(?!\w)(?:(?:, ?| and | & )#?\d{1,3}(?!\w)){0,8}|ctx_[0-9a-f]{8}(?!\w)"
+)
+"""Chunks by number or Id, as prose has them: "Chunks 2 and 3 show it"."""
 _LINES = r"[:#]\s?L?(\d{1,7})(?:\s?[-–—]\s?L?(\d{1,7}))?"
 _SQUARE = rf"\[((?:[^\[\]\n`]|\[[^\[\]\n`]*\]){{1,{LONGEST}}})\]"  # [app/[id]/page.tsx:1-2]
 _SHAPES = re.compile(
     rf"{CODE_SPAN.pattern}|(?<![\w\])]){_SQUARE}(?![(\[])"
-    r"|\(((?:chunks?|ctx_|id: ?ctx_)[^()\n]{1,80})\)"
+    rf"|\(((?:chunks?|ctx_|id: ?ctx_)[^()\n]{{1,80}})\)|(?<![\w\[(])({_NUMBERS})"
     rf"|(?<![\w/.:@`-])(?P<path>[\w.@+/-]*\w\.[A-Za-z]\w{{0,9}}){_LINES}(?![\w:]|\.\d)",
     re.IGNORECASE,
 )
-_NUMBERS = r"chunks?[ #]{0,2}\d{1,3}(?:(?:, ?| and | & )#?\d{1,3}){0,8}(?!\w)|ctx_[0-9a-f]{8}(?!\w)"
-_NUMBERED = re.compile(rf"{CODE_SPAN.pattern}|\[\d{{1,3}}\](?![(\[])|(?<!\w)(?:{_NUMBERS})", re.I)
+_NUMBERED = re.compile(
+    rf"{CODE_SPAN.pattern}|\[\d{{1,3}}\](?![(\[])|(?<!\w){_NUMBERS}", re.IGNORECASE
+)
 THEN = "[code shown then]"
 _CHUNK = re.compile(r"(?:chunks?[ #]*|#)?(\d{1,3})|(?:id: ?)?(ctx_[0-9a-f]{8})", re.IGNORECASE)
 _PLACE = re.compile(rf"(.+?){_LINES}")
 _RANGE = re.compile(r"L?(\d{1,7})(?:\s?[-–—]\s?L?(\d{1,7}))?", re.IGNORECASE)
 _APART = re.compile(r"\s*(?:[,;&]|\band\b)\s*")
 _CLOSED = re.compile(rf"{CODE_SPAN.pattern}|{_SQUARE}|\([^()]*\)")
-_OPENS = re.compile(r"[\[(`]")
+_OPENS = re.compile(r"[\[(`]|(?<!\w)chunks?(?:[ #\d,&]|\band\b)*\S*$", re.IGNORECASE)
 
 
 def without_numbers(answer: str) -> str:
@@ -310,13 +315,13 @@ class CitationWriter:
 
     def _cited(self, match: re.Match[str], said: str) -> str:
         """The citations that `match` stands for, as `said` before them asks for; else `match`."""
-        _, code, square, round_, path, *lines = match.groups()
+        _, code, square, round_, prose, path, *lines = match.groups()
         if path:
             return self._place(said, path, *lines) or match[0]
         if code:
             one = _PLACE.fullmatch(code.strip())
             return (self._place(said, *one.groups()) if one else "") or match[0]
-        listed = ", ".join(dict.fromkeys(self._listed(square or round_, said)))
+        listed = ", ".join(dict.fromkeys(self._listed(square or round_ or prose, said)))
         return (f"({listed})" if round_ and listed else listed) or match[0]
 
     def _listed(self, inner: str, said: str) -> list[str]:
