@@ -54,6 +54,7 @@ from typing import TYPE_CHECKING
 
 from codeqa import parsing
 from codeqa.languages import languages
+from codeqa.text import counted
 from codeqa.text.markdown import fence_for
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, ContextBlock, Reference, Unit, encloses
 
@@ -476,13 +477,15 @@ def choose_lines(
     costs: Sequence[int],
     room: int,
     gap: int = 1,
+    whole: int | None = None,
 ) -> list[tuple[int, int]]:
     """Spans of the lines to show: whole statements around those that matter, and what they lie
     in as an outline.
 
     `found` are the statements of `lines`, `weights` says how much each line matters, `costs` what
     it takes (lines or characters; 0 for one that is shown anyway, more than `room` for one that
-    never is), `gap` what a mark for lines left out takes. All together take at most `room`.
+    never is), `gap` what a mark for lines left out takes, `whole` the number of a statement that is
+    not cut. All together take at most `room`.
     """
     heads: list[list[int]] = [[] for _ in found]
     owners = owning_statements(lines, found)
@@ -527,6 +530,8 @@ def choose_lines(
             add_whole(number, LARGEST_SHARE * room) for number in reversed(around)
         ):
             add(around, (), line)
+        if whole is not None and line == matter[0]:
+            add_whole(whole, room)
     if matter:
         beside = sorted(range(len(found)), key=lambda number: _distance(found[number], matter[0]))
         for number in beside[:CANDIDATES]:
@@ -568,13 +573,15 @@ def spans_of(numbers: Collection[int], lines: Sequence[str]) -> list[tuple[int, 
     return spans
 
 
-def outlined(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> str:
-    """The text of `spans`, with how many lines are left out between them."""
+def outlined(lines: Sequence[str], spans: Sequence[tuple[int, int]], first: int) -> str:
+    """The text of `spans`, with how many lines are left out between them and which; the file's
+    line `first` is the first of `lines`."""
     parts: list[str] = []
     for number, (start, end) in enumerate(spans):
         if number:
             margin = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
-            count = start - spans[number - 1][1]
-            parts.append(f"{margin}… {count} line{'s' if count > 1 else ''}")
+            left = spans[number - 1][1] + first, start + first - 1
+            said = f"{left[0]}-{left[1]}" if left[1] > left[0] else f"{left[0]}"
+            parts.append(f"{margin}… {counted(left[1] - left[0] + 1, 'line')} ({said})")
         parts += lines[start:end]
     return "\n".join(parts)

@@ -13,22 +13,28 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 
-from codeqa.code.calls import Call, Walk, callees, tests_of
+from codeqa.answering_lines import answering_lines
+from codeqa.asked import Kind, asks, kind_of, line_pattern, word_list
+from codeqa.code.calls import Call, Walk, tests_of
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
+    COMMENT_MARKS,
     bullet_list,
     cite_unit,
     doc_lines,
     first_sentence,
     is_doc,
+    outline_of,
     overview_of,
     unit_item,
     unit_title,
+    versions_of,
 )
 from codeqa.code.tools.edges import use_places
+from codeqa.code.tools.reading import one_file
 from codeqa.code.usages import members, usages
 from codeqa.context import (
     COMMENT_LINE,
@@ -38,12 +44,13 @@ from codeqa.context import (
     spans_of,
     statements,
 )
+from codeqa.errors import CodeQAError
 from codeqa.parsing.units import comment_text
 from codeqa.repository.classify import role_of
 from codeqa.search.channels import gather
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import frames_here
-from codeqa.search.query import Query, says_something, with_words
+from codeqa.search.query import QUESTION_WORDS, Query, says_something, with_words
 from codeqa.search.ranking import rank
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import counted
@@ -62,33 +69,27 @@ from codeqa.text.tokens import (
     form_pattern,
     search_tokens,
     split_identifier,
+    stem,
     variants,
     words,
     written_forms,
 )
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS, Chunk, Hit, Unit
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
-SHOWN = 3
-"""Units shown in full; more would be a list, not an answer."""
+SHOWN, ASIDE = 3, 2
+"""Units shown in full; more would be a list, not an answer. And beside the line that answers."""
 SHOWN_SCORE = 0.7
 """A unit is shown in full when it scores at least this part of the best."""
-OTHERS = 5
+OTHERS = 4
 HOLDING, LOOKED = 2, 20
 """Places named that hold a word which nothing shown holds, of as many looked at: the best two may
 hold its parts alone."""
-MORE_FILES = 3
+MORE_FILES = 2
 """Further units, and best units of further files, named in one line each."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
-
-CALLS = 8
-"""Definitions listed that one calls."""
-TRIVIAL_LINES = 3
-"""A callee so short and without a doc comment is an accessor, and not listed."""
-SIGNATURE = 80
-"""Characters of a signature that stands for a doc comment."""
-USES = 8
-"""Places of use listed, those in tests last."""
+USES, FEW_USES = 8, 3
+"""Places of use listed, those in tests last: where the question is about them, and else."""
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -97,12 +98,8 @@ FRAMES = 5
 TESTS = 20
 NEAR_BEST = 0.65
 """A test is listed that scores at least this part of the best."""
-FRAME_CHARACTERS = 160
+FRAME_CHARACTERS, LINE_CHARACTERS = 160, 240
 
-_ASKS_HOW = re.compile(  # a course of events rather than a place
-    r"\b(?:how (?!many|much|often|long|old)|what happens|what if|why\b|(?:which|what) order)",
-    re.IGNORECASE,
-)
 _OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the tests of {}"}
 _ASKS_TESTS = re.compile(
     r"^(?:which|what|any|list|show|find|where are|are there|is there)\W+(?:\w+\W+){0,3}?tests?\b"
@@ -120,12 +117,12 @@ class Finding:
     """A unit that is shown in full."""
 
     hit: Hit
-    calls: str = ""
-    """What it calls, when the question is how something works."""
     uses: str = ""
     """Where it is used."""
     members: tuple[str, ...] = ()
     """Names of what a class has."""
+    line: int = 0
+    """The line of its file that answers, 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +130,8 @@ class QuotedEvidence:
     """All that a generator may draw on; what is told is Markdown that cites its places."""
 
     query: Query
+    best: str = ""
+    """One sentence that says what was found: the very line that answers, or the best unit."""
     lead: str = ""
     """What stands before all else: the answer to a question of its own kind, or where the edges
     lead that the question asks for."""
@@ -159,9 +158,11 @@ class QuotedEvidence:
     def cited(self) -> str:
         """Markdown that cites all that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        told = [told for one in self.findings for told in (one.calls, one.uses)]
+        told = [one.uses for one in self.findings]
         chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
-        return joined([self.lead, self.absent, *told, *(cite_unit(h.unit) for h in hits), *chunks])
+        return joined(
+            [self.best, self.lead, self.absent, *told, *(cite_unit(h.unit) for h in hits), *chunks]
+        )
 
 
 def gather_evidence(
@@ -173,10 +174,10 @@ def gather_evidence(
     if query.symbol_like and hits and "symbol" in hits[0].channels:
         # The question is a name that is defined: only what has it.
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
-    main = _main(hits)
+    main = _main(hits, query.text)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
     if not (walk and walk.found):
-        own = _traceback(tables, result) or _tests(tables, result)
+        own = _traceback(tables, result) or _tests(tables, result) or _of_kind(tables, query)
         alone = not own and query.overview
         own = overview_of(tables) if alone else own
     shown = {hit.unit.id for hit in main}
@@ -191,21 +192,30 @@ def gather_evidence(
         others = [] if alone or weak else [h for h in (*main, *others) if not _cites(own, h.unit)]
         main = []
 
-    missing = tuple(w for w in query.words if not any(w in one for one in held))
+    text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
+    lacking = set(query.words).difference(word_list("asking"), *held)
+    missing = tuple(w for w in query.words if w in lacking and stem(w) not in text)
+    lines = [] if own or walk or weak else answering_lines(tables, result)
+    if lines:
+        if (unit := lines[0][0]).is_method:  # what it stands in is shown, in front
+            main = [Hit(unit, 1.0), *(hit for hit in main if hit.unit.id != unit.id)]
+        main = main[:ASIDE]
+        others = [hit for hit in others if hit.unit.id not in {one.unit.id for one in main}]
 
     def finding(hit: Hit) -> Finding:
         first = hit is main[0]
         if hit.unit.kind in TEXT_KINDS:
             return Finding(hit)
-        uses = uses_section(tables, hit.unit, listed=first)
-        flow = first and not walk and _ASKS_HOW.search(query.text)
-        calls = calls_section(tables, hit.unit) if flow else ""
+        most = (USES if asks("uses", query.text) else FEW_USES) * first
+        uses = uses_section(tables, hit.unit, most)
         is_class = hit.unit.kind in CLASS_KINDS and hit.unit.signature  # and no file's head
         held = members(tables, hit.unit) if is_class else ()
-        return Finding(hit, calls, uses, tuple(one.name for one in held))
+        line = next((line for unit, line, _ in lines if unit.id == hit.unit.id), 0)
+        return Finding(hit, uses, tuple(one.name for one in held), line)
 
     return QuotedEvidence(
         query=query,
+        best="" if lead else _best(lines, main),
         lead=lead,
         findings=tuple(map(finding, main)),
         others=tuple(others),
@@ -215,6 +225,36 @@ def gather_evidence(
         coverage=result.coverage,
         changed=frozenset(result.changed),
     )
+
+
+def _best(lines: Sequence[tuple[Unit, int, str]], main: Sequence[Hit]) -> str:
+    """The lines that answer, else the unit that fits best in its own words."""
+    told = []
+    for unit, line, text in lines:
+        bare = COMMENT_MARKS.sub("", text)
+        shown = code_span(textwrap.shorten(bare, LINE_CHARACTERS, placeholder=" …"))
+        told.append(f"{shown} {cite(unit.path, line, line)} in {unit_title(unit)}")
+    if told:
+        first = f"**This line fits best:** {told[0]}."
+        return bullet_list(first, (f"- also {one}" for one in told[1:])) or first
+    best = main[0].unit if main and main[0].unit.signature else None
+    sentence = inline(first_sentence(best.doc_comment)) if best else ""
+    return (
+        f"**{unit_title(best)}** {cite_unit(best)} fits best: {sentence}"
+        if best and sentence
+        else ""
+    )
+
+
+def _of_kind(tables: Tables, query: Query) -> str:
+    """What of a file, or which versions, is asked for; '' for other questions."""
+    if asks("versions", query.text):
+        return versions_of(tables, query.words)
+    if asks("file", query.text) and len(query.files) == 1:
+        about = set(query.words) - QUESTION_WORDS - {"file", "module"} - set(words(query.files[0]))
+        with suppress(CodeQAError):
+            return outline_of(tables, one_file(tables, query.files[0])) if not about else ""
+    return ""
 
 
 def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
@@ -244,10 +284,13 @@ def _cites(told: str, unit: Unit) -> bool:
     return any(unit.start_line <= start <= unit.end_line for start in starts)
 
 
-def _main(hits: Sequence[Hit]) -> list[Hit]:
-    """The first hits that score near the best, none inside another that is shown."""
-    main: list[Hit] = []
+def _main(hits: Sequence[Hit], question: str) -> list[Hit]:
+    """The best of each side of a difference, then the first hits that score near the best, none
+    inside another that is shown."""
+    main = list({hit.unit.id: hit for hit in _sides(hits, question)}.values())
     for hit in hits[: 2 * SHOWN]:
+        if hit in main:
+            continue
         if len(main) == SHOWN or hit.score < SHOWN_SCORE * hits[0].score:
             break
         # A member beside its long class is no repetition: of the class only the head is shown.
@@ -255,32 +298,29 @@ def _main(hits: Sequence[Hit]) -> list[Hit]:
         if not any(one.path == hit.unit.path and one.start_line <= hit.unit.end_line
                    and hit.unit.start_line <= one.end_line for one in alike):  # fmt: skip
             main.append(hit)
+    # What happens stands in a member rather than in its class, but not in what makes a singleton.
+    first = main[0].unit if main else None
+    if first and first.name == "__new__":
+        main.sort(key=lambda one: one.unit.qualified_name != first.class_name)
+    elif first and kind_of(question):
+        main.sort(key=lambda one: one.unit.class_name != first.qualified_name)
     return main
+
+
+def _sides(hits: Sequence[Hit], question: str) -> Iterator[Hit]:
+    """The hit that is called most like each side of "the difference between A and B"."""
+    found = asks("sides", question)
+    sides = [set(search_tokens(side)) for side in found.groups() if side] if found else []
+    named = [(set(search_tokens(hit.unit.qualified_name)), hit) for hit in hits]
+    for side, other in zip(sides, reversed(sides), strict=True):
+        worth = [len(own & side - other) - len(own & other - side) for own, _ in named]
+        if max(worth, default=0) > 0:
+            yield named[worth.index(max(worth))][1]
 
 
 def _held(unit: Unit, asked: Iterable[str]) -> frozenset[str]:
     text = "\n".join((unit.path, unit.qualified_name, unit.source_code)).lower()
     return frozenset(w for w in asked if any(form in text for form in written_forms(w)))
-
-
-def calls_section(tables: Tables, unit: Unit) -> str:
-    """A line for each definition of the source that `unit` calls, accessors left out."""
-    called = [call.called for call in callees(tables, unit) if _is_told(unit, call)]
-    return bullet_list("**What it calls, in this order:**", map(_call_item, called[:CALLS]))
-
-
-def _call_item(unit: Unit) -> str:
-    told = inline(first_sentence(unit.doc_comment))
-    told = told or code_span(textwrap.shorten(unit.signature, SIGNATURE, placeholder=" …"))
-    return f"- {code_span(unit.qualified_name)} {cite_unit(unit)}: {told}"
-
-
-def _is_told(unit: Unit, call: Call) -> bool:
-    called = call.called
-    short = called.end_line - called.start_line < TRIVIAL_LINES and not called.doc_comment
-    is_step = called.kind in METHOD_KINDS and called.kind != "constructor"
-    near = call.sure or PurePosixPath(called.path).parent == PurePosixPath(unit.path).parent
-    return called.role == "source" and near and is_step and not short
 
 
 def walk_section(walk: Walk) -> str:
@@ -297,9 +337,9 @@ def _call(call: Call) -> str:
     return f"- {caller} calls {called} {cite(call.caller.path, call.line, call.line)}"
 
 
-def uses_section(tables: Tables, unit: Unit, *, listed: bool) -> str:
-    """How often `unit` is used, and where `listed` in which places: the surest, source before
-    tests. '' for nowhere."""
+def uses_section(tables: Tables, unit: Unit, most: int) -> str:
+    """How often `unit` is used, and `most` of the places: the surest, source before tests. '' for
+    nowhere."""
     sites = usages(tables, unit)
     found = use_places(tables, sites, "call")
     in_tests = sum(place.times for place, in_test in found if in_test)
@@ -308,13 +348,13 @@ def uses_section(tables: Tables, unit: Unit, *, listed: bool) -> str:
         times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
     if not sites:
         return ""
-    if not listed:
+    if not most:
         return f"Used in {times}."
     # What calls it before what only imports it, source before examples.
     tests = [place for place, in_test in found if in_test]
     source = [place for place, in_test in found if not in_test]
     source.sort(key=lambda place: (role_of(place.path) != "source", place.kind == "import"))
-    shown = [*source, *tests][:USES]
+    shown = [*source, *tests][:most]
     left = len(sites) - sum(place.times for place in shown)
     return bullet_list(f"**Used in {times}**:", map(place_item, shown), left)
 
@@ -410,8 +450,18 @@ WHOLE = 1.4
 """A body up to this part longer than what is asked for is shown whole."""
 MEMBERS = 16
 """Members of a class that are named."""
-FIRST_LINES = 24
-"""Lines of code shown of the best unit, if it is a method; else `EXCERPT_LINES`."""
+FIRST_LINES, ORDERED_LINES = 36, 56
+"""Lines of code shown of the best unit, if it is a method, and for an order; else
+`EXCERPT_LINES`."""
+OF_KIND, FLOW = 0.5, 0.4
+"""What a line of the kind that is asked for counts, as a part of a word of the question; and what
+one counts that the best lines take a value from, as a part of what these count."""
+LAST = 3
+"""Lines at the end of a function that belong to an order."""
+MOST, NEAR_MOST = 4, 0.7
+"""Lines that matter most, and the part of the best one's weight that they have."""
+LITERAL = 30
+"""Lines of a literal that is shown whole."""
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
 _LISTS = re.compile(
     r"\s*(?:[:@](?:param|return|rtype|raise|throws|since|author|see)"
@@ -436,13 +486,11 @@ def quoted_answer(evidence: QuotedEvidence | None) -> Iterator[str]:
 def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     if evidence.cached:
         yield from _from_cache(evidence)
-    elif not (evidence.findings or evidence.lead):
-        yield _nothing(evidence)
-    elif evidence.weak and not evidence.lead:
+    elif not evidence.lead and (evidence.weak or not evidence.findings):
         yield _weak(evidence)
     else:
         first = COUNTED if evidence.counted else INTRODUCTION
-        yield joined([first, evidence.absent, evidence.lead])
+        yield joined([evidence.best, first, evidence.absent, evidence.lead])
         for finding in evidence.findings:
             yield _finding_section(finding, evidence)
         if evidence.others:
@@ -454,40 +502,22 @@ def _unit_lines(hits: Iterable[Hit]) -> str:
 
 
 def _weak(evidence: QuotedEvidence) -> str:
-    missing = _listed(evidence.missing)
-    lacks = f" Nothing that was found holds {missing}." if missing else ""
+    """That too little was found, or nothing, and what is nearest."""
+    lacks = _listed(evidence.missing)
     hits = [*(finding.hit for finding in evidence.findings), *evidence.others[:OTHERS]]
-    return joined(
-        [
-            f"**The evidence is weak.** No definition or section matches enough of the question "
-            f"to answer it.{lacks}",
-            "The nearest that there is:",
-            _unit_lines(hits),
-            _searched(evidence),
-        ]
-    )
-
-
-def _nothing(evidence: QuotedEvidence) -> str:
+    searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+    if hits:
+        said = "**The evidence is weak.** No definition or section matches enough of the question "
+        said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''}"
+        return joined([said, "The nearest that there is:", _unit_lines(hits), searched])
     words = _listed(evidence.query.words)
-    wanted = f" for {words}" if words else ""
-    return joined(
-        [
-            f"**Nothing was found{wanted}.**",
-            _searched(evidence),
-            "Try other words, the name of a function or file, or fewer filters."
-            if evidence.query.filtered
-            else "Try other words, or the name of a function, class or file.",
-        ]
-    )
+    fewer = "the name of a function or file, or fewer filters." * evidence.query.filtered
+    advice = f"Try other words, {fewer or 'or the name of a function, class or file.'}"
+    return joined([f"**Nothing was found{f' for {words}' if words else ''}.**", searched, advice])
 
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(f"“{escape(word)}”" for word in words)
-
-
-def _searched(evidence: QuotedEvidence) -> str:
-    return f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
 
 
 def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
@@ -506,8 +536,7 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         lines = (chunk.start_line, chunk.end_line)
         unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
         if shown := whole_unit(unit) or excerpt(unit, words):
-            place = cite(unit.path, shown.start, shown.end)
-            yield joined([place, code_block(shown.code, unit.language)])
+            yield joined([cite(unit.path, shown.start, shown.end), _block(unit, shown)])
     if not evidence.chosen:
         yield "Add `@codebase` to the question to search the code base anew."
 
@@ -518,11 +547,12 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
         return joined([_heading(unit, evidence), *_text(unit, evidence)])
     first = finding is evidence.findings[0] and unit.is_method
     if small := whole_unit(unit):
-        body = [finding.calls, code_block(small.code, unit.language)]
+        body = [_block(unit, small)]
     else:
-        lines = _lines(unit, evidence, FIRST_LINES if first else EXCERPT_LINES)
-        doc = _doc(unit, evidence.query.words)
-        body = [doc, finding.calls, *lines, *_member_found(unit, evidence), _members(finding)]
+        most = ORDERED_LINES if "order" in evidence.query.words else FIRST_LINES
+        lines = _lines(unit, evidence, most if first else EXCERPT_LINES, finding.line)
+        doc = _doc(unit, evidence.query.words, brief=finding is not evidence.findings[0])
+        body = [doc, *lines, _members(finding)]
     return joined([_heading(unit, evidence), *body, finding.uses])
 
 
@@ -531,12 +561,15 @@ def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
     return f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
 
 
-def _doc(unit: Unit, words: Iterable[str]) -> str:
-    """The part of the doc comment before its lists of parameters and the like: its beginning, and
-    where that is not all, the paragraph further down that speaks of the question."""
+def _doc(unit: Unit, words: Iterable[str], *, brief: bool) -> str:
+    """The part of the doc comment before its lists of parameters and the like: its beginning, of a
+    `brief` one the first paragraph, and where that is not all, the paragraph further down that
+    speaks of the question."""
     lines = unit.doc_comment.split("\n")
     doc = "\n".join(itertools.takewhile(lambda line: not _LISTS.match(line.rstrip()), lines))
     told = prose(doc)
+    if brief:
+        told = re.sub(r"\n\n.*", "\n\n…", told, flags=re.DOTALL)
     if told.endswith("…"):
         patterns = [form_pattern(word) for word in words]
         new = [pattern for pattern in patterns if not pattern.search(told.lower())]
@@ -549,23 +582,16 @@ def _doc(unit: Unit, words: Iterable[str]) -> str:
     return block_quote(told) if told else ""
 
 
-def _lines(unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES) -> list[str]:
-    shown = excerpt(unit, evidence.query.words, limit)
-    if shown is None:
-        return []
-    return [f"{cite(unit.path, shown.start, shown.end)}:", code_block(shown.code, unit.language)]
+def _lines(
+    unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES, line: int = 0
+) -> list[str]:
+    shown = excerpt(unit, evidence.query.words, limit, kind_of(evidence.query.text), line)
+    return [_block(unit, shown)] if shown else []
 
 
-def _member_found(unit: Unit, evidence: QuotedEvidence) -> list[str]:
-    """The best member of a class that was found as well: most of what a class does stands there."""
-    of_class = (unit.path, unit.qualified_name)
-    found = (hit.unit for hit in evidence.others if hit.unit.is_method)
-    member = next((one for one in found if (one.path, one.class_name) == of_class), None)
-    if member is None or unit.kind not in CLASS_KINDS:
-        return []
-    small = whole_unit(member)
-    code = [code_block(small.code, unit.language)] if small else _lines(member, evidence)
-    return [f"In it {unit_title(member)} · {cite_unit(member)}", *code]
+def _block(unit: Unit, shown: Excerpt) -> str:
+    """A block of code that says where it stands, so that its lines can be numbered."""
+    return code_block(shown.code, unit.language, f"{unit.path}:{shown.start}-{shown.end}")
 
 
 def _members(finding: Finding) -> str:
@@ -591,7 +617,7 @@ def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
         told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
         return [block_quote(told)] if told else []
     if small := whole_unit(unit):
-        return [code_block(small.code, unit.language)]
+        return [_block(unit, small)]
     told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
     return _lines(unit, evidence) or ([block_quote(told)] if told else [])
 
@@ -606,9 +632,16 @@ class Excerpt:
     """Where lines are left out, one says how many."""
 
 
-def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Excerpt | None:
+def excerpt(
+    unit: Unit,
+    words: Sequence[str],
+    limit: int = EXCERPT_LINES,
+    kind: Kind | None = None,
+    line: int = 0,
+) -> Excerpt | None:
     """The declaration and at most `limit` lines of the body: whole statements that hold the most
-    words of the question, what they lie in, and what stands near them.
+    words of the question or are of the `kind` that it asks for, that around `line` of the file
+    first; what they lie in, what their names are given, and what stands near them.
 
     A rare word of the unit counts more than one that stands on every line. Without any of the
     words, the beginning of the body, and of a class only its declaration; None for comments alone.
@@ -619,15 +652,28 @@ def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Exc
     if costs.count(1) <= WHOLE * limit:
         limit = max(limit, costs.count(1) + 1)
     weights = _weights(lines, costs, words, limit)
-    spans = choose_lines(lines, found, weights, costs, limit)
+    if any(weights) or unit.kind not in CLASS_KINDS:
+        code = [n for n, one in enumerate(lines) if 0 < costs[n] <= limit and one.strip()]
+        weights = _with_flow(lines, weights, code, kind)
+    if 0 <= line - unit.start_line < len(lines):
+        weights[line - unit.start_line] = 2 * max(1.0, *weights)
+    best = max(range(len(lines)), key=weights.__getitem__)
+    opens = line_pattern("opens")  # a literal or call that matters is not cut
+    within = (
+        n for n, one in enumerate(found) if one.first <= best < one.end <= one.first + LITERAL
+    )
+    whole = next((n for n in within if weights[best] and opens.search(lines[found[n].first])), None)
+    if whole is not None:
+        limit += found[whole].end - found[whole].first
+    spans = choose_lines(lines, found, weights, costs, limit, whole=whole)
     shown = [line for span in spans for line in range(*span) if costs[line]]
     if not shown or (unit.kind in CLASS_KINDS and not any(weights[line] for line in shown)):
         spans = spans_of([line for line, cost in enumerate(costs) if not cost], lines)
     if not spans:
         return None
-    code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans))
     first = unit.start_line
-    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, code)
+    shown_code = textwrap.dedent(outlined([one.rstrip("\r") for one in lines], spans, first))
+    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, shown_code)
 
 
 def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
@@ -690,3 +736,25 @@ def _weights(
         worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
         weights.append(worth / 2 if COMMENT_LINE.match(line) else worth)
     return weights
+
+
+def _with_flow(
+    lines: Sequence[str], weights: Sequence[float], code: Sequence[int], kind: Kind | None
+) -> list[float]:
+    """`weights`, with what lines of the wanted kind count, what gives a value to a name of the
+    lines that matter most, and what hands it back; only of the lines `code`, without comments."""
+    code = [at for at in code if not COMMENT_LINE.match(lines[at])]
+    weighed = list(weights)
+    if kind:  # what comes last is a part of every order
+        last = code[-LAST:] if kind.name == "ORDER" else []
+        for at in code:
+            weighed[at] += OF_KIND * (bool(kind.line.search(lines[at])) + (at in last))
+    best = max(weighed, default=0.0)
+    most = [at for at in code if weighed[at] >= NEAR_MOST * best > 0][:MOST]
+    given = {at: found[1] for at in code if (found := line_pattern("assigned").match(lines[at]))}
+    names = {name for at in most for name in words(lines[at])}
+    changed = {given[at] for at in most if at in given}
+    for at in set(code) - set(most):
+        back = line_pattern("returned").match(lines[at]) and changed.intersection(words(lines[at]))
+        weighed[at] += FLOW * best * (given.get(at) in names or bool(back))
+    return weighed

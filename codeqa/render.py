@@ -54,6 +54,7 @@ Cite = Callable[[str, int, int], str | None]
 MARKDOWN_CHARACTERS = 400_000
 """What is longer is shown as plain text: parsing stays under a second."""
 
+_EXCERPT = re.compile(r"(.+):(\d{1,9})-(\d{1,9})")
 _SCHEMES = {"http", "https", "mailto"}
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _EXTERNAL = re.compile(r"(?:https?://|mailto:)[^\s/]", re.IGNORECASE)
@@ -73,7 +74,7 @@ _TAGS = {
 _ATTRIBUTES = {
     "a": {"href", "title", "target", "data-path", "data-start", "data-end"},
     "span": {"title"},
-    "div": {"data-language"},
+    "div": {"data-language", "data-place"},
     "ol": {"start"},
 }
 _CLASSES = {
@@ -221,12 +222,16 @@ class _Html(RendererHTML):
                 return _link_to(address, path, start, end)
         return f"<code>{escape(tokens[index].content)}</code>"
 
-    def fence(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        token = tokens[index]
-        language = (token.info.split() or [""])[0].lower()
-        code = "\n".join(highlight_lines(token.content, language))
+    def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
+        """Code; behind its language may stand where it does (`path:12-34`), which the page needs to
+        number its lines."""
+        language, _, place = tokens[index].info.strip().partition(" ")
+        found, cite = _EXCERPT.fullmatch(place), env.get("cite")
+        known = found and cite and cite(found[1], int(found[2]), int(found[3]))
+        where = f' data-place="{escape(place)}"' if known else ""
+        code = "\n".join(highlight_lines(tokens[index].content, language.lower()))
         return (
-            f'<div class="code-block" data-language="{escape(language[:40])}">'
+            f'<div class="code-block" data-language="{escape(language.lower()[:40])}"{where}>'
             f"<pre><code>{code}\n</code></pre></div>\n"
         )
 

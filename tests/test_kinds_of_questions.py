@@ -46,6 +46,11 @@ FILES = {
     **{f"src/shop/pages/page{n}.py": f"PAGE = {n}\n" for n in range(9)},
     "src/cart.rs": "struct Cart;\n\nimpl Cart {\n"
     '    fn add(&self) {\n        panic!("full")\n    }\n}\n',
+    "src/shop/counter.py": '"""Where teapots are sold."""\n\nMOST_TEAPOTS = 12\n\n\n'
+    'class Counter:\n    """Sells."""\n\n    patience = 90  # seconds\n\n'
+    '    def sell(self, teapots):\n        """Sell them."""\n'
+    "        if len(teapots) > MOST_TEAPOTS:\n"
+    '            raise ValueError("one customer may have 12 teapots")\n        return teapots\n',
     "web/router.ts": "export function handle(request) {\n  return request.user.name;\n}\n",
     "java/com/shop/Till.java": "package com.shop;\n\nclass Till {\n    int sum() {\n"
     "        return add(1);\n    }\n}\n",
@@ -188,6 +193,33 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
             "hooks",
         ),
         ("which tests cover kubernetes volumes?", ["**No test was found**"], "`test_hooks`"),
+        (
+            "what is the default patience of the counter?",
+            ["**This line fits best:** `patience = 90 # seconds` [src/shop/counter.py:9] in `Cou"],
+            "MOST_TEAPOTS = 12",
+        ),
+        (
+            "what happens when a customer wants more teapots than one may have?",
+            ['**This line fits best:** `raise ValueError("one customer may have 12 teapots")` [sr',
+             "### `Counter.sell`"],
+            "patience",
+        ),
+        (
+            "which versions of Python are supported?",
+            ["**The manifest says:**\n\n- [pyproject.toml:3]: `requires-python = \">=3.10\"`"],
+            "name =",
+        ),
+        (
+            "explain src/shop/hooks.py",
+            ["**`src/shop/hooks.py`** holds 2 methods, 1 class:\n\n- `Hooks` [src/shop/hooks.py:1-",
+             "\n  - `Hooks.on_close` [src/shop/hooks.py:4-7]: Keep a callback for the end."],
+            "### `",
+        ),
+        (
+            "what is the difference between Scale and Bridge?",
+            ["### `Scale`\n", "### `Bridge`\n"],
+            "difference",
+        ),
         (
             "overview of the architecture",
             ["- `src/shop/store/`: 1 file, mostly python\n  - imports from `src/shop/cart/` (1)",

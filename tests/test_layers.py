@@ -21,7 +21,7 @@ OUTSIDE = {"app", "create_tables", "preprocessing", "prompts", "llm_comments"} |
 
 LAYERS = (
     {"environment", "errors", "hosts", "settings", "text", "types", "__init__"},
-    {"languages", "embeddings", "llm", "prompts", "render", "state"},
+    {"languages", "embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
@@ -29,6 +29,7 @@ LAYERS = (
     {"code", "mentions"},
     {"routing"},
     {"selection"},
+    {"answering_lines"},
     {"quoted", "account"},
     {"chat"},
     {"review"},

@@ -94,7 +94,7 @@ def test_little_room_shows_whole_statements_and_what_they_lie_in(language: str) 
     weights = [float(number == inner) for number in range(len(lines))]
     room = len(lines) - (2 if language == "python" else 1)
     shown = choose_lines(lines, statements(code, language), weights, [1] * len(lines), room)
-    text = outlined(lines, shown)
+    text = outlined(lines, shown, 1)
     assert lines[inner + 1] in text, "the condition with what follows from it"
     assert lines[0] in text, "the head of what it lies in"
     assert text.count("\n") < room
@@ -107,7 +107,7 @@ def test_of_a_long_chain_of_branches_those_around_what_matters_are_shown() -> No
     lines = code.split("\n")
     weights = [float("act_7" in line) for line in lines]
     spans = choose_lines(lines, statements(code, "cpp"), weights, [1] * len(lines), 8)
-    shown = outlined(lines, spans)
+    shown = outlined(lines, spans, 1)
     assert "  } else if (kind == 7) {\n    act_7();\n" in shown
     assert shown.startswith("void choose(int kind) {\n  if (kind == 0) {\n")
 

@@ -10,7 +10,6 @@ from codeqa.code.calls import callees
 from codeqa.code.imports import import_evidence
 from codeqa.code.tools.search import definitions
 from codeqa.code.usages import UsageSite, usages
-from codeqa.quoted import calls_section
 from codeqa.store import Tables
 from codeqa.types import Unit
 from tests.indexed import indexed
@@ -268,14 +267,6 @@ def test_the_surest_come_first_and_a_document_has_none(tables: Tables) -> None:
     found = usages(tables, unit(tables, CART, "Cart.add"))
     assert found == sorted(found, key=lambda use: -use.confidence) and len(found) > 2
     assert usages(tables, tables.in_file("go.mod")[0]) == []
-
-
-def test_what_it_calls_is_listed_in_order(tables: Tables) -> None:
-    (prepare,) = tables.named(["prepare"])
-    assert calls_section(tables, prepare).split("\n\n")[1].split("\n") == [
-        "- `Cook.chop` [src/kitchen.py:2-4]: Cut it into pieces.",
-        "- `Cook.clean_up` [src/kitchen.py:9-11]: Wipe it away.",
-    ], "but not `is_hot`, which only says what something is"
 
 
 CALLS = {

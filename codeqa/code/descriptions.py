@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 
+from codeqa.asked import line_pattern, word_list
 from codeqa.code.imports import IMPORTED, import_evidence
 from codeqa.code.usages import language_name
 from codeqa.context import COMMENT_LINE
@@ -25,7 +26,7 @@ from codeqa.types import TEXT_KINDS, Unit
 SENTENCE_CHARACTERS = 140
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z`(]|\s*$)", re.DOTALL)
 _RULE = re.compile(r"\s*([=\-~^*+#_.:])\1{2,}\s*")
-_COMMENT_MARKS = re.compile(r"^\s*(?:///?!?|/\*\*?|\*/|\*(?!\w)|#+|--+|;+|\"\"\"|'''|%+)?\s?")
+COMMENT_MARKS = re.compile(r"^\s*(?:///?!?|/\*\*?|\*/|\*(?!\w)|#+:?|--+|;+|\"\"\"|'''|%+)?\s?")
 
 README_NAMES = ("README", "readme", "Readme")
 README_UNITS = 2
@@ -90,7 +91,7 @@ def doc_lines(unit: Unit) -> set[str]:
 def is_doc(line: str, doc: set[str]) -> bool:
     """Whether a line of code is one of the lines `doc`, or an empty line of a comment."""
     plain = " ".join(line.split())
-    bare = " ".join(_COMMENT_MARKS.sub("", line).rstrip("*/\"' \r").split())
+    bare = " ".join(COMMENT_MARKS.sub("", line).rstrip("*/\"' \r").split())
     return bare in doc or plain in doc or (not bare and plain[:1] in tuple("*/#\"'"))
 
 
@@ -123,6 +124,41 @@ def bullet_list(title: str, items: Iterable[str], more: int = 0, note: str = "")
     lines = "\n".join(items)
     left = f"\n- and {more:,} more{note}" if more else ""
     return joined([title, f"{lines}{left}"]) if lines else ""
+
+
+LISTED, VERSIONS = 60, 8
+"""Definitions of a file, and lines of manifests, that are told."""
+
+
+def versions_of(tables: Tables, asked: Sequence[str]) -> str:
+    """The lines of manifests that say which versions are required, of the language and of what is
+    `asked` for; the highest manifest first. '' for none."""
+    names = tuple(f"{place}{name}" for place in ("", "**/") for name in word_list("manifests"))
+    of = "|".join(map(re.escape, asked)) or "$^"
+    about = re.compile(rf"(?<![\w-])(?:{of})(?![\w-]).*\d", re.IGNORECASE)
+    found: dict[tuple[int, str, int], str] = {}
+    for unit in tables.units(Filter(paths=names)):
+        for number, line in enumerate(unit.source_code.split("\n"), unit.start_line):
+            told = about.search(line) or line_pattern("version").search(line)
+            if told and not COMMENT_LINE.match(line):
+                found[unit.path.count("/"), unit.path, number] = line.strip()[:160]
+    items = [f"- {cite(*one[1:], one[2])}: {code_span(found[one])}" for one in sorted(found)]
+    return bullet_list("**The manifest says:**", items[:VERSIONS], len(items[VERSIONS:]))
+
+
+def outline_of(tables: Tables, path: str) -> str:
+    """What a file says of itself, and its definitions in a line each."""
+    units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
+    heads = [unit for unit in units if unit.kind == "module" and not unit.signature]
+    about = [block_quote(prose(leading_doc(unit))) for unit in heads if leading_doc(unit)]
+    methods = tuple(f"{unit.qualified_name}." for unit in units if unit.is_method)
+    told = [u for u in units if u.signature and not u.qualified_name.startswith(methods)]
+    told = told or [unit for unit in units if unit not in heads]
+    items = ["  " * bool(one.class_name) + unit_item(one) for one in told]
+    kinds = Counter(unit.kind for unit in told).most_common()
+    holds = ", ".join(counted(n, kind, f"{kind}es" * kind.endswith("s")) for kind, n in kinds)
+    title = f"**{code_span(path)}** holds {holds}:"
+    return joined([*about[:1], bullet_list(title, items[:LISTED], len(items[LISTED:]))])
 
 
 def overview_of(tables: Tables) -> str:

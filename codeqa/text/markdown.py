@@ -55,11 +55,13 @@ def code_span(text: str) -> str:
     return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
 
 
-def code_block(code: str, language: str = "") -> str:
-    """A fenced block that `code` cannot close."""
+def code_block(code: str, language: str = "", place: str = "") -> str:
+    """A fenced block that `code` cannot close. `place` (`path:12-34`) is where it stands: other
+    readers of Markdown show nothing of it, ours the numbers of the lines."""
     code = _CONTROL.sub("\ufffd", code.replace("\r\n", "\n"))
     fence = fence_for(code)
-    return f"{fence}{language}\n{code}\n{fence}"
+    place = f" {clean(place)}" if language and "`" not in place and "\n" not in place else ""
+    return f"{fence}{language}{place.rstrip()}\n{code}\n{fence}"
 
 
 def fence_for(content: str, least: int = 3) -> str:

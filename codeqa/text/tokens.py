@@ -15,6 +15,10 @@ short names, lies nearer to 3, and an estimate that is too high only shortens a 
 _WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*", re.UNICODE)
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEPARATOR = re.compile(r"\.|::|\\")
+_ENDING = re.compile(
+    r"(?<=\w{3})(?:(?:at|it)?ions?|ings?|ers?|ors?|ed|ly|ments?|ness|(?<![suio])s|es|e|en|ung(?:en)?|ti?"
+    r"|ées?|és?|ez|ant|eurs?|ados?|adas?|ando|ar|ieren|iert)$"
+)
 _PART_ANY_SCRIPT = re.compile(r"[^\W\d_]+|[0-9]+")
 
 
@@ -110,6 +114,13 @@ def written_forms(word: str) -> tuple[str, ...]:
     spelled = (word, word.replace("_", ""), word.replace("_", " ").strip(), *variants(word))
     forms = dict.fromkeys(filter(None, spelled))
     return tuple(f for f in forms if not any(other in f for other in forms if other != f))
+
+
+def stem(word: str) -> str:
+    """What the forms of a word have in common, in European languages: `saving` and `saved` → `sav`,
+    `subdivision` and `subdivides` → `subdivi`. For telling that a word stands somewhere at all."""
+    bare = _ENDING.sub("", word) if len(word) > 4 else word
+    return bare[:-1] if len(bare) > 7 else bare
 
 
 def form_pattern(word: str) -> re.Pattern[str]:

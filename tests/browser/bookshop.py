@@ -22,6 +22,10 @@ class Order:
         self.stock.reserve_copies(isbn, copies)
         self.lines.append((isbn, copies))
 '''
+INVENTORY = "def take_inventory(shelves, scanner):\n    found = []\n"
+for n in range(60):
+    INVENTORY += f"    with shelves[{n}] as shelf:\n        found.append(scanner.read(shelf))\n"
+INVENTORY += "    scanner.hand_in(found)\n"
 STOCK_HEAD = '''"""What lies on the shelves."""
 
 
@@ -58,6 +62,7 @@ def write_bookshop(folder: Path) -> Path:
         "README.md": "# Bookshop\n\nSells books, one order at a time.\n",
         "bookshop/__init__.py": "",
         "bookshop/orders.py": ORDERS,
+        "bookshop/inventory.py": INVENTORY,
         "bookshop/stock.py": STOCK_HEAD + shelves + STOCK_TAIL,
         "bookshop/<img src=x onerror=window.hacked=1>.py": (
             'def hostile():\n    """<script>window.hacked=1</script> does hostile things."""\n'

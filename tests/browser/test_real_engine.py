@@ -19,6 +19,7 @@ from browser.actions import (
     set_answer_options,
     use_address,
 )
+from browser.bookshop import INVENTORY
 from browser.conftest import OpenPage, Server
 from openai_server import ScriptedServer as ModelServer
 from openai_server import completion, failure, openai_server, silent, stream
@@ -54,6 +55,21 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     page.keyboard.press("Escape")
     expect(page.locator("#panel")).to_be_hidden()
     expect(citation).to_be_focused()
+
+
+def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
+    real: Server, open_page: OpenPage
+) -> None:
+    page = open_page(real)
+    get_answer(page, "how does take_inventory hand in what was found?")
+    code = page.locator(".code-block[data-place^='bookshop/inventory.py:'] code").first
+    gap = code.locator("button.gap").first
+    expect(gap).to_have_text(re.compile(r"^… \d+ lines$"))
+    gap.click()
+    expect(code.locator("button.gap")).to_have_count(0)
+    numbers = code.locator(".number").evaluate_all("all => all.map(one => one.dataset.line)")
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert (code.text_content() or "").rstrip() == INVENTORY.rstrip()
 
 
 def test_an_earlier_answer_says_which_of_its_sources_changed_since(
@@ -106,7 +122,7 @@ def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_a
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    expect(page.locator('[data-figure="files"]')).to_have_text("5")
+    expect(page.locator('[data-figure="files"]')).to_have_text("6")
     page.get_by_role("button", name=re.compile("skipped: why")).click()
     panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("cover.png")

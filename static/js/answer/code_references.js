@@ -1,12 +1,14 @@
 // From an answer to the code: citations, marked when the server could not verify them, and the
 // heads of code blocks.
 
-import { query } from "../lib/api.js";
-import { element, icon } from "../lib/dom.js";
+import { query, request } from "../lib/api.js";
+import { element, icon, setHtml } from "../lib/dom.js";
+import { plural } from "../lib/format.js";
 import { copyButton } from "../lib/widgets.js";
 import { drawDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
+const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
 const SINCE = "Source changed: these lines are not what the answer was made from any more";
@@ -102,6 +104,7 @@ export function frameCode(block) {
   const language = block.dataset.language || "text";
   pre.setAttribute("aria-label", `Code, ${language}`);
   pre.setAttribute("role", "region");
+  if (block.dataset.place) numberLines(pre.querySelector("code"), block.dataset.place);
   const diagram = language === "mermaid" ? drawDiagram(pre.textContent) : null;
   block.prepend(
     element(
@@ -111,6 +114,76 @@ export function frameCode(block) {
       copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, "")),
     ),
   );
+}
+
+/** Numbers the lines of an excerpt in `code`, and has those that it leaves out open on a click. */
+function numberLines(code, place) {
+  const at = place.lastIndexOf(":");
+  const path = place.slice(0, at);
+  let number = Number.parseInt(place.slice(at + 1), 10);
+  const lines = [element("span")];
+  for (let node = code.firstChild; node; node = code.firstChild) {
+    node.remove();
+    // No colour goes on over the end of a line.
+    const parts = node.nodeType === Node.TEXT_NODE ? node.data.split("\n") : [node];
+    lines.at(-1).append(parts[0]);
+    for (const part of parts.slice(1)) lines.push(element("span", part));
+  }
+  lines.pop(); // what follows the last line's end
+  const rows = lines.map((line) => {
+    const gap = GAP.exec(line.textContent);
+    const left = gap && Number(gap[2]) === number ? gap : null;
+    const numbered = element("span.number", left ? {} : { "data-line": number });
+    number = left ? Number(left[3] ?? left[2]) + 1 : number + 1;
+    if (left) line.replaceChildren(left[1], gapButton(path, left));
+    return element("span.line", numbered, line, "\n");
+  });
+  code.replaceChildren(...rows);
+}
+
+/** Shows which lines are left out; they are put in its row's place. */
+function gapButton(path, [, margin, start, end = start]) {
+  const many = plural(end - start + 1, "line");
+  const onclick = async ({ currentTarget: button }) => {
+    try {
+      const address = `/api/file${query({ repo: document.body.dataset.repo, path })}`;
+      const { lines } = await request(address);
+      // An excerpt stands further left than its file, by what its next line does.
+      const next = marginOf(lineOf(lines[end] ?? "").textContent);
+      const left = Math.max(0, next - margin.length);
+      const rows = lines.slice(start - 1, end).map((html, index) => {
+        const numbered = element("span.number", { "data-line": Number(start) + index });
+        return element("span.line", numbered, movedLeft(lineOf(html), left), "\n");
+      });
+      const code = button.closest("pre");
+      button.closest(".line").replaceWith(...rows);
+      code.focus();
+    } catch (error) {
+      button.textContent = error.message;
+    }
+  };
+  const title = `Show ${many === "1 line" ? "it" : "them"}`;
+  return element("button.gap", { onclick, title }, `… ${many}`);
+}
+
+function lineOf(html) {
+  const line = element("span");
+  setHtml(line, html);
+  return line;
+}
+
+const marginOf = (text) => text.length - text.trimStart().length;
+
+/** `line` without its first `count` blanks, as far as it begins with them. */
+function movedLeft(line, count) {
+  const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  for (let left = count; left > 0 && texts.nextNode();) {
+    const text = texts.currentNode;
+    const blanks = Math.min(left, marginOf(text.data));
+    left = blanks < text.data.length ? 0 : left - blanks;
+    text.data = text.data.slice(blanks);
+  }
+  return line;
 }
 
 /** Shows `diagram` in the place of `pre`, its text; returns the button that changes between them. */

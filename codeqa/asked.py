@@ -1,0 +1,50 @@
+"""What a question asks for, by its words, and what the lines look like that it wants; the data is
+in `asked.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+
+class Kind(NamedTuple):
+    """A kind of question: its name, the lines that it wants, and the part of its words that one of
+    these must hold to answer it; above 1 no line does."""
+
+    name: str
+    line: re.Pattern[str]
+    least: float
+
+
+@cache
+def _data(section: str) -> Any:
+    text = files(__package__).joinpath("asked.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)[section]
+
+
+@cache
+def line_pattern(name: str) -> re.Pattern[str]:
+    """What a line looks like, by its name in `[lines]`."""
+    return re.compile(_data("lines")[name], re.VERBOSE)
+
+
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """A list of `[words]`."""
+    return frozenset(_data("words")[name].split())
+
+
+def asks(name: str, question: str) -> re.Match[str] | None:
+    """Whether `question` is one of those called so in `[questions]`."""
+    return re.search(_data("questions")[name], question, re.VERBOSE | re.IGNORECASE)
+
+
+def kind_of(question: str) -> Kind | None:
+    """The kind of lines that a question wants, None for no special ones."""
+    for name, kind in _data("kinds").items():
+        if re.search(kind["asked"], question, re.VERBOSE | re.IGNORECASE):
+            return Kind(name, re.compile(kind["line"], re.VERBOSE), kind.get("least", 2.0))
+    return None
