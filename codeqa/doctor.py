@@ -22,7 +22,7 @@ from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.llm.models import SOURCES, Models
-from codeqa.repository.git import find_git
+from codeqa.repositories import trusted_git
 from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
 from codeqa.state.database import ASIDE, BESIDE, PRIMARY_CODE, Database
@@ -54,7 +54,7 @@ def examine(
     """Run all checks; `only` is the root of the one index to look at. `repair` mends the state and
     the indices."""
     state = settings.data_dir / "state.sqlite"
-    yield run_check("git", lambda: (True, find_git(), ""))
+    yield run_check("git", lambda: (True, trusted_git(settings).program, ""))
     yield run_check("data", partial(_data, settings))
     yield run_check("state", partial(_state, state), repair and partial(_rescue, state))
     yield run_check("model", partial(_model, settings))

@@ -25,7 +25,7 @@ from codeqa.repositories import (
     take_clone,
 )
 from codeqa.repository import git
-from codeqa.repository.git import clone, looks_remote, read_remote
+from codeqa.repository.git import clone, find_git, looks_remote, read_remote
 from codeqa.settings import Settings
 from codeqa.store.location import save_location
 from codeqa.types import Progress
@@ -170,7 +170,7 @@ def test_a_branch_is_a_clone_of_its_own(server: GitServer, shop: str, settings: 
     assert usual.root != topic.root and topic.remote == (shop, "topic/one")
     assert (topic.root / "only_there.py").exists() and not (usual.root / "only_there.py").exists()
     server.commit(named(shop), {"only_there.py": "Y = 3\n"}, branch="topic/one")
-    sync_clone(topic, quiet)
+    sync_clone(settings, topic, quiet)
     assert (topic.root / "only_there.py").read_text() == "Y = 3\n"
 
 
@@ -189,15 +189,15 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
 
     server.held.clear()
     with pytest.raises(KeyboardInterrupt):
-        clone(read_remote(shop), folder, leave)
+        clone(find_git(), read_remote(shop), folder, leave)
     with monkeypatch.context() as patch:
         patch.setattr(git, "SILENT_SECONDS", 0.5)
         with pytest.raises(RepositoryError, match="nothing came for"):
-            clone(read_remote(shop), folder, quiet)
+            clone(find_git(), read_remote(shop), folder, quiet)
     assert files_below(folder) == [".lock"]
     server.held.set()
     (folder / ".unfinished" / "of a killed process").mkdir(parents=True)
-    assert clone(read_remote(shop), folder, quiet).is_dir()
+    assert clone(find_git(), read_remote(shop), folder, quiet).is_dir()
     assert not (folder / ".unfinished").exists()
 
 
@@ -224,7 +224,7 @@ def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Sett
     found: list[Path] = []
 
     def work() -> None:
-        found.append(clone(read_remote(shop), clones_folder(settings), quiet))
+        found.append(clone(find_git(), read_remote(shop), clones_folder(settings), quiet))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
@@ -273,7 +273,7 @@ def test_nothing_of_the_user_or_the_clone_is_run(
         location = take_clone(settings, read_remote(shop), quiet)
     server.commit(named(shop), {"large.bin": "version https://git-lfs 2\n"})
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(attacking))
-    sync_clone(location, quiet)
+    sync_clone(settings, location, quiet)
     assert (location.root / "large.bin").read_text() == "version https://git-lfs 2\n"
     assert not (location.root / ".git" / "hooks").exists()
     with pytest.raises(RepositoryError):  # the name resolves to nothing; ssh asks nothing

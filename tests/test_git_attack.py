@@ -13,11 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.doctor import examine
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.parsing.preprocess import preprocess
+from codeqa.repositories import take_clone
+from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository import walk as walking
+from codeqa.repository.git import find_git, read_git, read_remote
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
+from codeqa.store.location import locate, save_location
+from codeqa.types import Skipped
 from tests.repositories import git, write
 
 
@@ -208,6 +214,28 @@ def test_a_git_that_the_repository_brings_along_never_runs(
     assert not marker.exists()
 
 
+def test_no_program_of_an_indexed_repository_runs_when_another_folder_is_current(
+    repo: Path, marker: Path, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = locate(settings, repo)
+    save_location(location)
+    for name in ("git", "ssh"):
+        write(repo, {f"bin/{name}": f'#!/bin/sh\necho "$0" >> "{marker}"\nexit 1\n'})
+        (repo / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{repo}/bin{os.pathsep}{os.environ['PATH']}")
+    write(tmp_path / "elsewhere", {})
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    commit = take_snapshot(settings, location, "HEAD").root
+    assert listed(commit) == [".gitignore", "a.py", "sub/b.py"]
+    assert read_git(find_git(commit), commit, ["log", "--format=%s"], 20) == b"first\n"
+    with pytest.raises(RepositoryError, match="git: "):
+        take_clone(settings, read_remote("git@nowhere.invalid:a/b"), lambda step: None)
+    git_of_doctor = next(examine(settings))
+    assert git_of_doctor.ok and not git_of_doctor.detail.startswith(str(repo))
+    assert not marker.exists(), marker.read_text()
+
+
 def test_a_link_in_the_repository_to_a_program_is_no_git(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,20 +280,32 @@ def test_a_git_that_hangs_is_given_up(
         listed(repo)
 
 
+PIPES = [
+    ".git/HEAD", ".git/commondir", ".git/config", ".git/index", ".git/info/exclude", ".gitignore",
+    "sub/.gitignore", "inner/.git/config", "inner/.gitignore",
+]  # fmt: skip
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_nested_repositories_that_hold_git_up_are_skipped_and_cost_its_time_once(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", PIPES)
+def test_a_pipe_where_git_reads_a_file_keeps_no_other_file_from_being_read(
+    name: str, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(8):
-        inner = write(repo / f"n{number}", {"n.py": "1\n"})
-        git(inner, "init", "-q")
-        (inner / ".git" / "config").unlink()
-        os.mkfifo(inner / ".git" / "config")
-    monkeypatch.setattr(walking, "GIT_SECONDS", 1.0)
+    git(
+        write(repo / "inner", {"n.py": "1\n", ".gitignore": "*.log\n", "d.log": "1\n"}),
+        "init",
+        "-q",
+    )
+    (repo / name).unlink(missing_ok=True)
+    os.mkfifo(repo / name)
+    monkeypatch.setattr(walking, "SOON_SECONDS", 0.5)
     found = walk(repo, max_file_bytes=1_000_000)
-    assert len(found.files) == 3
-    assert {entry.reason for entry in found.skipped} == {"git does not list it in time"}
-    assert len(found.skipped) == 8
+    rules = {".gitignore", "inner/.gitignore"} - {name}
+    not_ignored = {".gitignore": {"c.log"}, "inner/.gitignore": {"inner/d.log"}}
+    expected = {"a.py", "sub/b.py", "inner/n.py", *rules, *not_ignored.get(name, ())}
+    assert {entry.path for entry in found.files} == expected
+    assert Skipped(name, "unreadable: not a regular file") in found.skipped
+    assert read_git(find_git(repo), repo, ["log", "--format=%s"], 2) in (None, b"first\n")
 
 
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(

@@ -115,7 +115,7 @@ def sync_command(repo: str | None, as_json: bool) -> int:
         name = visible(location.name)
         try:
             with ProgressDisplay() as show:
-                sync_clone(location, show)
+                sync_clone(settings, location, show)
                 summary = Indexer(load_settings(location.root), location).run(progress=show)
                 report_on(location)
         except CodeQAError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.runs import hold, holder_of, read_run
-from codeqa.repository.git import Remote, Report, clone, delete_clone, sync
+from codeqa.repository.git import Git, Remote, Report, clone, delete_clone, find_git, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate
 from codeqa.store.location import (
@@ -144,6 +144,12 @@ def is_clone(settings: Settings, folder: Path) -> bool:
     return len(parents) > 2 and parents[2] == clones_folder(settings) and folder.is_dir()
 
 
+def trusted_git(settings: Settings) -> Git:
+    """The git to run, which none of the indexed repositories brings along. Raises RepositoryError
+    when there is none."""
+    return find_git(clones_folder(settings), *(one.root for one in list_locations(settings)))
+
+
 def clone_location(settings: Settings, remote: Remote) -> Location:
     """Where the index of the clone of `remote` is or will be."""
     return location_of(settings, clones_folder(settings) / remote.folder)
@@ -154,21 +160,21 @@ def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
 
     Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
     """
-    folder = clone(remote, clones_folder(settings), report)
+    folder = clone(trusted_git(settings), remote, clones_folder(settings), report)
     location = open_location(settings, folder)
     if not location.remote[0]:
         save_location(location, url=remote.url, branch=remote.branch)
     return location
 
 
-def sync_clone(location: Location, report: Report) -> None:
+def sync_clone(settings: Settings, location: Location, report: Report) -> None:
     """Bring the files of a clone to the newest commit; a folder of the user's own stays as it is.
 
     Raises RepositoryError when it cannot be fetched: it is as it was; and what `report` raises.
     """
     url, branch = location.remote
     if url:
-        sync(location.root, url, branch, report)
+        sync(trusted_git(settings), location.root, url, branch, report)
 
 
 # The list

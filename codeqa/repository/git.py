@@ -65,6 +65,9 @@ _KEPT_VARIABLES = frozenset(
 _HISTORY = (b"", b"HEAD", b"objects", b"refs", b"packed-refs")
 """What a git directory tells history from."""
 
+_OPENED = (b"HEAD", b"commondir", b"config", b"config.worktree", b"index", b"info/exclude")
+"""What git opens in a git directory to list files."""
+
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*/)': (.*)$", re.MULTILINE)
 
 
@@ -78,44 +81,56 @@ class Listing(NamedTuple):
     """Folders that could not be opened, and why."""
 
 
-def find_git(root: Path | None = None) -> str:
-    """Absolute path of the `git` to run, never one that a repository brings along.
+class Git(NamedTuple):
+    """A git that no repository brought along."""
 
-    It is looked for in `program_folders(root)`. Raises RepositoryError when there is none.
+    program: str
+    """Its absolute path."""
+    path: str
+    """PATH for what it runs, which leads into no repository either."""
+
+
+def find_git(*roots: Path) -> Git:
+    """The git to run, outside of the repositories at `roots`; looked for in `program_folders`.
+
+    Raises RepositoryError when there is none.
     """
-    untrusted = _untrusted_folders(root)
-    for folder in program_folders(root):
+    untrusted, folders = _untrusted_folders(roots), program_folders(*roots)
+    for folder in folders:
         found = shutil.which("git", path=folder)
         # A link to the program may lead into the repository.
         if found and not _lies_in(Path(found), untrusted):
-            return found
+            return Git(found, os.pathsep.join(folders))
     raise RepositoryError(
         "git was not found.",
         "Install git: its folder must be in PATH, outside of repository and current folder.",
     )
 
 
-def program_folders(root: Path | None = None) -> list[str]:
+def program_folders(*roots: Path) -> list[str]:
     """The folders of PATH that hold no program of a repository's.
 
-    Entries that are empty or relative are left out, and those inside `root`, inside the work
-    tree around it, or inside the current folder (unless that is the whole file system).
+    Entries that are empty or relative are left out, and those inside one of `roots`, inside the
+    work tree around it, or inside the current folder (unless that is the whole file system).
     """
-    untrusted = _untrusted_folders(root)
+    untrusted = _untrusted_folders(roots)
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return [f for f in folders if os.path.isabs(f) and not _lies_in(Path(f), untrusted)]
 
 
-def _untrusted_folders(root: Path | None) -> set[Path]:
-    """The current folder, `root` and the work tree around it."""
+def _untrusted_folders(roots: Iterable[Path]) -> set[Path]:
+    """The current folder, `roots`, the work trees around them, and those whose objects they
+    borrow, as what is kept of one commit does."""
     folders = set()
     with suppress(OSError):  # the current folder may be gone
         current = Path.cwd()
         if current != Path(current.anchor):
             folders.add(current)
-    if root is not None:
-        real = root.resolve()
-        folders |= {real, Path(os.fsdecode(work_tree(os.fsencode(real)) or os.fsencode(real)))}
+    for root in roots:
+        real = os.fsencode(root.resolve())
+        lender = _line_of((git_directory(real) or real) + b"/objects/info/alternates")
+        trees = (work_tree(one) for one in (real, lender) if os.path.isabs(one))
+        folders |= {Path(os.fsdecode(one)) for one in (real, *trees) if one}
     return folders
 
 
@@ -126,11 +141,12 @@ def _lies_in(path: Path, folders: set[Path]) -> bool:
 
 
 def read_git(
-    git: str, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
+    git: Git, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
 ) -> bytes | None:
     """What a git command that only reads prints; None when it fails or takes longer, or where it
     would read a repository other than the one at `folder`. `given` is its standard input."""
-    if _leads_elsewhere(os.fsencode(folder)):
+    tree = os.fsencode(folder)
+    if holding_up(work_tree(tree) or tree) or _leads_elsewhere(tree):
         return None
     with suppress(TimeoutError):
         done = _run(git, ["-C", folder, *arguments], seconds, given)
@@ -139,15 +155,15 @@ def read_git(
 
 
 def list_files(
-    git: str, folder: bytes, seconds: float, place: Sequence[bytes] = ()
+    git: Git, folder: bytes, seconds: float, place: Sequence[bytes] = (), rules: bool = True
 ) -> Listing | None:
     """What git tracks or would track under `folder`; `place` are options that say for which
-    repository, if not for its own.
+    repository, if not for its own. Without `rules` no ignore file is opened.
 
     None: git refuses (no work tree, another user's repository, a broken one).
     Raises TimeoutError.
     """
-    asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    asked = ("ls-files", "-z", "--cached", "--others", *["--exclude-standard"] * rules)
     done = _run(git, [*place, "-C", folder, *asked], seconds)
     if done.returncode:
         return None
@@ -155,19 +171,20 @@ def list_files(
 
 
 def list_plain_files(
-    git: str, folder: bytes, tree: bytes, excluded: Iterable[bytes], seconds: float
+    git: Git, folder: bytes, tree: bytes, excluded: Iterable[bytes] | None, seconds: float
 ) -> Listing:
     """What the ignore rules in `tree`, which holds `folder`, leave of `folder`.
 
     For folders outside of git and for repositories that git refuses: an empty repository of
-    ours stands in for theirs. `excluded` are patterns that count beside the ignore files.
+    ours stands in for theirs. `excluded` are patterns that count beside the ignore files; None:
+    not even these are opened.
     Raises TimeoutError, and RepositoryError when git fails.
     """
     with _empty_repository() as repository:
         with open(repository + b"/info/exclude", "wb") as rules:
-            rules.write(b"\n".join(excluded))
+            rules.write(b"\n".join(excluded or ()))
         place = [b"--git-dir=" + repository, b"--work-tree=" + tree]
-        if listing := list_files(git, folder, seconds, place):
+        if listing := list_files(git, folder, seconds, place, excluded is not None):
             return listing
     raise RepositoryError(
         f"git cannot list {os.fsdecode(folder)}.", "It must be git 2.17 or newer."
@@ -175,7 +192,7 @@ def list_plain_files(
 
 
 def excluded_by(
-    git: str, names: Iterable[bytes], rules: Mapping[bytes, bytes], seconds: float
+    git: Git, names: Iterable[bytes], rules: Mapping[bytes, bytes], seconds: float
 ) -> set[bytes]:
     """Those of `names` that rules leave out; `rules` are contents of rule files by their folders.
 
@@ -214,7 +231,7 @@ def _empty_repository() -> Iterator[bytes]:
 
 
 def _run(
-    git: str, arguments: Sequence[str | bytes | Path], seconds: float, given: bytes = b""
+    git: Git, arguments: Sequence[str | bytes | Path], seconds: float, given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with `given` as its standard input. Raises TimeoutError.
 
@@ -223,8 +240,8 @@ def _run(
     try:
         return subprocess.run(
             [*_guarded(git, (*_CONFIG, "credential.helper=")), *arguments],
-            cwd=Path(git).anchor or None,
-            env=_environment(),
+            cwd=Path(git.program).anchor or None,
+            env=_environment(git),
             input=given,
             capture_output=True,
             timeout=max(seconds, 0.001),
@@ -236,12 +253,12 @@ def _run(
         return subprocess.CompletedProcess([], -1, b"", b"")
 
 
-def _guarded(git: str, settings: Iterable[str]) -> list[str]:
+def _guarded(git: Git, settings: Iterable[str]) -> list[str]:
     """The beginning of a command of git, in which `settings` are above every configuration."""
-    return [git, "--no-pager", *(part for setting in settings for part in ("-c", setting))]
+    return [git.program, "--no-pager", *(part for setting in settings for part in ("-c", setting))]
 
 
-def _environment() -> dict[str, str]:
+def _environment(git: Git) -> dict[str, str]:
     """The caller's variables without those of git's, and without a way to ask or to fetch."""
     kept = {
         name: value
@@ -249,7 +266,7 @@ def _environment() -> dict[str, str]:
         if not name.upper().startswith("GIT_") or name in _KEPT_VARIABLES
     }
     return kept | {
-        "PATH": os.pathsep.join(program_folders()),
+        "PATH": git.path,
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_LAZY_FETCH": "1",
@@ -285,6 +302,15 @@ def git_directory(folder: bytes) -> bytes | None:
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))
     return target if os.path.exists(target + b"/HEAD") else None
+
+
+def holding_up(tree: bytes) -> bytes:
+    """What in the git directory of the work tree `tree` is no file, as a pipe that git would wait
+    at without end; '' where there is nothing of that kind."""
+    own = git_directory(tree) or tree
+    places = (own, os.path.join(own, _line_of(own + b"/commondir")))
+    opened = (os.path.join(place, name) for place in places for name in _OPENED)
+    return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
 
 
 def _leads_elsewhere(folder: bytes) -> bool:
@@ -420,7 +446,7 @@ def read_remote(address: str, branch: str = "") -> Remote:
     return Remote(url, branch, Path(server, ",".join(owners) or ",", named))
 
 
-def clone(remote: Remote, clones: Path, report: Report) -> Path:
+def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
     """The folder of the clone of `remote` below `clones`, made unless it is there.
 
     Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
@@ -434,6 +460,7 @@ def clone(remote: Remote, clones: Path, report: Report) -> Path:
         branch = [f"--branch={remote.branch}"] if remote.branch else []
         try:
             _transfer(
+                git,
                 ["clone", "--progress", "--depth=1", "--single-branch", "--no-tags", "--template=",
                  "--no-recurse-submodules", *branch, "--", remote.url, unfinished],
                 report,
@@ -445,7 +472,7 @@ def clone(remote: Remote, clones: Path, report: Report) -> Path:
     return target
 
 
-def sync(folder: Path, url: str, branch: str, report: Report) -> None:
+def sync(git: Git, folder: Path, url: str, branch: str, report: Report) -> None:
     """Make the clone in `folder` the newest commit; what was changed or added there is lost.
 
     Raises RepositoryError when it cannot be fetched: the clone is as it was; and what `report`
@@ -461,7 +488,7 @@ def sync(folder: Path, url: str, branch: str, report: Report) -> None:
             ["clean", "-ffdxq"],
             ["gc", "--auto", "--quiet", "--prune=now"],
         ):  # fmt: skip
-            _transfer(["-C", folder, *command], report)
+            _transfer(git, ["-C", folder, *command], report)
 
 
 def delete_clone(folder: Path) -> None:
@@ -487,18 +514,18 @@ def _alone(clones: Path, report: Report) -> Iterator[None]:
         lock.release()
 
 
-def _transfer(arguments: Sequence[str | Path], report: Report) -> None:
+def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None:
     """Run a git command that may reach other machines.
 
     Raises RepositoryError with what git said when it fails, or says nothing for SILENT_SECONDS.
     """
-    git, step = find_git(), Progress("waiting for the server", 0, 0)
+    step = Progress("waiting for the server", 0, 0)
     with (
         tempfile.TemporaryFile() as output,
         subprocess.Popen(
             [*_guarded(git, (*_CONFIG, *_REACHING)), *arguments],
-            cwd=Path(git).anchor or None,
-            env=_environment() | _VARIABLES,
+            cwd=Path(git.program).anchor or None,
+            env=_environment(git) | _VARIABLES,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=output,

@@ -7,7 +7,7 @@ read through a symbolic link, and no pipe, socket or device is ever opened.
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH110, PTH114, PTH208
+# ruff: noqa: PTH110, PTH113, PTH114, PTH208
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from codeqa.repository.git import (
     excluded_by,
     find_git,
     git_directory,
+    holding_up,
     is_linked_work_tree,
     list_files,
     list_plain_files,
@@ -39,9 +40,9 @@ OWN_IGNORE_FILE = ".codeqaignore"
 MAX_RULE_BYTES = 1_000_000
 """Bytes of a `.codeqaignore`; a larger one is no list of rules."""
 
-GIT_SECONDS = 60.0
-"""For all calls of git in one walk: it lists 20,000 files in some 30 ms; a minute means that
-something holds it, as a pipe in the place of a configuration file does."""
+GIT_SECONDS, SOON_SECONDS = 60.0, 5.0
+"""For all calls of git in one walk, and until a pipe in the place of an ignore file is looked for:
+it lists 20,000 files in some 30 ms; a minute means that something holds it."""
 
 _TOOLS_AND_OUTPUT = (
     b"__pycache__/ .pytest_cache/ .venv/ .git/ .idea/ venv/ node_modules/ .vscode/ .github/ "
@@ -53,6 +54,8 @@ packages: only at the top."""
 
 # A pipe that took the file's place must not make the open wait.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+NO_FILE = "not a regular file"
 
 _REFUSED = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 
@@ -178,15 +181,28 @@ class _Walker:
 
     def _listing(self, folder: bytes, nested: bool) -> Listing:
         """What the repository of `folder` says, else what the ignore files in it say."""
+        try:
+            return self._listed(folder, nested, min(SOON_SECONDS, self._left()))
+        except TimeoutError:
+            if not (pipes := _ignore_pipes(folder)):
+                return self._listed(folder, nested, self._left())
+        names, unreadable = list_plain_files(self._git, folder, folder, None, self._left())
+        ignored = self._excluded(names, ".gitignore", folder)
+        return Listing([one for one in names if one not in ignored], unreadable + pipes)
+
+    def _listed(self, folder: bytes, nested: bool, seconds: float) -> Listing:
         tree = folder if nested else work_tree(folder)
         if tree is not None:
-            listing = list_files(self._git, folder, self._left())
+            held = holding_up(tree)
+            listing = None if held else list_files(self._git, folder, seconds)
             if listing is None:
-                listing = list_plain_files(self._git, folder, tree, (), self._left())
+                listing = list_plain_files(self._git, folder, tree, (), seconds)
+                if held:
+                    listing.unreadable.append((os.path.relpath(held, folder), NO_FILE.encode()))
             if listing.names or nested:
                 return listing
         # Outside of git, or a folder that its repository ignores: who names it wants it.
-        return list_plain_files(self._git, folder, folder, _TOOLS_AND_OUTPUT, self._left())
+        return list_plain_files(self._git, folder, folder, _TOOLS_AND_OUTPUT, seconds)
 
     def drop_folder(self, folder: Path) -> None:
         """Leave out what lies below `folder`."""
@@ -201,21 +217,25 @@ class _Walker:
 
     def apply_own_ignores(self) -> None:
         """Leave out what `.codeqaignore` files exclude."""
+        for name in self._excluded(self._files, OWN_IGNORE_FILE, self._top):
+            self._skip(name, f"excluded by {OWN_IGNORE_FILE}")
+            del self._files[name]
+
+    def _excluded(self, names: Iterable[bytes], rule_file: str, top: bytes) -> set[bytes]:
+        """Those of `names`, relative to `top`, that the files called `rule_file` beside and above
+        them leave out."""
         folders = {b""}
-        for name in self._files:
+        for name in names:
             folders.update(_and_above(_folder(name), folders))
         rules: dict[bytes, bytes] = {}
         for folder in folders:
-            path = folder + os.fsencode(OWN_IGNORE_FILE)
-            if os.path.lexists(self._top + b"/" + path):
+            path = folder + os.fsencode(rule_file)
+            if os.path.lexists(top + b"/" + path):
                 with suppress(OSError):  # a link or a pipe is no rule file
                     rules[folder], _ = read_with_status(
-                        self.root, os.fsdecode(path), max_bytes=MAX_RULE_BYTES
+                        Path(os.fsdecode(top)), os.fsdecode(path), max_bytes=MAX_RULE_BYTES
                     )
-        if rules:
-            for name in excluded_by(self._git, self._files, rules, self._left()):
-                self._skip(name, f"excluded by {OWN_IGNORE_FILE}")
-                del self._files[name]
+        return excluded_by(self._git, names, rules, self._left()) if rules else set()
 
     def examine(self, max_file_bytes: int) -> Iterator[FileEntry]:
         """Judge each file by kind, size and name, without opening it; in order of the names."""
@@ -237,7 +257,7 @@ class _Walker:
                 else:
                     reason = "broken symbolic link"
             elif not stat.S_ISREG(status.st_mode):
-                reason = "not a regular file"
+                reason = NO_FILE
             elif _UNPRINTABLE.search(path):
                 reason = "file name with unprintable characters"
             elif status.st_size > max_file_bytes:
@@ -248,6 +268,15 @@ class _Walker:
                 self._skip(name, reason)
             else:
                 yield FileEntry(path, status.st_size, status.st_mtime_ns)
+
+
+def _ignore_pipes(folder: bytes) -> list[tuple[bytes, bytes]]:
+    """What is called `.gitignore` in the work tree around `folder` and is no file, relative to
+    `folder`, with the reason."""
+    walked = os.walk(work_tree(folder) or folder)
+    named = [parent + b"/.gitignore" for parent, _, names in walked if b".gitignore" in names]
+    pipes = (one for one in named if not os.path.isfile(one))
+    return [(os.path.relpath(one, folder), NO_FILE.encode()) for one in pipes]
 
 
 def _folder(name: bytes) -> bytes:

@@ -130,7 +130,7 @@ def refresh(repo: str) -> Values:
     location = find_repository(space.settings, repo)
 
     def work(tell: Report) -> None:
-        sync_clone(location, tell)
+        sync_clone(space.settings, location, tell)
         space.open(location.root, update=False).index.check()
 
     started = space.jobs.start(location.id, report_on(location), "refreshing", work)
