@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -122,7 +123,7 @@ def call(engine: Engine) -> Call:
 
 def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     found = call("search_code", query="the sum of all prices of a basket")
-    assert found.text.startswith("--- shop/basket.py (lines 12-14, relevance: 1.00) ---\n")
+    assert found.text.startswith("--- shop/basket.py (lines 12-14, relevance: 0.")
     assert found.places[0].name == "Basket.total"
     taxed = call("symbol", name="taxed").text
     assert taxed.startswith("taxed has 1 definition:\n--- shop/basket.py (lines 17-18) ---\ndef ")
@@ -160,8 +161,24 @@ def test_what_is_found_comes_whole_with_what_saves_the_next_call(call: Call) -> 
     assert "Called by: pay [shop/checkout.py:7]; 1 test" in found.text
     assert "Stands nowhere here: vat_rate." in found.text
     lines = call("search_code", query="Basket.total").text.split("\n")
-    assert lines[0].startswith("--- shop/basket.py (lines 12-14, relevance: 1.00")
+    assert lines[0].startswith("--- shop/basket.py (lines 12-14, relevance: 0.")
     assert "--- shop/basket.py (lines 17-18, called in line 14) ---" in lines, "a short callee"
+
+
+@pytest.mark.parametrize(
+    ("query", "fits"),
+    [
+        ("the sum of all prices of a basket", True),
+        ("Basket.total", True),
+        ("how does the drone adjust its rotor speed", False),
+        ("which validators does the blockchain trust", False),
+    ],
+)
+def test_a_relevance_says_also_of_the_best_hit_whether_it_fits(
+    call: Call, query: str, fits: bool
+) -> None:
+    best = re.search(r"relevance: (\d\.\d\d)", call("search_code", query=query).text)
+    assert best and (float(best[1]) > 0.4 if fits else float(best[1]) < 0.3)
 
 
 def test_a_guess_finds_what_the_question_alone_does_not(call: Call) -> None:

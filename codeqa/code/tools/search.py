@@ -4,7 +4,8 @@ with a line each of what they call, what calls them and the constants that they 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import Field
@@ -21,9 +22,11 @@ from codeqa.code.tools.tool import (
     list_result,
 )
 from codeqa.code.usages import language_name
-from codeqa.errors import CodeQAError
+from codeqa.embeddings.registry import question_matcher
+from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.search.channels import nearest_names
 from codeqa.search.mentions import resolve_mentions
+from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import counted
 from codeqa.text.tokens import (
@@ -33,6 +36,7 @@ from codeqa.text.tokens import (
     search_tokens,
     variants,
 )
+from codeqa.text.unit_text import fields_of
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
 
 NEAR_BEST = 0.72
@@ -40,6 +44,10 @@ NEAR_BEST = 0.72
 agent, the second and third were mostly about something else (evals/tools)."""
 NAMED_FROM = 0.5
 """Part of the best score from which a hit is named."""
+NEARNESS = 0.7
+"""What the cosine of the nearest passage counts in a relevance; the rest is the share of the
+question's words. Of the best hits of 73 questions about Flask and Gin 8 are below .3, of 40 that
+have nothing to do with either 36."""
 SHOWN, NAMED = 3, 12
 """Definitions shown with their code, and further ones that are named."""
 SHORT = 20
@@ -86,7 +94,8 @@ def search_code(
     tokens: Annotated[int, Field(ge=200, le=8_000, description="How much code to show.")] = 2_000,
 ) -> ToolResult:
     """Find code by meaning and by name. Gives whole functions with lines, what they call, who calls
-    them and their constants: seldom a file has to be opened after it. Write a `guess` whenever you
+    them and their constants: seldom a file has to be opened after it. What has a relevance (0 to 1)
+    below 0.3 is mostly about something else. Write a `guess` whenever you
     can imagine the code; its names need not be right. Example: query="where is the cookie of a
     session signed", guess="def save_session(self, session, response):\\n    data =
     self.signer.dumps(dict(session))\\n    response.set_cookie(NAME, data, max_age=AGE)"."""
@@ -94,8 +103,7 @@ def search_code(
     result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
     if not result.units:
         return ToolResult(summary=f"searched “{query}”: nothing", text=NOTHING)
-    best = result.units[0].score or 1.0
-    shown = _best(result.units)
+    relevance, shown = _relevance(result.query), _best(result.units)
     room = int(tokens * CHARACTERS_PER_TOKEN)
     places, parts, known = list[Place](), list[str](), set[str]()
 
@@ -110,7 +118,7 @@ def search_code(
         room -= len(told)
 
     for hit in shown:
-        show(hit.unit, f"relevance: {hit.score / best:.2f}", whatever=not places)
+        show(hit.unit, f"relevance: {relevance(hit.unit):.2f}", whatever=not places)
     for call in _short_callees(box.tables(), shown[0].unit):
         show(call.called, f"called in line {call.line}")
     weak = NAMED_FROM * result.units[0].score
@@ -128,6 +136,23 @@ def search_code(
         total=len(places),
         places=tuple(places[:fitted]),
     )
+
+
+def _relevance(query: Query) -> Callable[[Unit], float]:
+    """How much a unit is about the question, from 0 to 1, whatever else was found."""
+    asked = [word for word in query.words if word not in QUESTION_WORDS] or query.words
+    forms, near = [form_pattern(word) for word in asked], None
+    with suppress(EmbeddingError):  # damaged: the index says so
+        near = question_matcher(query.text)
+
+    def relevance(unit: Unit) -> float:
+        text = f"{unit.path} {unit.source_code}".lower()
+        share = sum(bool(form.search(text)) for form in forms) / max(1, len(forms))
+        if near is None or near.empty:
+            return share
+        return NEARNESS * near.nearness(fields_of(unit)).passage + (1 - NEARNESS) * share
+
+    return relevance
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
