@@ -133,6 +133,7 @@ def test_a_commit_has_many_names(shop: tuple[Settings, Location, Path], name: st
     [
         ("--upload-pack=touch x", "no commit"),
         ("-x", "no commit"),
+        ("^HEAD", "no commit"),
         ("", "no commit"),
         ("v1\nv2", "no commit"),
         ("v1:shop/cart.py", "`git log` shows"),
@@ -295,4 +296,12 @@ def test_the_commands_ask_at_a_commit_and_say_so(
     assert "shop/cart.py" not in capfd.readouterr().out
     assert main(["history", "--name", "add_item", *where]) == 0
     assert "one" in capfd.readouterr().out
-    assert main(["search", "item", *where[:2], "--rev", "--upload-pack=x"]) == 2
+    for given, said in (
+        ("--upload-pack=x", "is no commit"),
+        ("^v1", "is no commit"),
+        ("", "name a commit"),
+    ):
+        for asked in (["search", "item"], ["ask", "item"], ["grep", "item"], ["index"]):
+            root = where[1:2] if asked == ["index"] else where[:2]
+            assert main([*asked, *root, f"--rev={given}"]) == 2
+            assert said in capfd.readouterr().err

@@ -90,9 +90,17 @@ def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def _not_empty(_: click.Context, __: click.Parameter, given: str | None) -> str:
+    if given == "":
+        raise click.BadParameter("name a commit, a branch or a tag.")
+    return given or ""
+
+
 rev_option = click.option(
     "--rev",
-    default="",
+    callback=_not_empty,
     metavar="COMMIT",
     help="The repository as it was at this commit, branch or tag; nothing of it is touched.",
 )

@@ -65,7 +65,7 @@ def commit_of(root: Path, revision: str) -> str:
 
     Raises UsageError for what is no name of a commit, NotFoundError when there is none.
     """
-    if not 0 < len(revision) <= _LONGEST or revision[0] == "-" or not revision.isprintable():
+    if not 0 < len(revision) <= _LONGEST or revision[0] in "-^" or not revision.isprintable():
         raise UsageError(
             f"{revision[:_LONGEST]!r} is no commit.", "Name a commit, a branch or a tag."
         )
