@@ -177,13 +177,36 @@ def test_without_git_the_error_says_what_to_do(repo: Path, monkeypatch: pytest.M
         walk(repo, max_file_bytes=LIMIT)
 
 
-def test_the_folders_of_tools_are_left_out_only_outside_git(tmp_path: Path) -> None:
+def test_the_folders_of_tools_are_left_out_outside_git(tmp_path: Path) -> None:
     names = ["node_modules/x.js", "pkg/__pycache__/y.txt", "build/out.js", ".venv/z.py"]
     read = ["a.py", "src/build/steps.py"]
     root = write(tmp_path / "plain", dict.fromkeys([*read, *names], "1"))
     assert paths_of(root) == read
-    git(root, "init", "-q")
-    assert paths_of(root) == sorted([*read, *names])
+
+
+def test_in_git_dependencies_and_build_output_are_left_out_unless_they_are_tracked(
+    repo: Path,
+) -> None:
+    read = [
+        "a.py", "app/package.json", "lib/dist/source.py", "lib/venv.py", "lib/venv/tracked.py",
+        "lib/venv/with_it.py", "setup.py", "src/build/steps.py", "target/tracked.rs",
+    ]  # fmt: skip
+    made = [
+        ".venv/z.py", "app/dist/out.js", "app/node_modules/b/dist/c.js", "build/out.py",
+        "node_modules/x.js", "pkg/__pycache__/y.txt",
+    ]  # fmt: skip
+    write(repo, dict.fromkeys([*read, *made], "1"))
+    git(repo, "add", "lib/venv/tracked.py", "target/tracked.rs")
+    git(write(repo / ".venv" / "src" / "of_git", {"d.py": "1"}), "init", "-q")
+    assert paths_of(repo) == read
+    found = walk(repo, max_file_bytes=LIMIT)
+    folders = [
+        ".venv/", "app/dist/", "app/node_modules/", "build/", "node_modules/", "pkg/__pycache__/"
+    ]  # fmt: skip
+    assert [*reasons(found)] == folders
+    assert {*reasons(found).values()} == {"untracked dependencies or build output"}
+    git(repo, "add", "-f", ".venv/z.py")
+    assert ".venv/z.py" in paths_of(repo)
 
 
 # --- .codeqaignore ---------------------------------------------------------------------------

@@ -79,6 +79,8 @@ class Listing(NamedTuple):
     that are tracked but gone are still named."""
     unreadable: list[tuple[bytes, bytes]]
     """Folders that could not be opened, and why."""
+    untracked: set[bytes]
+    """Those of the names that git would track."""
 
 
 class Git(NamedTuple):
@@ -163,11 +165,13 @@ def list_files(
     None: git refuses (no work tree, another user's repository, a broken one).
     Raises TimeoutError.
     """
-    asked = ("ls-files", "-z", "--cached", "--others", *["--exclude-standard"] * rules)
+    asked = ("ls-files", "-tz", "--cached", "--others", *["--exclude-standard"] * rules)
     done = _run(git, [*place, "-C", folder, *asked], seconds)
     if done.returncode:
         return None
-    return Listing(done.stdout.split(b"\0")[:-1], _UNREADABLE.findall(done.stderr))
+    told = done.stdout.split(b"\0")[:-1]
+    untracked = {one[2:] for one in told if one.startswith(b"? ")}
+    return Listing([one[2:] for one in told], _UNREADABLE.findall(done.stderr), untracked)
 
 
 def list_plain_files(

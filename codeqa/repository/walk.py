@@ -2,8 +2,9 @@
 
 Where a folder is in no repository, or git refuses its repository, git applies the ignore files
 that lie in it. On top, `.codeqaignore` files (same syntax, nested too) leave out more, and what
-names alone decide (lock files, secrets, images) is left out without opening it. Nothing is
-read through a symbolic link, and no pipe, socket or device is ever opened.
+names alone decide (lock files, secrets, images, dependencies that git does not track) is left out
+without opening it. Nothing is read through a symbolic link, and no pipe, socket or device is ever
+opened.
 """
 
 # Names are bytes here, because they need not be UTF-8.
@@ -51,6 +52,17 @@ _TOOLS_AND_OUTPUT = (
 ).split()
 """Ignored where no repository says what is source. The last three are also usual names of
 packages: only at the top."""
+
+_MADE = re.compile(
+    rb"((?:.*?/)?)(?:node_modules|bower_components|\.?venv|__pycache__|\.tox|\.nox|\.eggs|\.gradle"
+    rb"|(target|dist|build))/"
+)
+"""What package managers and builds fill, up to there. The last three are also usual names of
+packages: only beside one of `_PROJECT`."""
+_PROJECT = (
+    b"Cargo.toml pom.xml build.sbt build.gradle build.gradle.kts package.json setup.py "
+    b"pyproject.toml CMakeLists.txt"
+).split()
 
 # A pipe that took the file's place must not make the open wait.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -157,10 +169,15 @@ class _Walker:
                     raise
                 self._skip(base, "git does not list it in time")
                 continue
+            made = _made_folders(listing)
+            for name in made:
+                self._skip(base + name, "untracked dependencies or build output")
             for name, why in listing.unreadable:
                 self._skip(base + name, f"unreadable: {why.decode()}")
             for name in listing.names:
                 if name.startswith((b"../", b"./", b"/")):
+                    continue
+                if name in listing.untracked and name.startswith(made):
                     continue
                 path = (folder + b"/" + name).rstrip(b"/")
                 try:
@@ -186,9 +203,9 @@ class _Walker:
         except TimeoutError:
             if not (pipes := _ignore_pipes(folder)):
                 return self._listed(folder, nested, self._left())
-        names, unreadable = list_plain_files(self._git, folder, folder, None, self._left())
-        ignored = self._excluded(names, ".gitignore", folder)
-        return Listing([one for one in names if one not in ignored], unreadable + pipes)
+        names, unreadable, _ = list_plain_files(self._git, folder, folder, None, self._left())
+        left = {*names} - self._excluded(names, ".gitignore", folder)
+        return Listing([*left], unreadable + pipes, left)
 
     def _listed(self, folder: bytes, nested: bool, seconds: float) -> Listing:
         tree = folder if nested else work_tree(folder)
@@ -268,6 +285,17 @@ class _Walker:
                 self._skip(name, reason)
             else:
                 yield FileEntry(path, status.st_size, status.st_mtime_ns)
+
+
+def _made_folders(listing: Listing) -> tuple[bytes, ...]:
+    """Folders of `_MADE` with untracked files and without any that git tracks."""
+    names = {*listing.names}
+    made = set()
+    for found in filter(None, map(_MADE.match, listing.untracked)):
+        if not found[2] or any(found[1] + one in names for one in _PROJECT):
+            made.add(found[0])
+    tracked = (_MADE.match(name) for name in (names - listing.untracked if made else ()))
+    return tuple(made - {found[0] for found in tracked if found})
 
 
 def _ignore_pipes(folder: bytes) -> list[tuple[bytes, bytes]]:
