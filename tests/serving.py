@@ -37,13 +37,14 @@ def serving(
     repository: Path | None = None,
     engine: Any = None,
     app: Flask | None = None,
+    **limits: Any,
 ) -> Iterator[int]:
     """The port of a server over `repository`, or over `engine`, or of `app`."""
     listener = bind("127.0.0.1", 0)
     app = app or create_app(settings, repository, engine)
     # Pages that are loaded again are so in half the time.
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
-    server = make_server(app, settings, listener)
+    server = make_server(app, settings, listener, **limits)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -3,6 +3,7 @@ sign-in), and waitress, which serves it to a clean end."""
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 import sys
@@ -44,8 +45,6 @@ from codeqa.web.security import BODY_BYTES, Gate, check_settings, guard
 from codeqa.web.workspace import Workspace, workspace
 
 SESSION_DAYS = 30
-CONNECTIONS = 1_000
-"""Connections at once; with waitress's own limit of 100 the 101st reader would wait."""
 LONGEST_BODY = 16 * BODY_BYTES
 """Where waitress itself hangs up; below that a body that is too long gets an explained 413."""
 PACKAGE = Path(__file__).resolve().parent
@@ -180,6 +179,9 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # a system may allow less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         with suppress(KeyboardInterrupt):
             server.run()
@@ -189,17 +191,20 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
         print("Stopped.", file=sys.stderr)
 
 
-def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
-    """A waitress server on a bound socket."""
-    from waitress import create_server
+def make_server(
+    app: Flask, settings: Settings, listener: socket.socket, seconds: int = 60, waiting: int = 250
+) -> Any:
+    """A waitress server on a bound socket. A request has to come within `seconds`, and an address
+    keeps so many connections `waiting`, without one that is answered."""
+    from waitress.adjustments import Adjustments
 
+    from codeqa.web.connections import AT_ONCE, CONNECTIONS, Server
     from codeqa.web.threads import Threads
 
-    return create_server(
-        app,
-        sockets=[listener],
-        _dispatcher=Threads(settings.threads),
-        connection_limit=CONNECTIONS,
+    adjustments = Adjustments(
+        connection_limit=CONNECTIONS + 2 * AT_ONCE,
+        channel_timeout=seconds,
+        cleanup_interval=1,
         # Reading ahead is how waitress notices that the reader of a stream has left.
         channel_request_lookahead=1,
         max_request_body_size=LONGEST_BODY,
@@ -207,6 +212,13 @@ def make_server(app: Flask, settings: Settings, listener: socket.socket) -> Any:
         clear_untrusted_proxy_headers=True,
         ident="",
     )
+    at = (listener.family, listener.type, listener.proto, listener.getsockname())
+    server = Server(
+        app, _sock=listener, dispatcher=Threads(settings.threads), adj=adjustments, sockinfo=at,
+        bind_socket=False,
+    )  # fmt: skip
+    server.waiting = waiting
+    return server
 
 
 def bind(host: str, port: int) -> socket.socket:

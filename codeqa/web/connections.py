@@ -1,0 +1,61 @@
+"""Connections that bring no request make room. One that is being answered is never closed for it,
+however long the model is silent."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import defaultdict
+from contextlib import suppress
+
+from waitress.channel import HTTPChannel
+from waitress.server import TcpWSGIServer
+
+CONNECTIONS = 1_000
+"""Open at once; with waitress's own limit of 100 the 101st reader would wait."""
+AT_ONCE = 100
+"""Connections that are taken before all are looked at again."""
+ADDRESSES = 3
+"""So many may have all that one may have on which nothing is answered; more share them."""
+RATE = 5_000.0
+"""Bytes of a request for each second that it may take longer, as Apache's mod_reqtimeout has it."""
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc]
+    _active = 0.0
+
+    def received(self, data: bytes) -> bool:
+        self._active = (self._active if self.request else time.time()) + len(data) / RATE
+        taken = super().received(data)
+        if self.request:  # not yet whole: a byte now and then is no activity
+            self.last_activity = self._active
+        return bool(taken)
+
+
+class Server(TcpWSGIServer):  # type: ignore[misc]
+    channel_class = _Channel
+    waiting: int
+    """Connections of one address, which may be a proxy's, on which nothing is answered."""
+
+    def maintenance(self, now: float) -> None:
+        super().maintenance(now)
+        waiting = defaultdict(list)
+        for one in sorted(self.active_channels.values(), key=lambda one: one.last_activity):
+            if not one.requests:
+                waiting[one.addr[0]].append(one)
+        share = self.waiting * ADDRESSES // max(ADDRESSES, len(waiting)) or 1
+        for channels in waiting.values():
+            for one in channels[:-share]:
+                one.will_close = True
+            for one in channels:
+                if one.will_close:  # waitress would wait for a reader that takes nothing
+                    with suppress(OSError):
+                        one.socket.shutdown(socket.SHUT_RDWR)
+
+    def handle_accept(self) -> None:
+        before, most = -1, len(self.active_channels) + AT_ONCE
+        while before < len(self.active_channels) < most:
+            before = len(self.active_channels)
+            super().handle_accept()
+        if len(self.active_channels) > CONNECTIONS:
+            self.maintenance(time.time())
