@@ -21,7 +21,7 @@ from codeqa.search.rerank import DEFAULT_MODEL, choose_reranker, document, reran
 from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
-from tests.onnx_models import make_model
+from tests.onnx_models import POSITIONS, VOCABULARY, make_model
 
 __all__ = ["hub_cache"]
 
@@ -128,18 +128,63 @@ def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
             return float(len(doc))
 
     choice = load_settings(reranker="rerankers/owner/colbert")
-    monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", {})
-    (warning,) = choose_reranker(choice)(HITS, QUESTION).warnings
-    assert "PyTorch" in warning and warning.endswith('pip install "rerankers[transformers]"')
     monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", {"ColBERTRanker": ByLength})
-    assert reranker_status(choice)[:2] == (True, "owner/colbert")
     done = choose_reranker(choice)(HITS, QUESTION)
     assert (done.reranker, done.warnings) == ("owner/colbert", ())
     scores = {one.unit.id: one.why for one in done.hits[:CANDIDATES]}
     assert scores["5"] == (f"reranked by owner/colbert: {len(document(HITS[5].unit)):.2f}",)
 
 
+def test_a_real_checkpoint_of_pytorch_orders_as_its_cosines_do(tmp_path: Path) -> None:
+    """Where PyTorch and transformers before 5 are installed, which no environment of ours has."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        pytest.skip("rerankers does not run with it")
+    folder = make_model(tmp_path / "tiny-small-colbert", "tokens")
+    config = transformers.BertConfig(
+        len(VOCABULARY), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=POSITIONS,
+    )  # fmt: skip
+    torch.manual_seed(7)
+    bert = transformers.BertModel(config, add_pooling_layer=False)
+    weights = {f"bert.{name}": one for name, one in bert.state_dict().items()}
+    weights["linear.weight"] = torch.randn(96, 32)
+    config.save_pretrained(folder)
+    torch.save(weights, folder / "pytorch_model.bin")
+    done = choose_reranker(load_settings(reranker=f"rerankers/{folder}"))(HITS, QUESTION)
+    assert (done.reranker, done.warnings) == (str(folder), ())
+    assert order(done.hits)[0] == 13
+
+
 # What is wrong is said, and the built-in one answers
+
+
+def test_what_pytorch_lacks_is_said_with_the_command_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rerankers import models as rankers
+
+    def with_transformers_5(name: str, verbose: int) -> None:
+        raise AttributeError("'ColBERTModel' object has no attribute 'all_tied_weights_keys'")
+
+    choice = load_settings(reranker="rerankers/owner/colbert")
+    for there, said in (
+        ({}, "PyTorch and transformers are not installed. "),
+        ({"ColBERTRanker": with_transformers_5}, "rerankers does not run with transformers 5. "),
+    ):
+        rerank.load_pytorch.cache_clear()
+        monkeypatch.setattr(rankers, "AVAILABLE_RANKERS", there)
+        done = choose_reranker(choice)(HITS, QUESTION)
+        (warning,) = done.warnings
+        assert done.reranker == "built-in" and warning.startswith("owner/colbert cannot be used: ")
+        assert said in warning
+        assert warning.endswith(': pip install "rerankers[transformers]" "transformers<5"')
+    monkeypatch.setattr(rerank, "find_spec", lambda name: None)
+    status = reranker_status(choice)
+    assert not status.usable and status.hint.endswith(status.command)
+    assert status.command == 'pip install "rerankers[transformers]" "transformers<5"'
+    monkeypatch.setattr(rerank, "find_spec", lambda name: name)
+    assert reranker_status(choice)[:2] == (True, "owner/colbert")
 
 
 def test_what_cannot_be_loaded_is_said(tmp_path: Path, hub_cache: Path) -> None:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -67,6 +68,8 @@ DEFAULT_MODEL = "answerdotai/answerai-colbert-small-v1"
 DOWNLOAD_COMMAND = f"CODEQA_RERANKER={DEFAULT_MODEL} codeqa serve"
 PYTORCH = "rerankers"
 """What the setting of a checkpoint of PyTorch begins with."""
+PYTORCH_COMMAND = 'pip install "rerankers[transformers]" "transformers<5"'
+"""With transformers 5 the class for ColBERT of rerankers 0.10.0 cannot be loaded."""
 LOCAL_CANDIDATES = 20
 """Hits that are read: half a second on two cores for a model of 384 dimensions and 12 layers."""
 BATCH = 5
@@ -301,11 +304,14 @@ def load_pytorch(model: str) -> Score:
 
     kind = "ColBERTRanker" if "colbert" in model.lower() else "TransformerRanker"
     if kind not in AVAILABLE_RANKERS:
-        raise RerankerError(
-            f"{model} cannot be used: PyTorch and transformers are not installed.",
-            'Install them: pip install "rerankers[transformers]"',
-        )
-    ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
+        raise RerankerError(*_without_pytorch(model))
+    try:
+        ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
+    except AttributeError as error:
+        if "all_tied_weights_keys" not in str(error):
+            raise
+        said = f"{model} cannot be used: rerankers does not run with transformers 5."
+        raise RerankerError(said, f"Install an earlier one: {PYTORCH_COMMAND}") from None
 
     def score(question: str, texts: Sequence[str]) -> list[float]:
         ranked = ranker.rank(question, list(texts), doc_ids=list(range(len(texts))))
@@ -313,6 +319,11 @@ def load_pytorch(model: str) -> Score:
         return [by_place[place] for place in range(len(texts))]
 
     return score
+
+
+def _without_pytorch(model: str) -> tuple[str, str]:
+    said = f"{model} cannot be used: PyTorch and transformers are not installed."
+    return said, f"Install them: {PYTORCH_COMMAND}"
 
 
 # Behind an API
@@ -431,7 +442,10 @@ def reranker_status(settings: Settings) -> RerankerStatus:
             return RerankerStatus(True, f"{BUILT_IN}; {DEFAULT_MODEL} {said}", command=command)
         if chosen is None:
             return RerankerStatus(True, BUILT_IN)
-        if setting.partition("/")[0] in (*RERANK_URLS, PYTORCH):
+        kind = setting.partition("/")[0]
+        if kind == PYTORCH and not (find_spec("torch") and find_spec("transformers")):
+            return RerankerStatus(False, *_without_pytorch(chosen.name), PYTORCH_COMMAND)
+        if kind in (*RERANK_URLS, PYTORCH):
             sent = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
             return RerankerStatus(True, chosen.place + (sent if chosen.host else ""))
         if problem:
