@@ -8,7 +8,8 @@ paths are relative to the repository's root and use `/`.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from typing import Any, Literal
 
 METHOD_KINDS = frozenset({"function", "method", "constructor", "lambda"})
@@ -143,13 +144,8 @@ class TokenUsage:
     cost: float = 0.0
 
     def __add__(self, later: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            self.prompt_tokens + later.prompt_tokens,
-            self.completion_tokens + later.completion_tokens,
-            later.cut,
-            self.estimated or later.estimated,
-            self.cost + later.cost,
-        )
+        read, written, _, estimated, cost = map(add, astuple(self), astuple(later))
+        return TokenUsage(read, written, later.cut, bool(estimated), cost)
 
 
 NO_USAGE = TokenUsage()
@@ -178,8 +174,7 @@ class StageTime:
 
     @property
     def unhelpful(self) -> bool:
-        """It failed, was cut off by its deadline, or said nothing of use: this model is asked for
-        no further help with the question, since an answer waits for it."""
+        """Failed, late or of no use: this model is asked for no further help with the question."""
         return self.failed or self.outcome in ("timed out", "empty")
 
 
@@ -260,7 +255,7 @@ class Event:
       before a model is asked for help, and once more what was found with its help
     - `retrieved` {num_docs, similar_queries}
     - `generating` {}
-    - `waiting` {text, seconds, host, begins}: a request to the model failed and is made again in
+    - `waiting` {text, seconds, begins}: a request to the model failed and is made again in
       `seconds`, `text` says why; once a second, 0 at last, and `begins` is true the first time
     - `thought` {text}: a piece of the model's own reasoning
     - `looked_up` {tool, arguments, summary, text, said, milliseconds, failed}: the model called a

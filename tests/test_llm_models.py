@@ -135,7 +135,7 @@ def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
 def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
     make(model="ollama/qwen3").choose(ModelChoice("ollama", "gemma3"))
     models = make(model="ollama/qwen3")
-    models.prefer(ModelChoice("ollama", "qwen3"))
+    models.prefer("ollama/qwen3")
     assert models.current() == ModelChoice("ollama", "qwen3")
     assert make(model="ollama/qwen3").current() == ModelChoice("ollama", "gemma3")
     models.choose(ModelChoice("ollama", "llama3"))  # what is picked later
@@ -147,13 +147,13 @@ def test_a_commands_choice_of_the_provider_in_use_is_asked_at_the_address_in_use
 ) -> None:
     models = make(model="no-such/model")
     models.choose(ModelChoice("custom", "m", "http://10.0.0.5:8000/v1"), KEY)
-    models.prefer_named("custom/other")
+    models.prefer("custom/other")
     assert models.answer_model().address.base_url == "http://10.0.0.5:8000/v1"  # type: ignore[union-attr]
     assert models.address(models.current()).key == KEY  # type: ignore[arg-type]
-    models.prefer_named("ollama/qwen3")
+    models.prefer("ollama/qwen3")
     assert models.current() == ModelChoice("ollama", "qwen3")
     with pytest.raises(UsageError, match="needs an address"):
-        make().prefer_named("custom/other")
+        make().prefer("custom/other")
 
 
 def test_a_setting_of_none_is_no_model_and_ends_a_pick(make: Callable[..., Models]) -> None:
@@ -167,7 +167,7 @@ def test_a_commands_choice_that_cannot_be_asked_changes_nothing(
 ) -> None:
     models = make(model="ollama/qwen3")
     with pytest.raises(SettingsError):  # no key
-        models.prefer_named("openai/gpt-4o")
+        models.prefer("openai/gpt-4o")
     assert models.current() == ModelChoice("ollama", "qwen3")
 
 

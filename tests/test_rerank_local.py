@@ -146,8 +146,11 @@ def test_a_real_checkpoint_of_pytorch_orders_as_its_cosines_do(tmp_path: Path) -
         intermediate_size=32, max_position_embeddings=POSITIONS,
     )  # fmt: skip
     torch.manual_seed(7)
-    bert = transformers.BertModel(config, add_pooling_layer=False)
+    bert = transformers.BertModel(config)
     weights = {f"bert.{name}": one for name, one in bert.state_dict().items()}
+    words = torch.randn(len(VOCABULARY), 32)  # far larger than all else: each keeps its direction
+    words[VOCABULARY.index("[MASK]")] = words[VOCABULARY.index("[CLS]")]
+    weights["bert.embeddings.word_embeddings.weight"] = words
     weights["linear.weight"] = torch.randn(96, 32)
     config.save_pretrained(folder)
     torch.save(weights, folder / "pytorch_model.bin")

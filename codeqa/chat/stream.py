@@ -164,8 +164,8 @@ class Stream:
             self.retries += piece.begins
             if self.retries > RETRIES:
                 raise piece.error
-            told = {"text": piece.text, "seconds": piece.seconds, "host": piece.host}
-            yield Event("waiting", {**told, "begins": piece.begins})
+            told = {"text": piece.text, "seconds": piece.seconds, "begins": piece.begins}
+            yield Event("waiting", told)
             return
         if isinstance(piece, Thought):
             self.thinking_until = time.perf_counter()

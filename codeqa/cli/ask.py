@@ -196,21 +196,18 @@ def review_command(
     """
     from codeqa.chat.values import ToolStep
     from codeqa.cli.local import engine_of
-    from codeqa.llm.client import Waiting
     from codeqa.review.report import IssueReport
     from codeqa.review.reviewer import Reviewer
 
     title, _, body = file.read().strip().partition("\n")
     with engine_of(repos, rev) as engine:
         if model not in ("", "none"):
-            engine.models.prefer_named(model)
+            engine.models.prefer(model)
         asked = None if model == "none" else engine.models.answer_model()
         reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
         for told in reviewer.review(title.lstrip("# "), body):
             if isinstance(told, ToolStep):
                 click.echo(f"  {visible(told.summary)}", err=True)
-            elif isinstance(told, Waiting) and told.begins:
-                click.echo(f"  {visible(told.text)}", err=True)
             elif isinstance(told, IssueReport):
                 print_either(as_json, told.model_dump(), visible(told.text))
 
@@ -221,11 +218,10 @@ def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator
         waiting.close()
         if event.kind == "looked_up":
             click.echo(f"  {visible(event.data['summary'])}", err=True)
-        if event.kind in ("drafting", "generating", "thought", "looked_up"):
+        if event.kind == "waiting" and event.data["seconds"]:
+            waiting.show(f"{event.data['text']}…")
+        elif event.kind in ("drafting", "generating", "thought", "looked_up", "waiting"):
             waiting.show("Waiting for the language model…" if use_model else "Writing the answer…")
-        if event.kind == "waiting":
-            left = event.data["text"] if event.data["seconds"] else "Waiting for the language model"
-            waiting.show(f"{left}…")
         if event.kind == "error":
             error = error_from(event.data)
             if use_model and error.code in FAULT_OF_MODELS:

@@ -135,7 +135,7 @@ def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
     anything is done.
     """
     if name:
-        models.prefer_named(name)
+        models.prefer(name)
     model = models.answer_model()
     if model is None:
         raise UsageError(

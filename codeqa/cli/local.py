@@ -29,7 +29,7 @@ def ask(
     """The events of an answer. Raises CodeQAError."""
     with engine_of(repos, revision) as engine:
         if model:
-            engine.models.prefer_named(model)
+            engine.models.prefer(model)
         # A name per repository: what is cached for a conversation belongs to one of them.
         conversation = f"{USER}-{engine.location.id}"
         if not go_on:  # a new question owes nothing to those before it

@@ -53,11 +53,12 @@ def models_command(context: click.Context, as_json: bool) -> None:
 @json_option
 def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""
+    chosen = Models(load_settings())
     if model == NO_MODEL:
-        _use_none(as_json)
+        chosen.choose(None)
+        print_either(as_json, {"model": ""}, "No model is used; nothing is sent to any.")
         return
     choice = parse_choice(model, url)
-    chosen = Models(load_settings())
     key = _read_key() if key_stdin else ""
     host = chosen.address(choice, key).host
     chosen.choose(choice, key)
@@ -67,14 +68,10 @@ def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
 
 @command("none", ["codeqa models none"], group=models_command)
 @json_option
-def none_command(as_json: bool) -> None:
+@click.pass_context
+def none_command(context: click.Context, as_json: bool) -> None:
     """Use no model: nothing is sent to any."""
-    _use_none(as_json)
-
-
-def _use_none(as_json: bool) -> None:
-    Models(load_settings()).choose(None)
-    print_either(as_json, {"model": ""}, "No model is used; nothing is sent to any.")
+    context.invoke(use_command, model=NO_MODEL, as_json=as_json)
 
 
 def _show(found: Models, as_json: bool) -> None:

@@ -99,19 +99,13 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The request ended in `error` and is made again in `seconds`; told once a second down to 0.
-    `begins`: it is the first that is told of this wait."""
+    """The request ended in `error` and is made again in `seconds`, as `text` says; told once a
+    second down to 0. `begins`: it is the first that is told of this wait."""
 
     seconds: int
-    host: str
+    text: str
     error: ModelError
-    begins: bool = False
-
-    @property
-    def text(self) -> str:
-        if isinstance(self.error, RateLimitError) and self.error.seconds:
-            return f"{self.host} asks to wait {self.seconds} s"
-        return f"{self.host} failed; it is asked again"
+    begins: bool
 
 
 Message = Mapping[str, Any]
@@ -353,8 +347,10 @@ class Model:
                     if not pauses or not (pause := self._pause(error, pauses.pop(0))):
                         raise
                     told = explain(error, self.address)
+                asks = isinstance(told, RateLimitError) and told.seconds
                 for left in range(whole := math.ceil(pause), -1, -1):
-                    yield Waiting(left, self.host, told, begins=left == whole)
+                    does = f"asks to wait {left} s" if asks else "failed; it is asked again"
+                    yield Waiting(left, f"{self.host} {does}", told, left == whole)
                     await asyncio.sleep(pause / whole if left else 0)
             async with asked as stream:
                 if "event-stream" not in stream.response.headers.get("content-type", ""):
@@ -491,23 +487,16 @@ def generate_bounded(
     begun = StageTime(name, model=model.name, host=model.host)
     yield begun
     wait([model.prepare()])  # loading the client is no part of the time
-    started = time.monotonic()
-
-    def late() -> bool:
-        return time.monotonic() >= started + seconds
-
+    until = (started := time.monotonic()) + seconds
     sent: Sequence[Message] = ()
     pieces: list[Piece] = []
     text, outcome = "", DONE
-
-    def enough() -> bool:
-        return late() or cancelled()
-
     try:
         sent = messages()
-        pieces.extend(model.stream(sent, max_tokens=most_tokens, cancelled=enough, retries=0))
+        stop: Cancelled = lambda: time.monotonic() >= until or cancelled()  # noqa: E731
+        pieces.extend(model.stream(sent, max_tokens=most_tokens, cancelled=stop, retries=0))
         text = clean_text("".join(piece for piece in pieces if isinstance(piece, str)))
-        outcome = STOPPED if cancelled() else TIMED_OUT if late() else DONE
+        outcome = STOPPED if cancelled() else TIMED_OUT if stop() else DONE
         if outcome == DONE and not usable(text):
             text, outcome = "", EMPTY
     except CodeQAError as error:

@@ -75,19 +75,17 @@ class Models:
         """Where the choice in force comes from; '' when nothing was ever chosen."""
         return self._in_force()[1]
 
-    def prefer(self, choice: ModelChoice | None) -> None:
-        """Put `choice` before pick and setting, for this object only: a command's `--model`."""
-        self._preferred = choice
+    def prefer(self, name: str) -> None:
+        """Put `provider/name` before pick and setting, for this object only: a command's `--model`.
 
-    def prefer_named(self, name: str) -> None:
-        """The same for `provider/name`, at the address of the choice in force where that is of the
-        same provider. Raises what is wrong with it, and then changes nothing."""
+        Its address is that of the choice in force, where that is of the same provider. Raises what
+        is wrong with it, and then changes nothing."""
         choice = parse_choice(name)
         with suppress(SettingsError):  # what the setting names is not wanted
             if (used := self.current()) and used.provider == choice.provider:
                 choice = replace(choice, address=used.address)
         self.address(choice)
-        self.prefer(choice)
+        self._preferred = choice
 
     def problem(self) -> str:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from urllib.parse import urlsplit
 
 from codeqa.errors import CodeQAError
 from codeqa.hosts import is_loopback
@@ -17,6 +16,7 @@ from codeqa.llm.providers import (
     CUSTOM,
     LOCAL_MODEL,
     PROVIDERS,
+    ModelAddress,
     ModelChoice,
     ModelProvider,
     provider_named,
@@ -120,7 +120,7 @@ def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
 
 def _current(models: Models, choice: ModelChoice) -> Values:
     provider, where = provider_named(choice.provider), models.base_url(choice)
-    host = _hostname(where)
+    host = ModelAddress(where).host
     return asdict(choice) | {
         "address": where if where != provider.base_url else "",  # which a setting may name
         "title": provider.title,
@@ -136,12 +136,9 @@ def _provider(models: Models, provider: ModelProvider) -> Values:
     own = provider.name == CUSTOM.name
     try:
         # A setting may lead elsewhere than to the provider's own address.
-        host, key = "" if own else _hostname(models.base_url(choice)), models.key_state(choice)
+        host = "" if own else ModelAddress(models.base_url(choice)).host
+        key = models.key_state(choice)
     except CodeQAError:  # or nowhere: choosing this provider says why
         host, key = "", "missing"
     about = {name: getattr(provider, name) for name in ("name", "title", "key_variable", "local")}
     return {**about, "host": host, "key": key, "model": provider.chat_model, "needs_address": own}
-
-
-def _hostname(address: str) -> str:
-    return urlsplit(address).hostname or ""

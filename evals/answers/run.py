@@ -22,7 +22,6 @@ from codeqa.context import format_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.indexing import Indexer
-from codeqa.llm.providers import parse_choice
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN
 from codeqa.settings import load_settings
 from codeqa.store import locate
@@ -134,7 +133,7 @@ def _ask_repository(
     Indexer(settings, locate(settings, root)).run()
     with closing(open_engine(settings, root)) as engine:
         if run.model:
-            engine.models.prefer(parse_choice(run.model))
+            engine.models.prefer(run.model)
         chat = replace(engine.chat, generator=run.generator(engine, cases))
         engine = replace(engine, chat=chat)
         chat.warm_up()
