@@ -8,7 +8,8 @@ beginning of an earlier request (a hosted model charges less for it, and a local
 it again), and what was generated. Index, programs and tables are loaded before.
 
 Drafts, orders of files and small calls are answered as a good model would, in form; a model that
-may ask for more before it answers does so in a share of the questions, `--asks`. A model of the
+may ask for one more search, or call a tool, before it answers does so in a share of the
+questions, `--asks`. A model of the
 kind *reasoning* thinks for 8 seconds whatever it is asked, within the tokens that it is granted.
 
 `--speed 4` divides the delays and CodeQA's deadlines for drafts by four, and multiplies the seconds
@@ -45,6 +46,8 @@ TICK = 0.05
 REMEMBERED = 8
 """Requests whose beginnings are not read again."""
 DRAFT_TOKENS, ANSWER_TOKENS = 200, 300
+ASKS = "SEARCH:"
+"""How the request for one more search begins (prompts/ask.md)."""
 DRAFT_SECONDS = 8.0
 """What CodeQA grants a draft unless it is told otherwise."""
 
@@ -177,6 +180,8 @@ class ScriptedModel:
                 intent = "continuation" if question.alone else "knowledge_base"
                 said = {"intent": intent, "confidence": 0.9, "topic": "SAME"}
                 return json.dumps({**said, "question": question.alone or question.text}), []
+        if self._asks and prompt.count(f"{ASKS} ") == 1:  # in the rules alone
+            return f"{ASKS} {question.text}\n{draft_of(question.alone or question.text)}", []
         looked = any(one.get("role") == "tool" for one in body["messages"])
         if self._asks and body.get("tools") and not looked:
             query = json.dumps({"query": question.alone or question.text})

@@ -357,18 +357,6 @@ def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(
     assert keyless.warnings[0].startswith(said) and keyless.units
 
 
-def test_the_second_draft_is_skipped_when_the_first_finds_what_the_question_finds(
-    opened: Opened,
-) -> None:
-    question = "which visitors were there, those kept waiting too?"
-    with openai_server(script(first=question)) as server:
-        found = opened(server).search.search(question, hyde="two")
-        assert asked_for(server) == ["hyde-1"]
-    reason = "skipped: the first draft found what the question finds"
-    assert outcomes(found)["hyde-2"] == reason
-    assert "hyde-1 text" in found.channels
-
-
 def test_a_name_that_is_defined_here_is_looked_up_without_any_draft(opened: Opened) -> None:
     with openai_server(script()) as server:
         found = opened(server).search.search("TokenBucket", hyde="two")

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from codeqa.routing.followup import (
 )
 from codeqa.routing.intents import INTENTS, LONGEST, MODEL_BELOW, Intent, by_words, lexicon, read
 from codeqa.state import State
-from codeqa.types import Exchange
+from codeqa.types import NO_USAGE, Exchange
 from training import intents as training
 
 UNSURE = "Zanzibar?"
@@ -195,8 +196,9 @@ def with_model(
 
 
 def ask(call: SmallCall, text: str = UNSURE, user: str = "ada", **given: Any) -> Understood:
+    """What the model said, without what that took."""
     values = {"has_history": False, "history": (), "names": (), **given}
-    return call.ask(user, text, **values)
+    return replace(call.ask(user, text, **values), usage=NO_USAGE)
 
 
 # The one call of a small model.

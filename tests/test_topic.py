@@ -100,8 +100,8 @@ def test_a_model_is_asked_once_where_the_words_doubt(
     opened: Open, script: Script, said: str, question: str, intent: str, calls: int
 ) -> None:
     script.understood = json.dumps({"topic": said, "question": question})
-    engine = opened(**script.settings)
-    ask(engine, "@codebase path:shop/session.py when does expire_session forget?")
+    engine = opened(**script.settings, effort="normal")
+    ask(engine, "@codebase path:shop/session.py when does expire_session forget?", effort="fast")
     events = ask(engine, question)
     told = next(event.data for event in events if event.kind == "classified")
     assert told["goes_on"] is (intent == "kept") is not bool(told["left_out"])

@@ -33,7 +33,7 @@ from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, QueryEncoder, filter_of, search_words
 from codeqa.search.query import QUESTION_WORDS, Query
-from codeqa.search.ranking import FileHit, best_of_each, fuse, rank, rank_files, ranks
+from codeqa.search.ranking import FileHit, best_of_each, rank, rank_files
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tokens import search_tokens, words
@@ -47,12 +47,6 @@ HYPOTHESIS_WORDS = 48
 """Distinct tokens of it that are searched for, as of a question."""
 HYPOTHESIS_CANDIDATES = 30
 """Units fetched per table and channel: what lies deep in the list of a guess says nothing."""
-
-LOOKED_AT = 5
-AGREEING = 3
-"""A second hypothesis is not worth its seconds when the first and the question have the same unit
-at the top, and of the first LOOKED_AT of each AGREEING in common: what the model would be given
-to improve on is then what the question finds without it."""
 
 FIRST_STAYS = 3
 """The question's own first hit stays among the first so many: as many as a chat keeps of each
@@ -136,9 +130,6 @@ def search_by_hypotheses(
         return found, [first]
     if first.outcome != DONE:
         reason = f"the first draft is not there ({first.outcome.partition(':')[0]})"
-    elif agrees(hits, by_first):
-        reason = "the first draft found what the question finds"
-    if reason:
         yield (second := _skipped(SECOND, reason))
         return found, [first, second]
     # What the first hypothesis led to, beside what the question did: cut off, the question's own
@@ -211,14 +202,6 @@ def hypothesis_tokens(text: str) -> list[str]:
         if len(tokens) >= HYPOTHESIS_WORDS:
             break
     return list(tokens)[:HYPOTHESIS_WORDS]
-
-
-def agrees(hits: Sequence[Hit], by_first: Candidates) -> bool:
-    """Whether the first hypothesis found what the question found: see AGREEING."""
-    own = [hit.unit.id for hit in hits[:LOOKED_AT]]
-    theirs = list(ranks(fuse(by_first.channels)))[:LOOKED_AT]
-    same = set(own) & set(theirs)
-    return bool(same) and own[0] == theirs[0] and len(same) >= min(AGREEING, len(own))
 
 
 def only_by_hypothesis(hit: Hit) -> bool:
