@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of question: its name, the lines that it wants, and the part of its words that one of
-    these must hold to answer it; above 1 no line does."""
+    """A kind of question: its name, the lines that it wants, and whether one may answer it."""
 
     name: str
     line: re.Pattern[str]
-    least: float
+    answers: bool
 
 
 @cache
@@ -46,5 +45,5 @@ def kind_of(question: str) -> Kind | None:
     """The kind of lines that a question wants, None for no special ones."""
     for name, kind in _data("kinds").items():
         if re.search(kind["asked"], question, re.VERBOSE | re.IGNORECASE):
-            return Kind(name, re.compile(kind["line"], re.VERBOSE), kind.get("least", 2.0))
+            return Kind(name, re.compile(kind["line"], re.VERBOSE), "answers" in kind)
     return None

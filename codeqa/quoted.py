@@ -174,7 +174,7 @@ def gather_evidence(
     if query.symbol_like and hits and "symbol" in hits[0].channels:
         # The question is a name that is defined: only what has it.
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
-    main = _main(hits, query.text)
+    main = _main(hits, query)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
     if not (walk and walk.found):
         own = _traceback(tables, result) or _tests(tables, result) or _of_kind(tables, query)
@@ -284,14 +284,18 @@ def _cites(told: str, unit: Unit) -> bool:
     return any(unit.start_line <= start <= unit.end_line for start in starts)
 
 
-def _main(hits: Sequence[Hit], question: str) -> list[Hit]:
+def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """The best of each side of a difference, then the first hits that score near the best, none
-    inside another that is shown."""
-    main = list({hit.unit.id: hit for hit in _sides(hits, question)}.values())
-    for hit in hits[: 2 * SHOWN]:
+    inside another that is shown. Tests only where there is nothing else."""
+    main = list({hit.unit.id: hit for hit in _sides(hits, query.text)}.values())
+    near = [hit for hit in hits[: 2 * SHOWN] if hit.score >= SHOWN_SCORE * hits[0].score]
+    if "test" not in query.roles:
+        in_tests = line_pattern("in_tests")
+        near = [hit for hit in near if not in_tests.search(hit.unit.path)] or near
+    for hit in near:
         if hit in main:
             continue
-        if len(main) == SHOWN or hit.score < SHOWN_SCORE * hits[0].score:
+        if len(main) == SHOWN:
             break
         # A member beside its long class is no repetition: of the class only the head is shown.
         alike = (one.unit for one in main if one.unit.is_method == hit.unit.is_method)
@@ -302,8 +306,8 @@ def _main(hits: Sequence[Hit], question: str) -> list[Hit]:
     first = main[0].unit if main else None
     if first and first.name == "__new__":
         main.sort(key=lambda one: one.unit.qualified_name != first.class_name)
-    elif first and kind_of(question):
-        main.sort(key=lambda one: one.unit.class_name != first.qualified_name)
+    elif first and first.kind in CLASS_KINDS and kind_of(query.text):
+        main.sort(key=lambda one: one.unit.class_name not in (first.qualified_name, first.name))
     return main
 
 

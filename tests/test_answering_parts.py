@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from codeqa.asked import kind_of
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
@@ -16,6 +17,7 @@ from codeqa.quoted import EXCERPT_LINES, Finding, QuotedEvidence, excerpt, quote
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
+from codeqa.text.tokens import stem
 from codeqa.types import Hit, Unit
 
 NASTY = [
@@ -196,6 +198,44 @@ def test_a_declaration_is_shown_as_it_is_written() -> None:
 )
 def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expected: str) -> None:
     assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
+
+
+def test_a_literal_that_is_asked_for_is_never_cut() -> None:
+    listed = "".join(f'    "part-{n}",\n' for n in range(20))
+    source = f"few = [\n{listed}]\nfull = [\n{listed}]\nlast = [\n{listed}]"
+    shown = excerpt(make_unit(source, kind="config"), ["full"])
+    assert shown is not None and f"full = [\n{listed}]" in f"{shown.code}\n"
+    assert "… 22 lines (101-122)" not in shown.code and "last" not in shown.code
+
+
+def test_what_a_line_takes_its_value_from_is_shown_with_it() -> None:
+    steps = "".join(f"    step_{n}()\n" for n in range(30))
+    source = (
+        f"def f(a):\n{steps}    limit = a.b\n{steps}    check(limit, teapots)\n{steps}    end()"
+    )
+    shown = excerpt(make_unit(source, signature="def f(a)"), ["teapots"], 6)
+    assert shown is not None
+    assert "    limit = a.b\n" in shown.code and "    check(limit, teapots)\n" in shown.code
+
+
+def test_an_order_shows_the_calls_up_to_the_last() -> None:
+    middle = "".join(f"    x{n} = a[{n}]\n" for n in range(40))
+    source = f"def f(a):\n    begin(a)\n{middle}    finish(a)\n    return close(a)"
+    unit = make_unit(source, signature="def f(a)")
+    shown = excerpt(unit, ["request"], 6, kind_of("in which order is a request handled?"))
+    assert shown is not None and shown.code.endswith("    finish(a)\n    return close(a)")
+    assert "    begin(a)\n" in shown.code
+    other = excerpt(unit, ["request"], 6)
+    assert other is not None and "finish" not in other.code
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [("saving", "save_session"), ("saved", "saves"), ("subdivision", "subdivides"),
+     ("Speicherung", "speichern"), ("guardar", "guardado")],
+)  # fmt: skip
+def test_forms_of_a_word_have_their_stem_in_common(asked: str, written: str) -> None:
+    assert stem(asked.lower()) in written
 
 
 def test_a_comment_that_ends_a_function_is_no_statement_of_it() -> None:

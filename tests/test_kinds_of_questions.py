@@ -199,7 +199,7 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
             "MOST_TEAPOTS = 12",
         ),
         (
-            "what happens when a customer wants more teapots than one may have?",
+            "what happens when a customer has too many teapots?",
             ['**This line fits best:** `raise ValueError("one customer may have 12 teapots")` [sr',
              "### `Counter.sell`"],
             "patience",

@@ -86,6 +86,8 @@ def variants(word: str) -> tuple[str, ...]:
     forms: list[str] = []
     if word.endswith("ies"):
         forms += [word[:-3] + "y", word[:-1]]
+    elif word.endswith("ied"):
+        forms.append(word[:-3] + "y")
     elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
         forms.append(word[:-2])
     elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
