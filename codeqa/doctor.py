@@ -117,8 +117,9 @@ def check_repositories(settings: Settings) -> Found:
     """Whether every index names its repository: one that does not is in no list."""
     every = settings.data_dir / "repos"
     known = {location.folder.name for location in list_locations(settings)}
-    # One without a file is left by a question about what was not indexed.
-    lost = {one.name for one in every.glob("*/") if any(map(Path.is_file, one.rglob("*")))} - known
+    # One without a file but a lock was left by a question about what was not indexed.
+    files = (one for one in every.glob("*/**/*") if one.is_file() and one.name != "lock")
+    lost = {one.relative_to(every).parts[0] for one in files} - known
     if lost or (os.path.lexists(every) and not every.is_dir()):
         hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
         return False, f"{every / min(lost, default='')} is no index.", hint

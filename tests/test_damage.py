@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from codeqa import mcp
 from codeqa.chat.values import AskOptions
+from codeqa.cli.main import main
 from codeqa.doctor import check_repositories, examine
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
@@ -21,7 +23,9 @@ from codeqa.repositories import report_repositories
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, damage, list_locations
 from codeqa.store.location import connect
+from codeqa.web.app import create_app
 from tests.indexed import copied, indexed
+from tests.repositories import git, write
 
 FILES = {
     "a.py": "def find_user(key):\n    return key\n\n\ndef user():\n    return find_user(1)\n",
@@ -171,12 +175,30 @@ def test_a_data_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     assert not told["data"]
 
 
-def test_a_question_about_what_is_not_indexed_is_no_damage(
-    settings: Settings, tmp_path: Path
+def test_a_question_about_what_is_not_indexed_is_no_damage_by_any_way_of_asking(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(CodeQAError, match="has not been indexed yet"):
-        open_engine(settings, tmp_path).search.search("find user")
+    monkeypatch.setenv("CODEQA_DATA", str(settings.data_dir))
+    root = write(tmp_path / "repo", {"user.py": "def find_user(name): ...\n"})
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        git(root, *arguments)
+    commands = (["ask", "--no-model", "find user"], ["search", "find user"], ["grep", "find_user"])
+    for command in commands:
+        assert main([*command, "--repo", str(root)])
+        assert not main([*command, "--repo", str(root), "--rev", "HEAD"])
+    engine = open_engine(settings, root)
+    call = {"name": "grep", "arguments": {"pattern": "find_user"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    answer = mcp.answer(message, "repo", lambda: engine)
+    client = create_app(settings, engine=engine).test_client()
+    for reply in (
+        client.post("/api/tools/grep", json=call["arguments"]),
+        client.post("/chat/stream", json={"question": "@codebase find user"}),
+        client.post("/mcp", json=message),
+    ):
+        assert "has not been indexed yet" in str(answer) and b"not been indexed" in reply.data
     assert check_repositories(settings)[:2] == (True, "0 indexed")
+    assert not [*settings.data_dir.glob("repos/*")]
 
 
 def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(

@@ -185,7 +185,7 @@ def _path_in_git(root: Path, name: str) -> Path:
 def _begin_with_a_copy(location: Location, there: Location) -> None:
     """Copy the repository's own index; the run that follows reads what differs. LanceDB never
     changes a file of a table, so links do."""
-    if not there.tables_are_local or Path(there.tables).exists():
+    if Path(there.tables).exists() or not Path(location.tables).is_dir():
         return
     save_location(there)
     made = Path(f"{there.tables}.tmp")

@@ -128,6 +128,8 @@ class Reader:
     def _connect(self) -> None:
         import lancedb
 
+        if self._location.tables_are_local and not os.path.lexists(self._location.tables):
+            raise self._missing()  # LanceDB would make the folder
         # Both connections leave a table that they opened at its version: a snapshot.
         try:
             self._database = connect(self._location)
@@ -147,14 +149,10 @@ class Reader:
             return
         if self._versions_opened >= VERSIONS_PER_CONNECTION:
             self._connect()
-        missing = IndexMissingError(
-            f"{self._location.root} has not been indexed yet.",
-            f"Run `codeqa index {self._location.root}`.",
-        )
         for switch in range(SWITCHES + 1):
             meta = read_meta(self._database)
             if meta is None:
-                raise missing
+                raise self._missing()
             self._checked = time.monotonic()
             try:
                 self._snapshot = run_on_loop(self._read_snapshot(meta, before))
@@ -162,11 +160,15 @@ class Reader:
                 return
             except Exception as error:
                 if not meta.complete:  # its first run died before it made the tables
-                    raise missing from None
+                    raise self._missing() from None
                 if switch == SWITCHES:
                     raise (
                         error if isinstance(error, IndexFormatError) else unreadable(error)
                     ) from error
+
+    def _missing(self) -> IndexMissingError:
+        root = self._location.root
+        return IndexMissingError(f"{root} has not been indexed yet.", f"Run `codeqa index {root}`.")
 
     def _stamp(self) -> tuple[int, ...]:
         """When each table was last written; () where that is not known, or too short ago for the
