@@ -42,6 +42,28 @@ def test_the_source_systems_chunks_are_exact(text: str, expected: list[tuple[int
         assert chunk["content"] == "\n".join(lines[first - 1 : last])
 
 
+def test_a_chunk_is_found_by_the_cosine_of_whole_words_in_any_case() -> None:
+    index = ChunkIndex()
+    texts = (
+        "_id _id 9lives x = user",
+        "getUserById(http_404)",
+        "user",
+        "User user",
+        "a user b user",
+    )
+    for number, text in enumerate(texts):
+        index.add_file(f"{number}.py", text)
+    found = [(one["path"], one["score"]) for one in index.search("User", k=9)]
+    scores = {"2.py": 1, "3.py": 1, "4.py": 2 / 6**0.5, "0.py": 1 / 6**0.5}
+    assert found == [(path, pytest.approx(score)) for path, score in scores.items()]
+    assert [one["path"] for one in index.search("user")] == ["2.py", "3.py", "4.py"], "three"
+    for word in ("GETUSERBYID", "http_404", "_id"):
+        assert len(index.search(word)) == 1, word
+    for part in ("getuser", "http", "404", "lives", "9lives", "id", ""):
+        assert index.search(part) == [], part
+    assert ChunkIndex().search("user") == []
+
+
 @pytest.mark.parametrize(("size", "overlap"), [(5, 5), (0, 0), (5, -1)])
 def test_chunks_that_would_not_advance_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(ValueError, match="overlap"):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from codeqa.embeddings.registry import (
 )
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
-from codeqa.indexing import Indexer
+from codeqa.indexing import Indexer, passes
 from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
@@ -401,6 +404,36 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
     passages = [text for batch in sent for text in batch if text.startswith("codeqa/1")]
     paths = [re.findall("path: (.*)", text)[0] for text in passages]
     assert paths == ["app.py", "app.py", "store.py", "README.md", "store.py"]
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(None, 1), (1, 1), (2, 1), (5, 2), (64, 4)])
+def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_priority(
+    cores: int | None,
+    threads: int,
+    indexer: Indexer,
+    register: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register("bags")
+    monkeypatch.setattr(passes.os, "cpu_count", lambda: cores)
+    seen: list[tuple[int, int]] = []
+
+    def pool(count: int, begin: Callable[[], None]) -> ThreadPool:
+        def begun() -> None:
+            before = os.getpriority(os.PRIO_PROCESS, 0)
+            begin()
+            seen.append((count, os.getpriority(os.PRIO_PROCESS, 0) - before))
+
+        return ThreadPool(count, begun)
+
+    monkeypatch.setattr(passes, "ThreadPool", pool)
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    choosing(indexer, "bags/bag").run()
+    lower = min(5, 19 - before) if sys.platform == "linux" else 0
+    assert set(seen) == {(threads, lower)}
+    monkeypatch.setattr(passes.sys, "platform", "darwin")
+    passes._make_way()  # where it would be that of the whole process
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before, "the server keeps its own"
 
 
 def test_vectors_are_saved_every_20_files_and_a_cancelled_run_goes_on_there(

@@ -21,7 +21,7 @@ from codeqa.chat.gather import RETRIEVAL_K
 from codeqa.chat.messages import build_messages
 from codeqa.chat.question import read_question
 from codeqa.chat.values import AskOptions
-from codeqa.chat.vectors import RECENCY_WINDOW, SEMANTIC_K, prune, write_vector
+from codeqa.chat.vectors import prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
@@ -161,20 +161,23 @@ def test_the_last_twenty_messages_and_the_profile_are_known(engine: Engine) -> N
     assert so_far.profile == {"name": "Ada"}
 
 
-def test_pruning_keeps_the_window_and_the_older_questions_that_are_similar() -> None:
+def test_pruning_keeps_the_last_six_messages_and_three_older_questions_that_are_similar() -> None:
     import numpy as np
 
-    def embed(text: str) -> Any:
-        return np.array([1.0, 0.0] if "cat" in text else [0.0, 1.0], np.float32)
+    near = {"cat": [1, 1, 1, 1], "kitten": [1, 1, 0, 0], "half": [1, 0, 0, 0], "dog": [1, -1, 0, 0]}
 
-    history = [Exchange(f"{'cat' if n % 2 else 'dog'} {n}", "yes") for n in range(12)]
-    kept = prune(history, embed("cat"), embed)
-    window = RECENCY_WINDOW // 2
-    assert list(kept[-window:]) == history[-window:]
-    older = kept[:-window]
-    assert len(older) == SEMANTIC_K and all("cat" in one.question for one in older)
-    assert list(kept) == sorted(kept, key=history.index), "in the order in which they were asked"
-    assert prune(history, None, embed) == tuple(history[-window:])
+    def embed(text: str) -> Any:
+        return np.array(near[text.split()[0]], np.float32)
+
+    def kept(asked: str, vector: Any) -> list[int]:
+        history = [Exchange(f"{word} {n}", "yes") for n, word in enumerate(asked.split())]
+        return [history.index(one) for one in prune(history, vector, embed)]
+
+    asked = "kitten dog cat half cat kitten dog dog half dog"
+    assert kept(asked, embed("cat")) == [0, 2, 4, 7, 8, 9], "as they were asked"
+    asked = "kitten dog half half dog cat half dog"
+    assert kept(asked, embed("cat")) == [0, 5, 6, 7], "a cosine of a half is not above it"
+    assert kept(asked, None) == [5, 6, 7]
 
 
 def test_a_client_that_keeps_its_conversation_is_answered_from_that_alone(

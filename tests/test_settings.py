@@ -89,3 +89,12 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = f"{load_settings()!r} {settings_table()}"
     for secret in ("the-token", "sk-secret", "jina-secret"):
         assert secret not in shown
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(None, 1), (1, 1), (3, 3), (64, 4)])
+def test_each_core_parses_up_to_four_or_as_many_as_are_set(
+    cores: int | None, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.settings.os.cpu_count", lambda: cores)
+    assert load_settings().worker_count == workers
+    assert load_settings(workers=7).worker_count == 7
