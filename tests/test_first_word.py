@@ -32,8 +32,8 @@ def test_calls_and_tokens_before_the_first_word_are_counted(
     assert "| hosted fast | " in capsys.readouterr().out
     (one,) = json.loads(report.read_text())["kinds"]["hosted fast"]["asked"]
     calls = [call["purpose"] for call in one["calls"]]
-    assert calls == ["draft", "order", "answer", "answer"]
-    assert one["calls_before"] == 4
+    assert calls[0] == "draft" and calls[-2:] == ["answer", "answer"]
+    assert one["calls_before"] == len(calls)
     drafted, *_, answered = one["calls"]
     assert drafted["completion"] >= first_word.DRAFT_TOKENS
     assert 0.5 * answered["prompt"] < answered["cached"] < answered["prompt"]
