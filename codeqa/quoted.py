@@ -287,11 +287,13 @@ def _cites(told: str, unit: Unit) -> bool:
 def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """The best of each side of a difference, then the first hits that score near the best, none
     inside another that is shown. Tests only where there is nothing else."""
-    main = list({hit.unit.id: hit for hit in _sides(hits, query.text)}.values())
+    main = list({hit.unit.id: hit for hit in _sides(hits, query)}.values())
     near = [hit for hit in hits[: 2 * SHOWN] if hit.score >= SHOWN_SCORE * hits[0].score]
     if "test" not in query.roles:
         in_tests = line_pattern("in_tests")
-        near = [hit for hit in near if not in_tests.search(hit.unit.path)] or near
+        near = [
+            hit for hit in near if not in_tests.search(f"{hit.unit.path}/{hit.unit.qualified_name}")
+        ] or near
     for hit in near:
         if hit in main:
             continue
@@ -311,10 +313,12 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
     return main
 
 
-def _sides(hits: Sequence[Hit], question: str) -> Iterator[Hit]:
-    """The hit that is called most like each side of "the difference between A and B"."""
-    found = asks("sides", question)
-    sides = [set(search_tokens(side)) for side in found.groups() if side] if found else []
+def _sides(hits: Sequence[Hit], query: Query) -> Iterator[Hit]:
+    """The hit that is called most like each side of "the difference between A and B" or, with
+    names of code, of "A or B"."""
+    found = asks("sides", query.text)
+    either = query.names if len(query.names) == 2 and " or " in query.text else ()
+    sides = [set(search_tokens(side)) for side in (found.groups() if found else either) if side]
     named = [(set(search_tokens(hit.unit.qualified_name)), hit) for hit in hits]
     for side, other in zip(sides, reversed(sides), strict=True):
         worth = [len(own & side - other) - len(own & other - side) for own, _ in named]
@@ -414,7 +418,8 @@ def _tests(tables: Tables, result: SearchResult) -> str:
     files = list(dict.fromkeys(unit.path for unit, _ in found.values()))
     shown = sorted([*found.values()][:TESTS], key=lambda one: files.index(one[0].path))
     items = [f"- {cite_unit(one)} {code_span(one.qualified_name)}{use}" for one, use in shown]
-    number = f"**{counted(len(found), 'test')}** in {counted(len(files), 'file')}"
+    of = f"{len(items)} of " if len(found) > len(items) else ""
+    number = f"**{of}{counted(len(found), 'test')}** in {counted(len(files), 'file')}"
     said = f"{number}, found by what they use and by their words:"
     return bullet_list(said, items, len(found) - len(items))
 

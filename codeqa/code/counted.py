@@ -244,7 +244,8 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
         return joined([said, bullet_list(shown, _commits(result))])
     left = result.total - sum(place.times for place in result.places[:ITEMS])
     more = f": {code_span(_command(tool, values))}"
-    places = bullet_list("", map(place_item, result.places[:ITEMS]), left, more)
+    listed = f"{result.total - left:,} of {result.total:,}:" if left else ""
+    places = bullet_list(listed, map(place_item, result.places[:ITEMS]), left, more)
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)
     names = {name for edge in result.edges for name in (edge.start, edge.end)}
     part = f"The first {MOST_NODES} of {len(names):,}, drawn:" if len(names) > MOST_NODES else ""
