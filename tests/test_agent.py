@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,6 +219,26 @@ def test_a_model_that_never_stops_calling_has_to_answer(
     script.replies = [*calls]  # it calls in the last step, too, where it has no tools: no answer
     failed = deep(engine)[-1]
     assert failed.kind == "error" and "without content" in failed.data["message"]
+
+
+def test_of_calls_without_end_the_first_are_made_and_sent_back(
+    engine: Engine, script: Script
+) -> None:
+    endless = openai_calls([("grep", f'{{"pattern": "teapot {n}"}}') for n in range(2_000)])
+    script.replies = [replace(endless, delay=0.001), stream(ENDS)]
+    events = deep(engine)
+    assert script.server.wait_for_disconnects(1), "the rest is not even read"
+    (asked,) = [one for one in script.sent if one.get("tool_calls")]
+    made = len(asked["tool_calls"])
+    assert made == len(results(script)) == len(steps(events)) == agent.MOST_CALLS
+    assert f"only the first {made} of at least" in results(script)[-1]
+    assert answer(events) == "".join(ENDS)
+
+
+def test_calls_are_collected_up_to_a_length_of_all(engine: Engine, script: Script) -> None:
+    long = '{"pattern": "' + "x" * 40_000 + '%d"}'
+    script.replies = [anthropic_calls([("grep", long % n) for n in range(4)]), stream(ENDS)]
+    assert len(steps(deep(engine))) == 2
 
 
 @pytest.mark.parametrize("why", ["the template is broken", "llama does not support tools"])

@@ -31,7 +31,8 @@ AGENT_SECONDS = 180.0
 RESULTS_CHARACTERS = 60_000
 """Of what tools have shown; beyond it the oldest are shortened, never the question."""
 MOST_CALLS = 8
-"""Calls of one step that are made."""
+"""Calls of one step that are made; the others are not even sent back."""
+TOO_MANY = f"Too many calls at once: only the first {MOST_CALLS} of at least {{}} were made."
 THREADS = 4
 MISUSES = 2
 """Steps with nothing but wrong or repeated calls, after which the model has to answer."""
@@ -113,7 +114,7 @@ class AgentGenerator:
             )
             if not calls or asked.cancelled():
                 return
-            work.messages.append(model_message(text, calls))
+            work.messages.append(model_message(text, calls[:MOST_CALLS]))
             yield from self._make(calls, " ".join(said.split()), work)
             if asked.cancelled():
                 return
@@ -132,8 +133,8 @@ class AgentGenerator:
                 work.chunks += new_chunks(work.chunks, result, call.name)
             work.messages.append(result_message(call, step.text))
             yield step if number else replace(step, said=said)
-        for call in calls[MOST_CALLS:]:
-            work.messages.append(result_message(call, "Too many calls at once."))
+        if len(calls) > MOST_CALLS:
+            work.messages[-1]["content"] += f"\n{TOO_MANY.format(len(calls))}"
         useful = any(not step.failed for step, _ in results)
         work.misused = 0 if useful else work.misused + 1
 

@@ -55,6 +55,8 @@ WINDOW_SECONDS = 1.0
 KNOWN_SECONDS = 30.0  # of a window: a model may be loaded anew with another one
 LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop of themselves."""
+MOST_CALLS, LONGEST_CALLS = 32, 100_000
+"""Calls of one answer that are collected, and characters of their arguments in all."""
 TEXT_CHARACTERS = 4_000
 """Of a small call's answer, whatever a server sends: 768 tokens of code and a good third."""
 DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
@@ -144,6 +146,8 @@ class Answer:
         self.begun = False  # whether any of its text came; thoughts are none
         self.calls: list[ToolCall] = []
         self.usage: TokenUsage | None = None
+        self.enough = False  # of calls: some models never stop of themselves
+        self._asked = 0  # characters of their arguments
         self._thinks = False
         self._held = ""
 
@@ -200,10 +204,15 @@ class Answer:
     def _call(self, part: Any) -> None:
         """A call begins with its name; parts without one go on with the last."""
         function = part["function"]
-        if name := function.get("name"):
-            self.calls.append(ToolCall(part.get("id") or f"call_{len(self.calls)}", name, ""))
-        arguments = function.get("arguments") or ""
+        name, arguments = function.get("name"), function.get("arguments") or ""
         self.length += len(arguments)
+        self._asked += len(arguments)
+        if self._asked > LONGEST_CALLS or (name and len(self.calls) == MOST_CALLS):
+            self.enough = True
+        if self.enough:
+            return
+        if name:
+            self.calls.append(ToolCall(part.get("id") or f"call_{len(self.calls)}", name, ""))
         self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + arguments)
 
 
@@ -361,6 +370,8 @@ class Model:
                     if answer.length > LONGEST_ANSWER:
                         why = f": it is longer than {LONGEST_ANSWER:,} characters"
                         raise failure("broke off", self.address, why)
+                    if tools and answer.enough:
+                        break
         except Exception as error:
             if isinstance(error, ModelError) or not answer.reason:  # else all that mattered came
                 raise explain(error, self.address, answer.begun) from None
