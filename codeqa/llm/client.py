@@ -50,8 +50,7 @@ that is kept to."""
 LONGEST_WAIT = 60.0  # seconds; whoever is to wait longer is told so at once
 CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
-LOCAL_SECONDS = 2.0  # a server on this machine answers in milliseconds, and four are looked for
-WINDOW_SECONDS = 1.0
+LOCAL_SECONDS = 2.0  # a server on this machine answers in milliseconds
 KNOWN_SECONDS = 30.0  # of a window: a model may be loaded anew with another one
 LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop of themselves."""
@@ -321,7 +320,7 @@ class Model:
         """What the server says of the model; raises anything where that is not to be had."""
         name, base, page = self.address.model, self.address.base_url, self._provider.window_page
         url = base.removesuffix("/v1") + page if page else f"{base}/models"
-        found = self._fetch(url, WINDOW_SECONDS)
+        found = self._fetch(url, LOCAL_SECONDS)
         if "default_generation_settings" in found:  # llama.cpp: of one slot
             return found["default_generation_settings"]["n_ctx"]
         for row in found.get("data") or found.get("models") or ():
@@ -347,6 +346,7 @@ class Model:
     ) -> AsyncGenerator[Piece, None]:
         answer, pauses = Answer(), [*PAUSES[: tries - 1]]
         try:
+            await self._open()  # loading the client is no part of the silence
             while True:
                 try:
                     async with asyncio.timeout(self._timeout):

@@ -70,6 +70,8 @@ PYTORCH = "rerankers"
 """What the setting of a checkpoint of PyTorch begins with."""
 PYTORCH_COMMAND = 'pip install "rerankers[transformers]" "transformers<5"'
 """With transformers 5 the class for ColBERT of rerankers 0.10.0 cannot be loaded."""
+INSTALL_PYTORCH = f"Install what it needs: {PYTORCH_COMMAND}"
+NO_PYTORCH = "cannot be used: PyTorch and transformers are not installed."
 LOCAL_CANDIDATES = 20
 """Hits that are read: half a second on two cores for a model of 384 dimensions and 12 layers."""
 BATCH = 5
@@ -304,14 +306,14 @@ def load_pytorch(model: str) -> Score:
 
     kind = "ColBERTRanker" if "colbert" in model.lower() else "TransformerRanker"
     if kind not in AVAILABLE_RANKERS:
-        raise RerankerError(*_without_pytorch(model))
+        raise RerankerError(f"{model} {NO_PYTORCH}", INSTALL_PYTORCH)
     try:
         ranker = AVAILABLE_RANKERS[kind](model, verbose=0)
     except AttributeError as error:
         if "all_tied_weights_keys" not in str(error):
             raise
         said = f"{model} cannot be used: rerankers does not run with transformers 5."
-        raise RerankerError(said, f"Install an earlier one: {PYTORCH_COMMAND}") from None
+        raise RerankerError(said, INSTALL_PYTORCH) from None
 
     def score(question: str, texts: Sequence[str]) -> list[float]:
         ranked = ranker.rank(question, list(texts), doc_ids=list(range(len(texts))))
@@ -319,11 +321,6 @@ def load_pytorch(model: str) -> Score:
         return [by_place[place] for place in range(len(texts))]
 
     return score
-
-
-def _without_pytorch(model: str) -> tuple[str, str]:
-    said = f"{model} cannot be used: PyTorch and transformers are not installed."
-    return said, f"Install them: {PYTORCH_COMMAND}"
 
 
 # Behind an API
@@ -444,7 +441,8 @@ def reranker_status(settings: Settings) -> RerankerStatus:
             return RerankerStatus(True, BUILT_IN)
         kind = setting.partition("/")[0]
         if kind == PYTORCH and not (find_spec("torch") and find_spec("transformers")):
-            return RerankerStatus(False, *_without_pytorch(chosen.name), PYTORCH_COMMAND)
+            text = f"{chosen.name} {NO_PYTORCH}"
+            return RerankerStatus(False, text, INSTALL_PYTORCH, PYTORCH_COMMAND)
         if kind in (*RERANK_URLS, PYTORCH):
             sent = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
             return RerankerStatus(True, chosen.place + (sent if chosen.host else ""))
