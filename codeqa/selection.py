@@ -31,6 +31,7 @@ from codeqa.context import (
     unit_chunk,
 )
 from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.parsing.documents import CONFIGURATION
 from codeqa.repositories.files import Files
 from codeqa.repository.classify import role_of
 from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, resolve_query
@@ -378,9 +379,16 @@ def _ranked_paths(result: SearchResult) -> list[str]:
 
 
 def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[FileRecord]:
-    """`records` in the order of the paths `ranked`, the others behind: source first."""
+    """`records` in the order of the paths `ranked`, the others behind: source first, settings and
+    data behind the documents."""
     rank = {path: place - len(ranked) for place, path in enumerate(ranked)}
-    return sorted(records, key=lambda r: (rank.get(r.path, 0), ROLES.index(r.role), r.path))
+
+    def place(record: FileRecord) -> tuple[int, int, bool, str]:
+        settings = record.role == "source" and record.language in CONFIGURATION
+        role = ROLES.index("document" if settings else record.role)
+        return rank.get(record.path, 0), role, settings, record.path
+
+    return sorted(records, key=place)
 
 
 def _kilobytes(size: int) -> str:

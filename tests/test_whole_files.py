@@ -58,6 +58,10 @@ LARGE = {
     "exact/a100.txt": long_text(100, "a"),
     "exact/b100.txt": long_text(100, "b"),
     "exact/c.txt": "one more line\n",
+    "mixed/data.json": '{"boils": [\n' + "1000,\n" * 25_000 + "1]}\n",
+    "mixed/kettle.toml": "boils = 1\n",
+    "mixed/notes.md": "# Notes\n",
+    "mixed/open.py": functions("open", 1_000),
     "vendor/kettle.py": functions("vendored", 2),
 }
 SMALL = {
@@ -231,6 +235,16 @@ def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_
     assert len(block.text) <= room
     for name in left_out:
         assert f"{folder}/{name}" in block.note.split("Left out:")[1]
+
+
+def test_settings_and_data_are_sent_as_far_as_source_leaves_room(
+    large: Tables, settings: Settings
+) -> None:
+    files = Files(lambda: large, settings.max_file_bytes)
+    block = every_file(large, files, parse_query("what?", path="mixed/"), 10**9)
+    sent = [chunk.path.removeprefix("mixed/") for chunk in block.chunks]
+    assert sent == ["open.py", "notes.md", "kettle.toml"]
+    assert "Left out: mixed/data.json (" in block.note
 
 
 def test_of_many_files_left_out_the_first_are_named(

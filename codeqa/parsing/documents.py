@@ -93,7 +93,7 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
     """
     lines = split_lines(text)
     kind = "document" if language in _DOCUMENTS else "chunk"
-    kind = "config" if language in _CONFIGURATION else kind
+    kind = "config" if language in CONFIGURATION else kind
     new_id = unit_ids(path)
     units = []
     for section in _sections(lines, language):
@@ -112,9 +112,9 @@ def _sections(lines: list[str], language: str) -> list[Section]:
         with suppress(AttributeError, LookupError, RecursionError, TypeError, ValueError):
             return _notebook_sections(lines)
     # A file of configuration that fits one chunk is best read whole.
-    elif language in HEADINGS and not (language in _CONFIGURATION and len(lines) <= CHUNK_SIZE):
+    elif language in HEADINGS and not (language in CONFIGURATION and len(lines) <= CHUNK_SIZE):
         sections = sections_below(HEADINGS[language](lines), lines)
-        if language in _CONFIGURATION:
+        if language in CONFIGURATION:
             sections = _join_short(sections)
         if language == "json" and len(sections) > 1 and not sections[0].titles:  # its brace
             sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
@@ -349,9 +349,10 @@ HEADINGS: dict[str, Callable[[list[str]], list[Heading]]] = {
 """Language → headings in its lines."""
 
 _DOCUMENTS = frozenset({"markdown", "rst", "text", "notebook", "asciidoc", "org", "tex"})
-_CONFIGURATION = frozenset(
+CONFIGURATION = frozenset(
     {*HEADINGS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"} - _DOCUMENTS
 )
+"""Languages of files that hold settings and data."""
 
 
 # Notebooks.
