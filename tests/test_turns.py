@@ -300,9 +300,10 @@ def test_a_client_without_conversations_is_told_that_the_cache_is_gone(
         assert ask(engine, "and?", conversation="")[-1].data["notice"] == ""
         assert len(parts(script.sent[-1])) == 2, "the context goes on"
         redis.kill()
-        done = ask(engine, "and?", conversation="")[-1].data
-        assert len(parts(script.sent[-1])) == 1
-        assert done["notice"].startswith("The cache") and "@codebase" in done["notice"]
+        for follow_up in ("and?", "explain that in more detail"):
+            done = ask(engine, follow_up, conversation="")[-1].data
+            assert len(parts(script.sent[-1])) == 1
+            assert done["notice"].startswith("The cache") and "@codebase" in done["notice"]
         for searched_or_none in (ASK, "hello"):
             assert ask(engine, searched_or_none, conversation="")[-1].data["notice"] == ""
         assert ask(engine, "and?")[-1].data["notice"] == "", "a conversation needs no cache"

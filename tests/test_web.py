@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Event
 from codeqa.web import answer_streams, security
-from codeqa.web.answer_streams import encode_stream
+from codeqa.web.answer_streams import AnswerStreams, Place, encode_stream
 from codeqa.web.app import create_app
+from codeqa.web.errors import RequestRefusedError
 
 pytest_plugins = ("web_kit",)
 
@@ -118,6 +119,19 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
     blocks += renderer.finish()
     assert sum(block["block"]["length"] for block in blocks) == len(text)
     assert sum(parsed) < 20 * len(text)
+
+
+def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation() -> None:
+    streams, place = AnswerStreams(1), Place("repository", "user", "conversation")
+
+    def begin() -> Generator[Event]:
+        return streams.alone(place, lambda cancelled: iter(()), lambda: False)
+
+    unread = begin()
+    with pytest.raises(RequestRefusedError, match="is being answered"):
+        begin()
+    unread.close()
+    begin().close()
 
 
 def test_any_text_fits_on_one_line() -> None:

@@ -4,8 +4,7 @@ with a line each of what they call, what calls them and the constants that they 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -23,7 +22,7 @@ from codeqa.code.tools.tool import (
 )
 from codeqa.code.usages import language_name
 from codeqa.embeddings.registry import question_matcher
-from codeqa.errors import CodeQAError, EmbeddingError
+from codeqa.errors import CodeQAError
 from codeqa.search.channels import nearest_names
 from codeqa.search.mentions import resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query
@@ -103,7 +102,7 @@ def search_code(
     result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
     if not result.units:
         return ToolResult(summary=f"searched “{query}”: nothing", text=NOTHING)
-    relevance, shown = _relevance(result.query), _best(result.units)
+    shown = _best(result.units)
     room = int(tokens * CHARACTERS_PER_TOKEN)
     places, parts, known = list[Place](), list[str](), set[str]()
 
@@ -118,7 +117,8 @@ def search_code(
         room -= len(told)
 
     for hit in shown:
-        show(hit.unit, f"relevance: {relevance(hit.unit):.2f}", whatever=not places)
+        relevance = _relevance(result.query, hit.unit)
+        show(hit.unit, f"relevance: {relevance:.2f}", whatever=not places)
     for call in _short_callees(box.tables(), shown[0].unit):
         show(call.called, f"called in line {call.line}")
     weak = NAMED_FROM * result.units[0].score
@@ -138,21 +138,14 @@ def search_code(
     )
 
 
-def _relevance(query: Query) -> Callable[[Unit], float]:
-    """How much a unit is about the question, from 0 to 1, whatever else was found."""
+def _relevance(query: Query, unit: Unit) -> float:
+    """How much `unit` is about the question, from 0 to 1, whatever else was found."""
+    text, near = f"{unit.path} {unit.source_code}".lower(), question_matcher(query.text)
     asked = [word for word in query.words if word not in QUESTION_WORDS] or query.words
-    forms, near = [form_pattern(word) for word in asked], None
-    with suppress(EmbeddingError):  # damaged: the index says so
-        near = question_matcher(query.text)
-
-    def relevance(unit: Unit) -> float:
-        text = f"{unit.path} {unit.source_code}".lower()
-        share = sum(bool(form.search(text)) for form in forms) / max(1, len(forms))
-        if near is None or near.empty:
-            return share
-        return NEARNESS * near.nearness(fields_of(unit)).passage + (1 - NEARNESS) * share
-
-    return relevance
+    share = sum(bool(form_pattern(word).search(text)) for word in asked) / max(1, len(asked))
+    if near is None or near.empty:
+        return share
+    return NEARNESS * near.nearness(fields_of(unit)).passage + (1 - NEARNESS) * share
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
