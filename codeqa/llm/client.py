@@ -206,8 +206,7 @@ class Answer:
         name, arguments = function.get("name"), function.get("arguments") or ""
         self.length += len(arguments)
         self._asked += len(arguments)
-        if self._asked > LONGEST_CALLS or (name and len(self.calls) == MOST_CALLS):
-            self.enough = True
+        self.enough |= self._asked > LONGEST_CALLS or bool(name and len(self.calls) == MOST_CALLS)
         if self.enough:
             return
         if name:

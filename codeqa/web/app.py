@@ -118,12 +118,8 @@ def conversation() -> BaseResponse | str:
 
 
 @pages.get("/repositories")
-def repositories() -> str:
-    """The list of indexed repositories, and a field to index another one."""
-    return picker()
-
-
 def picker(problem: str = "") -> str:
+    """The list of indexed repositories, and a field to index another one."""
     embedding = workspace().settings.embedding
     return render_template("picker.html", problem=problem, embedding=embedding)
 

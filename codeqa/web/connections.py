@@ -15,17 +15,13 @@ CONNECTIONS = 1_000
 """Open at once; with waitress's own limit of 100 the 101st reader would wait."""
 AT_ONCE = 100
 """Connections that are taken before all are looked at again."""
-ADDRESSES = 3
-"""So many may have all that one may have on which nothing is answered; more share them."""
 RATE = 5_000.0
 """Bytes of a request for each second that it may take longer, as Apache's mod_reqtimeout has it."""
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]
-    _active = 0.0
-
     def received(self, data: bytes) -> bool:
-        self._active = (self._active if self.request else time.time()) + len(data) / RATE
+        self._active: float = (self._active if self.request else time.time()) + len(data) / RATE
         taken = super().received(data)
         if self.request:  # not yet whole: a byte now and then is no activity
             self.last_activity = self._active
@@ -35,7 +31,8 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
 class Server(TcpWSGIServer):  # type: ignore[misc]
     channel_class = _Channel
     waiting: int
-    """Connections of one address, which may be a proxy's, on which nothing is answered."""
+    """Connections of an address, which may be a proxy's, on which nothing is answered; more than
+    three addresses share what three may have."""
 
     def maintenance(self, now: float) -> None:
         super().maintenance(now)
@@ -43,7 +40,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         for one in sorted(self.active_channels.values(), key=lambda one: one.last_activity):
             if not one.requests:
                 waiting[one.addr[0]].append(one)
-        share = self.waiting * ADDRESSES // max(ADDRESSES, len(waiting)) or 1
+        share = 3 * self.waiting // max(3, len(waiting)) or 1
         for channels in waiting.values():
             for one in channels[:-share]:
                 one.will_close = True
