@@ -74,6 +74,7 @@ def test_the_first_page_waits_for_no_server_and_says_what_brings_a_model_where_n
 ) -> None:
     scripted.models.local = False
     page, looking = open_page(scripted), list[Route]()
+    expect(page.locator("#local-models code")).to_have_count(2)  # what follows is another page's
     page.route("**/api/models/local", lambda route: looking.append(route))
     page.goto(scripted.address)
     expect(page.locator("#examples button").first).to_be_visible()
