@@ -203,6 +203,28 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
     assert not [*location.folder.glob("*.tmp")]
 
 
+@pytest.mark.parametrize("before", ["", "what does find_user take?"], ids=["no state", "a state"])
+def test_on_a_disk_that_takes_no_more_a_question_is_answered_and_said_not_to_be_kept(
+    settings: Settings, location: Location, before: str
+) -> None:
+    pytest.importorskip("resource")
+    repo, state = str(location.root), State(settings.data_dir)
+    if before:
+        conversation = f"terminal-{location.id}"
+        state.turns.save(
+            Turn("t", conversation, before, "A user.", "", {}, 1.0, "terminal", location.id)
+        )
+    ask = [sys.executable, "-m", "codeqa", "ask", "--no-model", "--repo", repo, "find user"]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *ask], cwd=ROOT, text=True,
+        capture_output=True, env={**os.environ, "CODEQA_DATA": str(settings.data_dir)},
+    )  # fmt: skip
+    assert done.returncode == 0 and "find_user" in done.stdout, done.stderr
+    assert "This answer could not be kept. The local state" in done.stderr
+    kept = state.turns.get("t", "terminal")
+    assert (kept.question if kept else "") == before
+
+
 READING = """
 import sys; from pathlib import Path
 from codeqa.engine import open_engine

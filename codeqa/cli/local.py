@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from codeqa.chat.values import AskOptions
 from codeqa.cli.repos import chosen_repositories
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_multi_repo
-from codeqa.errors import NotFoundError, UsageError
+from codeqa.errors import NotFoundError, StorageError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import open_location
 from codeqa.repositories.snapshots import take_snapshot
@@ -33,8 +33,12 @@ def ask(
         # A name per repository: what is cached for a conversation belongs to one of them.
         conversation = f"{USER}-{engine.location.id}"
         if not go_on:  # a new question owes nothing to those before it
-            with suppress(NotFoundError):
+            try:
                 engine.conversations.delete(conversation, USER)
+            except NotFoundError:
+                pass
+            except StorageError:  # on a full disk; nor will this one be kept
+                conversation += "-new"
         yield from engine.chat.ask(AskOptions(user=USER, conversation=conversation, **options))
 
 

@@ -197,9 +197,23 @@ class Database:
                 return connection
             except BaseException as error:
                 connection.close()
+                if begin != WRITE and _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+                    return self._as_it_lies()
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_SECONDS)
+
+    def _as_it_lies(self) -> sqlite3.Connection:
+        """What can be read on a full disk, where not even a log can be opened: the file, or empty
+        tables where it holds none yet."""
+        for place in (f"{self.path.absolute().as_uri()}?immutable=1", ":memory:"):
+            connection = sqlite3.connect(place, uri=True, isolation_level=None)
+            if version(connection) or place == ":memory:":
+                break
+            connection.close()
+        _make_tables(connection)
+        connection.execute("BEGIN")
+        return connection
 
     def _unusable(self, error: Exception) -> StorageError:
         if _is_busy(error):
@@ -217,7 +231,11 @@ class Database:
 
 
 def _is_busy(error: BaseException) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE == sqlite3.SQLITE_BUSY
+    return _code(error) == sqlite3.SQLITE_BUSY
+
+
+def _code(error: BaseException) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
