@@ -25,7 +25,8 @@ from codeqa.chat.values import Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import Settings, load_settings
 from codeqa.web import answer_streams
-from codeqa.web.app import bind
+from codeqa.web.app import bind, create_app
+from codeqa.web.security import TERMINAL_TOKEN
 
 pytest_plugins = ("cli_shop",)
 
@@ -227,6 +228,24 @@ def test_a_conversation_is_answered_once_at_a_time_for_programs_as_well(
     model.say(None)
     read_on(rendered)
     assert [turn["answer"] for turn in page.opened()["turns"]] == ["One. ", "Two.", "Three. "]
+
+
+def test_terminals_answer_beside_each_other(
+    settings: Settings, engine: Engine, model: Dictated
+) -> None:
+    app = create_app(settings, engine=engine)
+    app.config[TERMINAL_TOKEN] = "terminal"
+    with serving(settings, engine=engine, app=app) as port:
+        terminal = Page(port, "terminal")
+        first = terminal.ask()
+        model.say("One. ")
+        read_to(first, "One.")
+        terminal.send("DELETE", "/api/conversations/c").read()  # as `codeqa ask` begins without -c
+        second = terminal.ask("another one")
+        assert second.status == 200
+        model.say(None, None)
+        for answer in (first, second):
+            assert read_on(answer)[1].get("stopped") is None
 
 
 def test_a_program_that_leaves_or_fails_frees_its_conversation(page: Page, model: Dictated) -> None:

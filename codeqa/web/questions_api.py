@@ -146,9 +146,10 @@ def ask(body: QuestionBody) -> Values:
 
 def _ask_alone(engine: Engine, options: AskOptions) -> Generator[Event]:
     """The events of an answer that only who asked for it reads. Raises RequestRefusedError while
-    another one is made in its conversation."""
+    another one is made in its conversation; all terminals share one, and do not wait."""
+    shared = member_of_request() != TERMINAL and options.conversation
     return workspace().answers.alone(
-        place_of(engine, options.conversation or uuid.uuid4().hex),
+        place_of(engine, shared or uuid.uuid4().hex),
         lambda cancelled: ask_engine(engine, options, cancelled),
         reader_gone(),
     )
