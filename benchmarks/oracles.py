@@ -240,7 +240,7 @@ def _group(unit: Unit) -> str:
     """`function` or `class`; '' for what a compiler does not call a definition."""
     bound = unit.kind == "lambda" and unit.language in ("python", "java", "go")
     made = unit.kind == "type" and unit.language == "python"
-    if bound or made or unit.kind in (*TEXT_KINDS, "module"):
+    if bound or made or unit.kind in (*TEXT_KINDS, "module", "constant"):
         return ""
     return "function" if unit.kind in METHOD_KINDS else "class"
 

@@ -21,6 +21,10 @@ CLASS_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "modul
 TEXT_KINDS = frozenset({"document", "config", "chunk"})
 """Kinds of the `classes` table that hold text without a definition."""
 
+KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS | {"constant"}
+"""A constant is a name that is bound to a value at the level of a module or a class. It lies in the
+`classes` table, beside the head or the class that has its lines too."""
+
 HydeMode = Literal["off", "one", "two"]
 """Drafts of the answer that are searched by: none · one from the question alone · a second one
 with what the first found."""

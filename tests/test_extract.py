@@ -201,7 +201,7 @@ def test_a_licence_header_alone_is_no_unit() -> None:
 
 
 def test_long_top_level_code_is_cut_into_pieces_that_cover_it() -> None:
-    lines = [f"SETTING_{n} = {n}" for n in range(180)]
+    lines = [f"setting_{n} = {n}" for n in range(180)]
     units = parse_file("settings.py", ("\n".join(lines) + "\n").encode(), "source").units
     assert units[0].kind == "module"
     assert all(unit.kind == "chunk" for unit in units[1:])

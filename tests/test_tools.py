@@ -150,7 +150,7 @@ def test_a_long_file_is_opened_as_what_it_defines(call: Call) -> None:
     outline = call("open_file", path="gone.py")
     assert outline.places[0].text, "61 lines are shown"
     outline = call("open_file", path="long_module.py")
-    assert [place.name for place in outline.places] == ["Till", "Till.add", "last"]
+    assert [place.name for place in outline.places] == ["LIMIT", "Till", "Till.add", "last"]
     assert "def add(self)  Puts one in. And more." in outline.text and "LIMIT = 3" in outline.text
 
 

@@ -24,7 +24,7 @@ from codeqa.cli.command import (
 from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text import counted, has_tag
-from codeqa.types import CLASS_KINDS, EFFORTS, METHOD_KINDS, MODES, TEXT_KINDS, Event
+from codeqa.types import EFFORTS, KINDS, MODES, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
@@ -35,7 +35,6 @@ TOLD = (
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
 
-KINDS = sorted(METHOD_KINDS | CLASS_KINDS | TEXT_KINDS)
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 MOST_HITS = 300
@@ -135,7 +134,10 @@ def ask_command(
 @click.argument("question")
 @where_options
 @click.option(
-    "--kind", type=click.Choice(KINDS), metavar="KIND", help=f"Only this kind: {', '.join(KINDS)}."
+    "--kind",
+    type=click.Choice(sorted(KINDS)),
+    metavar="KIND",
+    help=f"Only this kind: {', '.join(sorted(KINDS))}.",
 )
 @click.option("--lang", metavar="LANGUAGE", help="Only files in this language, as 'python'.")
 @click.option("--path", default="", help="Only paths that begin so, or match this pattern.")

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from codeqa.languages import Language
-from codeqa.parsing.units import FILE, NAMESPACE, SCOPE, Definition, Source, clean_name
+from codeqa.parsing.units import CONSTANT, FILE, NAMESPACE, SCOPE, Definition, Source, clean_name
 from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS, Reference
 
@@ -321,7 +321,8 @@ def references(
     meaning = {*resolver.bound, *resolver.names}  # what this file alone can decide
     result: list[Reference] = []
     stack: list[Definition] = []
-    following = iter(sorted(definitions, key=lambda d: (d.lead, -d.end)))
+    around = [one for one in definitions if one.kind != CONSTANT]  # which nothing else lies in
+    following = iter(sorted(around, key=lambda d: (d.lead, -d.end)))
     upcoming = next(following, None)
     target: Definition | None
     for start in sorted({*found, *variables, *by_offset}):

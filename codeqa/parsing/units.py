@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Captures = dict[str, list[tree_sitter.Node]]
 
-COMMENT, ATTRIBUTE = "comment", "attribute"
+COMMENT, ATTRIBUTE, CONSTANT = "comment", "attribute", "constant"
 
 CHUNK_SIZE = 50
 """Lines in one chunk."""
@@ -310,15 +310,16 @@ def find_definitions(
     A match is the number of its pattern, a kind, the name of the capture of the whole node, and
     all captures. `outer` leads from where a definition begins to where what wraps it does.
     """
-    known: dict[tuple[int, int, int], Definition] = {}
+    known: dict[tuple[int, int, int, bool], Definition] = {}
     for pattern, kind, capture, captures in matches:
         if not (names := captures.get("name")):
             continue
         node, name = captures[capture][0], names[0]
-        key = (node.start_byte, node.end_byte, name.start_byte)
+        span = (node.start_byte, node.end_byte, name.start_byte)
+        key = (*span, kind == CONSTANT)
         definition = known.get(key)
         if definition is None or pattern < definition.pattern:
-            definition = Definition(pattern, kind, *key, name.end_byte)
+            definition = Definition(pattern, kind, *span, name.end_byte)
             definition.begin = definition.lead = definition.start
             definition.name = source.text_of(name)
             known[key] = definition
@@ -329,6 +330,8 @@ def find_definitions(
                 definition.body = nodes[0].start_byte
             elif part == "doc":
                 definition.doc = source.slice(nodes[0].start_byte, nodes[-1].end_byte)
+                if nodes[-1].end_byte > definition.end:  # below a constant of Python
+                    definition.body, definition.end = nodes[0].start_byte, nodes[-1].end_byte
             elif part == "owner":
                 definition.owner = source.language.separator.join(map(source.text_of, nodes))
             elif part == "self":
@@ -343,7 +346,37 @@ def find_definitions(
     for definition in reversed(found):
         if definition.kind == FILE:
             definition.end, end = end, definition.start
-    return _without_prototypes(found) if source.language.prototypes else found
+    found = _without_prototypes(found) if source.language.prototypes else found
+    return _with_constants(found, source)
+
+
+def _with_constants(found: list[Definition], source: Source) -> list[Definition]:
+    """Leave out constants that say too little to be searched for, and those that hold definitions.
+
+    What stays lies in source code outside of functions and has a comment, MIN_CHUNK_LINES lines or
+    a name in capitals. A name that is bound to an object with functions in it owns these.
+    """
+    starts = [d.start for d in found if not d.is_scope and d.kind != CONSTANT]
+    kept, inside = [], 0
+    for definition in found:
+        start, end = definition.start, definition.end
+        if definition.kind in METHOD_KINDS:
+            inside = max(inside, end)
+        if definition.kind == CONSTANT:
+            first, last = source.line_of(start), source.line_of(max(start, end - 1))
+            above = source.above(first)[1]
+            beside = bisect_left(source.comment_spans, (end, 0))
+            for begin, stop in source.comment_spans[beside : beside + 1]:
+                if not (above or definition.doc) and source.line_of(begin) == last:
+                    definition.doc = source.slice(begin, stop)
+            holds = bisect_left(starts, end) > bisect_left(starts, start)
+            long = last - first + 1 >= MIN_CHUNK_LINES
+            capitals = len(definition.name) > 1 and definition.name.isupper()
+            says = above or definition.doc or long or capitals
+            if holds or start < inside or source.role != "source" or not says:
+                continue
+        kept.append(definition)
+    return kept
 
 
 def nest(definitions: list[Definition], source: Source) -> dict[str, list[Definition]]:
@@ -482,13 +515,16 @@ def build_units(
     for definition in solid:
         definition.id = new_id(definition.qualified_name)
         inside = definition.parent.kind if definition.parent is not None else ""
-        if definition.class_name and inside not in METHOD_KINDS:
+        if definition.class_name and inside not in METHOD_KINDS and definition.kind != CONSTANT:
             members.setdefault(definition.class_name, []).append(definition)
     units = [_unit(source, d, members) for d in solid]
     unit_at: dict[int, str] = {}
+    values = {(d.first_line, d.last_line): d.id for d in solid if d.kind == CONSTANT}
     for unit in _top_level(source, solid, module_doc, new_id):
-        units.append(unit)
-        unit_at.update(dict.fromkeys(range(unit.start_line, unit.end_line + 1), unit.id))
+        same = values.get((unit.start_line, unit.end_line)) if unit.kind == "chunk" else None
+        if not same:  # else a constant has these lines already, and a name
+            units.append(unit)
+        unit_at.update(dict.fromkeys(range(unit.start_line, unit.end_line + 1), same or unit.id))
     units.sort(key=lambda unit: (unit.start_line, -unit.end_line))
     return tuple(units), unit_at
 
@@ -557,7 +593,7 @@ def _top_level(
     name = PurePosixPath(source.path).name
     stem = name.split(".", 1)[0] or name
     part = 0
-    for first, last in _gaps(source, definitions):
+    for first, last in _gaps(source, [d for d in definitions if d.kind != CONSTANT]):
         head = first == 1
         if head:
             first = _after_notice(source, last)

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
-from codeqa.search.query import KINDS, QUESTION_WORDS, Query, with_words
+from codeqa.search.query import QUESTION_WORDS, Query, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch
 from codeqa.store.tables import nearest
 from codeqa.text.tokens import name_key, variants, words
-from codeqa.types import ROLES, TEXT_KINDS, Unit
+from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
 
 CANDIDATES = 120
 """Units fetched per table and channel. 70 loses .015 ndcg@10 and .03 recall@10 of files, for what

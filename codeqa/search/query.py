@@ -22,7 +22,7 @@ from codeqa.search.mentions import (
 from codeqa.store import Filter
 from codeqa.text import strip_tag
 from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words
-from codeqa.types import CLASS_KINDS, METHOD_KINDS, TEXT_KINDS
+from codeqa.types import KINDS
 
 LONGEST_QUESTION = 4_000
 """Characters of a question that are searched for; more would be a pasted file."""
@@ -87,7 +87,6 @@ _OVERVIEW = re.compile(
 )
 """What a question about the whole repository looks like."""
 NO_FILTER = Filter()
-KINDS = METHOD_KINDS | CLASS_KINDS | TEXT_KINDS
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
 _SAME = {"lang": "language", "file": "path"}

@@ -59,7 +59,7 @@ ASKED_ROLE_FACTOR = 0.7
 for the test and for X, "how do I do X in tests" for X alone: they still repeat its words."""
 TYPE_PENALTY = 0.2
 """Taken from a class that the question does not name, for it holds the words of all its methods,
-and each of those answers in fewer lines."""
+and each of those answers in fewer lines; and from a constant, whose few words fit by chance."""
 STUB_FACTOR = 0.5
 """A signature alone gives way to the definition that has the code."""
 FILE_LIFT = 0.2
@@ -73,7 +73,8 @@ PER_TABLE = 5
 DIRECT_CHANNELS = frozenset({"symbol", "path", "overview", "mention"})
 """Channels whose score is a strength of its own rather than one to be fused."""
 
-OWNING_KINDS = frozenset({"class", "struct", "enum", "trait", "interface"})
+NAMED_KINDS = frozenset({"class", "struct", "enum", "trait", "interface", "constant"})
+"""Kinds that are wanted by their name rather than by what they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def unit_signals(unit: Unit, signals: RankingSignals) -> list[tuple[float, str]]
         (MENTION_WEIGHT * channels["mention"].get(key, 0.0), "mention"),
         (OVERVIEW_WEIGHT * channels["overview"].get(key, 0.0), "overview"),
     ]
-    if unit.kind in OWNING_KINDS and symbol < JOINED:
+    if unit.kind in NAMED_KINDS and symbol < JOINED:
         found.append((-TYPE_PENALTY, "type"))
     if holds_any(unit, signals.literal):
         found.append((PHRASE_WEIGHT, "phrase"))

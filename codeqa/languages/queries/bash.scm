@@ -22,3 +22,6 @@
     (concatenation (string (string_content) @import.module @import.wildcard .) .)
   ]) @import
   (#any-of? @_source "source" "."))
+
+(program (declaration_command "readonly"
+  (variable_assignment name: (variable_name) @name)) @definition.constant)

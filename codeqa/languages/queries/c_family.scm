@@ -29,3 +29,13 @@
 
 (preproc_include path: (string_literal (string_content) @import.module @import.wildcard)) @import
 (preproc_include path: (system_lib_string) @import.module @import.wildcard) @import
+
+; Variables with a value, which are left out inside functions, and macros behind a comment.
+(declaration declarator: (init_declarator declarator: [
+  (identifier) @name
+  (array_declarator (identifier) @name)
+  (pointer_declarator (identifier) @name)
+  (pointer_declarator (array_declarator (identifier) @name))
+])) @definition.constant
+((comment) . (preproc_def name: (identifier) @name value: (_)) @definition.constant)
+(enum_specifier !name body: (enumerator_list . (enumerator name: (identifier) @name))) @definition.constant

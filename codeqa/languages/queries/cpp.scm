@@ -252,3 +252,7 @@
 (namespace_alias_definition
   name: (namespace_identifier) @import.alias
   (_) @import.module .) @import
+
+(field_declaration (storage_class_specifier)
+  declarator: (field_identifier) @name
+  default_value: (_)) @definition.constant

@@ -124,3 +124,13 @@
 
 (using_directive !name (_) @import.module @import.wildcard) @import
 (using_directive name: (identifier) @import.alias (_) @import.module .) @import
+
+; --- constants
+
+((field_declaration (modifier) @_const
+  (variable_declaration (variable_declarator name: (identifier) @name))) @definition.constant
+  (#eq? @_const "const"))
+((field_declaration (modifier) @_static . (modifier) @_readonly
+  (variable_declaration (variable_declarator name: (identifier) @name))) @definition.constant
+  (#eq? @_static "static")
+  (#eq? @_readonly "readonly"))

@@ -138,3 +138,11 @@
   left: (member_expression object: (this)
     property: [(property_identifier) (private_property_identifier)] @variable.member)
   right: (new_expression constructor: [(identifier) (member_expression)] @variable.type))
+
+; --- constants of a module
+(program [
+  (lexical_declaration (variable_declarator name: (identifier) @name value: (_)) @definition.constant)
+  (variable_declaration (variable_declarator name: (identifier) @name value: (_)) @definition.constant)
+  (export_statement (lexical_declaration
+    (variable_declarator name: (identifier) @name value: (_)) @definition.constant))
+])

@@ -37,6 +37,12 @@
 (source_file (var_declaration (var_spec name: (identifier) @name
   value: (expression_list . [(composite_literal) (unary_expression operand: (composite_literal))] .)) @scope))
 
+; constants, and variables of the package
+(source_file (const_declaration (const_spec name: (identifier) @name) @definition.constant))
+(source_file (var_declaration (var_spec name: (identifier) @name value: (_)) @definition.constant))
+(source_file (var_declaration (var_spec_list
+  (var_spec name: (identifier) @name value: (_)) @definition.constant)))
+
 ; --- imports ---------------------------------------------------------------------------
 (import_spec !name path: (_) @import.module)
 (import_spec name: (package_identifier) @import.alias path: (_) @import.module)

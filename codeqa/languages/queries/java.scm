@@ -36,6 +36,10 @@
   type: [(type_identifier) @name (generic_type (type_identifier) @name)] (class_body)) @scope)
 (enum_constant name: (identifier) @name body: (class_body)) @scope
 
+(field_declaration (modifiers "static" "final")
+  declarator: (variable_declarator name: (identifier) @name)) @definition.constant
+(constant_declaration declarator: (variable_declarator name: (identifier) @name)) @definition.constant
+
 ; --- imports ---------------------------------------------------------------------------
 (import_declaration (scoped_identifier) @import.path .)
 (import_declaration [(scoped_identifier) (identifier)] @import.module (asterisk) @import.wildcard)

@@ -93,3 +93,12 @@
   (#not-match? @import "(\\*| as [A-Za-z_`]+)$"))
 (import (qualified_identifier) @import.path (identifier) @import.alias) @import
 (import (qualified_identifier) @import.module "*" @import.wildcard) @import
+
+; --- constants of a file or an object
+
+(source_file (property_declaration
+  (variable_declaration . (identifier) @name)) @definition.constant)
+(companion_object (class_body (property_declaration
+  (variable_declaration . (identifier) @name)) @definition.constant))
+(object_declaration (class_body (property_declaration
+  (variable_declaration . (identifier) @name)) @definition.constant))

@@ -90,3 +90,9 @@
   (#eq? @_require "require"))
 ((function_call name: (identifier) @_require arguments: (arguments . (string) @import.module)) @import
   (#any-of? @_require "require" "dofile" "loadfile"))
+
+; --- values of a file
+
+((assignment_statement
+  (variable_list . name: (identifier) @name .) (expression_list . value: (_) .)) @definition.constant
+  (#match? @name "^_*[A-Z][A-Z0-9_]+$"))

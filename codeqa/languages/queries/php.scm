@@ -157,3 +157,5 @@
     (binary_expression right: (string (string_content) @import.module @import.wildcard))
   ])
 ]) @import
+
+(const_declaration (const_element (name) @name)) @definition.constant

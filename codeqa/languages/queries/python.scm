@@ -31,6 +31,15 @@
     right: (call function: [(identifier) @_make (attribute attribute: (identifier) @_make)])) @definition.type
   (#any-of? @_make "TypeVar" "ParamSpec" "NewType" "NamedTuple" "namedtuple" "TypedDict")))
 
+; names of a module or class that are bound to a value
+((module (expression_statement (assignment left: (identifier) @name right: (_)) @definition.constant)
+  . (expression_statement (string) @doc)?)
+  (#not-match? @name "^__"))
+((class_definition body: (block
+    (expression_statement (assignment left: (identifier) @name right: (_)) @definition.constant)
+    . (expression_statement (string) @doc)?))
+  (#not-match? @name "^__"))
+
 ; --- the module's docstring ------------------------------------------------------------
 (module . (comment)* . (expression_statement (string) @doc))
 

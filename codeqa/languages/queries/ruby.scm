@@ -137,3 +137,7 @@
   method: (identifier) @_require
   arguments: (argument_list (string (string_content) @import.module @import.wildcard))) @import
   (#any-of? @_require "require" "require_relative" "load" "autoload" "require_dependency"))
+
+; --- constants
+
+(assignment left: (constant) @name) @definition.constant

@@ -33,6 +33,9 @@
   (dynamic_type) @name (unit_type) @name
 ]) @scope
 
+(const_item name: (identifier) @name value: (_)) @definition.constant
+(static_item name: (identifier) @name) @definition.constant
+
 ; --- imports ---------------------------------------------------------------------------
 (use_declaration argument: [(scoped_identifier) (identifier)] @import.path)
 (use_list [(scoped_identifier) (identifier) (self)] @import.path)

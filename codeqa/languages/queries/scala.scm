@@ -118,3 +118,9 @@
   (arrow_renamed_identifier name: (identifier) @import.name alias: (identifier) @import.alias)
   (as_renamed_identifier name: (identifier) @import.name alias: (identifier) @import.alias)
 ])
+
+; --- values of a file or an object
+
+(compilation_unit (val_definition pattern: (identifier) @name) @definition.constant)
+(object_definition body: (template_body
+  (val_definition pattern: (identifier) @name) @definition.constant))

@@ -92,3 +92,11 @@
 ; --- imports
 
 (import_declaration (identifier) @import.module) @import
+
+; --- constants of a file, and those that a type has once
+
+(source_file (property_declaration
+  name: (pattern bound_identifier: (simple_identifier) @name) value: (_)) @definition.constant)
+((property_declaration (modifiers (property_modifier) @_static)
+  name: (pattern bound_identifier: (simple_identifier) @name) value: (_)) @definition.constant
+  (#eq? @_static "static"))
