@@ -13,8 +13,9 @@ from indexed import copied, indexed
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
 from codeqa.repositories.files import Files
+from codeqa.search.channels import search_symbols
 from codeqa.search.hybrid import Search
-from codeqa.search.query import Query
+from codeqa.search.query import Query, parse_query
 from codeqa.search.rerank import Reranked
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate
@@ -111,6 +112,34 @@ def test_the_subject_of_a_question_is_found_by_its_name_and_signatures_stay_behi
     found = search.search("How does simplify decide which form is the simplest?").units
     assert found[0].unit.source_code.endswith("key=x.measure)")
     assert search.search("simplify").units[0].unit.id == found[0].unit.id
+
+
+def test_a_plain_word_that_is_also_a_name_counts_as_a_word(search: Search) -> None:
+    def named(question: str) -> bool:
+        hits = [hit for hit in search.search(question).units if hit.unit.name == "get"]
+        return any("symbol" in hit.channels for hit in hits)
+
+    assert not named("how do I get the key of a rule")
+    assert named("get") and named("what does `get` return") and named("the key that get() returns")
+
+
+def test_a_class_is_meant_before_its_constructor_and_a_manifest_says_what_is_supported(
+    tmp_path: Path, settings: Settings
+) -> None:
+    files: Mapping[str, str | bytes] = {
+        "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.11"\n',
+        "release.py": "def version():\n    return python()\n",
+        "Till.java": "class Till {\n  Till() { open(); }\n\n  Till(int n) { take(n); }\n}\n",
+    }
+    made = indexed(tmp_path, files)
+    found = search_symbols(made, parse_query("Till"), None)
+    strengths = {unit.kind: strength for _, unit, strength in found}
+    assert strengths["class"] > strengths["constructor"] > 0
+    search = Search(lambda: made, settings)
+    hits = search.search("which versions of Python are supported").units
+    assert {hit.unit.path for hit in hits if "overview" in hit.channels} == {"pyproject.toml"}
+    hits = search.search("how is the version of Python printed").units
+    assert not any("overview" in hit.channels for hit in hits)
 
 
 def test_every_hit_says_why_and_where_its_channels_placed_it(search: Search) -> None:

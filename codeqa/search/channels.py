@@ -21,7 +21,7 @@ from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolv
 from codeqa.search.query import QUESTION_WORDS, Query, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch
 from codeqa.store.tables import nearest
-from codeqa.text.tokens import name_key, variants, words
+from codeqa.text.tokens import last_word, name_key, variants, words
 from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
 
 CANDIDATES = 120
@@ -33,6 +33,14 @@ NAMED_FILES = 5
 """Files of which all units are read when the question names them."""
 
 OVERVIEW_FILES = ("README*", "readme*", "Readme*", "ARCHITECTURE*", "docs/README*")
+MANIFESTS = (
+    "pyproject.toml", "setup.cfg", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml",
+    "build.gradle*", "composer.json", "*.gemspec", "build.sbt", "Package.swift", "CMakeLists.txt",
+)  # fmt: skip
+_VERSIONS = re.compile(
+    r"(?i)\b(?:what|which|minimum|lowest|oldest)\b[^.?!]{0,40}\bversions?\b[^.?!]*"
+    r"\b(?:support|requir|need|run|work|compatible)|\b(?:minimum|supported) [\w. ]{,20}version"
+)
 
 ChannelHit = tuple[str, Unit, float]
 """Channel, unit, score there."""
@@ -47,8 +55,6 @@ RESPELLED = 0.6
 asked for, where there are both (+.02 ndcg@10 on the development questions about symbols)."""
 JOINED = 0.5
 """Neighbouring words of the question joined are the name ("path router" → PathRouter)."""
-WORD = 0.1
-"""One plain word of the question is the name: often chance."""
 IN_MENTIONED_FILE = 0.25
 """Strength of a unit in a file that `@` points at, against 1 for a definition: all of a file
 are lifted alike, and its best are guaranteed besides."""
@@ -59,8 +65,11 @@ LONGEST = 100
 """A cosine counts 1 + LENGTH_WEIGHT · ln(lines), lines up to LONGEST: of two words in a text of
 three both easily fit, and people ask for what does something."""
 
-MODULE_SHARE = 0.5
-"""The head of a file is called as the file: the class of that name is what is meant."""
+NAMESAKE_SHARE = 0.5
+"""The head of a file is called as the file, and in some languages a constructor as its class: the
+class of that name is what is meant."""
+MANIFEST = 0.3
+"""Strength of what says which versions are supported, against 1 for the README of an overview."""
 
 EDITS = ((16, 3), (8, 2), (4, 1))
 """Letters of a name from which on so many edits are forgiven; in fewer than four each counts."""
@@ -123,6 +132,8 @@ def gather(
         hits += search_mention(tables, query, mention)
     if query.overview:
         hits += search_overview(tables)
+    if _VERSIONS.search(query.text):
+        hits += [("overview", unit, MANIFEST) for unit in tables.units(Filter(paths=MANIFESTS))]
     return Candidates.of(hits)
 
 
@@ -173,8 +184,8 @@ def full_text_query(query: Query) -> str:
 def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[ChannelHit]:
     """Definitions whose name the question holds, with the strength of the match.
 
-    A plain word that many units are called by is divided among them: `Context` defined
-    once is an answer, `get` defined ninety times is a coincidence.
+    Words that many units are called by are divided among them: `RequestContext` defined once is an
+    answer, `set_up` defined ninety times is a coincidence.
     """
     named = frozenset(name_key(name) for name in query.names)
     wanted = list(dict.fromkeys((*named, *query.joined)))
@@ -184,23 +195,29 @@ def search_symbols(tables: Tables, query: Query, where: Filter | None) -> list[C
     hits: list[ChannelHit] = []
     for unit in units:
         strength = symbol_strength(unit, query, named)
-        if unit.kind == "module" and unit.name == unit.path.rpartition("/")[2].split(".", 1)[0]:
-            strength *= MODULE_SHARE
+        stem = unit.path.rpartition("/")[2].split(".", 1)[0]
+        meant = {"constructor": last_word(unit.class_name), "module": stem}.get(unit.kind)
+        if unit.name == meant and strength < QUALIFIED:
+            strength *= NAMESAKE_SHARE
         if strength < NAMED:
             strength /= namesakes[name_key(unit.name)] ** 0.5
-        hits.append(("symbol", unit, strength))
+        if strength:
+            hits.append(("symbol", unit, strength))
     return hits
 
 
 def symbol_strength(unit: Unit, query: Query, named: frozenset[str]) -> float:
-    """How the question names `unit`: QUALIFIED, NAMED, RESPELLED, JOINED or WORD."""
+    """How the question names `unit`: QUALIFIED, NAMED, RESPELLED or JOINED; 0 when it does not.
+
+    A plain word that is also a name is a word: "what happens when a view raises" asks for no View.
+    """
     dotted = "." + re.sub(r"::|#", ".", unit.qualified_name).lower()
     if any(dotted.endswith("." + name.lower()) for name in query.qualified):
         return QUALIFIED
     key = name_key(unit.name)
     owners = {name_key(part) for name in query.qualified for part in name.split(".")[:-1]}
     if key in owners:
-        return WORD  # `Flask` of `Flask.route` says where to look, not what is asked for
+        return 0.0  # `Flask` of `Flask.route` says where to look, not what is asked for
     if key in named:
         return NAMED if unit.name in query.names else RESPELLED
     if query.symbol_like and key in query.joined:
@@ -208,7 +225,7 @@ def symbol_strength(unit: Unit, query: Query, named: frozenset[str]) -> float:
     if unit.name in query.subjects and not unit.class_name:
         return NAMED
     single = {name_key(word) for word in query.words}
-    return WORD if key in single else JOINED
+    return 0.0 if key in single else JOINED
 
 
 def search_file(tables: Tables, query: Query, path: str, where: Filter | None) -> list[ChannelHit]:
