@@ -55,7 +55,7 @@ KNOWN_SECONDS = 30.0  # of a window: a model may be loaded anew with another one
 LONGEST_ANSWER = 1_000_000
 """Characters; the longest that models allow have half as many. Some never stop of themselves."""
 MOST_CALLS, LONGEST_CALLS = 32, 100_000
-"""Calls of one answer that are collected, and characters of their arguments in all."""
+"""Calls of one answer that are collected, up to so many characters of it."""
 TEXT_CHARACTERS = 4_000
 """Of a small call's answer, whatever a server sends: 768 tokens of code and a good third."""
 DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
@@ -146,7 +146,6 @@ class Answer:
         self.calls: list[ToolCall] = []
         self.usage: TokenUsage | None = None
         self.enough = False  # of calls: some models never stop of themselves
-        self._asked = 0  # characters of their arguments
         self._thinks = False
         self._held = ""
 
@@ -205,8 +204,7 @@ class Answer:
         function = part["function"]
         name, arguments = function.get("name"), function.get("arguments") or ""
         self.length += len(arguments)
-        self._asked += len(arguments)
-        self.enough |= self._asked > LONGEST_CALLS or bool(name and len(self.calls) == MOST_CALLS)
+        self.enough |= self.length > LONGEST_CALLS or bool(name and len(self.calls) == MOST_CALLS)
         if self.enough:
             return
         if name:

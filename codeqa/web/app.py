@@ -194,8 +194,7 @@ def make_server(
     keeps so many connections `waiting`, without one that is answered."""
     from waitress.adjustments import Adjustments
 
-    from codeqa.web.connections import AT_ONCE, CONNECTIONS, Server
-    from codeqa.web.threads import Threads
+    from codeqa.web.connections import AT_ONCE, CONNECTIONS, Server, Threads
 
     adjustments = Adjustments(
         connection_limit=CONNECTIONS + 2 * AT_ONCE,
