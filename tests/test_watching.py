@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import watchfiles
 
+from benchmarks.machine import memory_mb
 from codeqa.embeddings.registry import Embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.indexing.indexer import changes
@@ -220,3 +222,19 @@ def test_changes_of_git_and_of_codeqa_itself_are_none(tmp_path: Path) -> None:
     write(root, {".git/HEAD": "main", "data/tables": "rows", "database.py": "x = 1"})
     threading.Timer(0.4, stop.set).start()
     assert len(list(seen)) == 1
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
+def test_what_was_freed_goes_back_to_the_system_when_changes_are_followed(served: Engine) -> None:
+    c, size = ctypes.CDLL(None), 4_000
+    c.malloc.restype, c.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    pieces = [ctypes.c_void_p(c.malloc(size)) for _ in range(25_000)]
+    for piece in pieces:
+        ctypes.memset(piece, 1, size)
+    before = memory_mb()
+    last = pieces.pop()  # what lies below it the C library keeps
+    for piece in pieces:
+        c.free(piece)
+    write(served.location.root, {"a.py": "def seek_user(key):\n    return key\n"})
+    assert until(lambda: memory_mb() < before - 60)
+    c.free(last)
