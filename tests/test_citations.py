@@ -175,6 +175,48 @@ def test_lines_that_do_not_speak_of_the_symbol_give_way_to_its_definition(
     assert written(said) == written(*said) == shown
 
 
+WORK = (
+    "def open_store(path):\n    flags = READ_ONLY\n    return connect(path, flags)\n\n\n"
+    "def close_store(store, patience=45):\n    store.flush()\n    store.wait(patience)\n\n\n"
+    "def copy_store(store, target):\n    rows = store.read_rows()\n    target.write_rows(rows)\n"
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> CitedCode:
+    tables = indexed(tmp_path_factory.mktemp("store"), {"db/store.py": WORK})
+    chunk = Chunk("ctx_00000001", "db/store.py", 1, 13, "python", WORK.rstrip("\n"))
+    return code_of(tables, (chunk,))
+
+
+@pytest.mark.parametrize(
+    ("said", "place", "shown", "verified"),
+    [
+        # It shows what is said, or lies in the definition that is spoken of.
+        ("It connects with `READ_ONLY`", "2-3", "2-3", True),
+        ("`close_store` waits for `patience`", "7-8", "7-8", True),
+        ("`copy_store` reads the rows; they are written by `write_rows`", "13", "13", True),
+        ("The chunks do not show what `open_store` locks", "12-13", "12-13", True),
+        ("`unheard_of` is done by it", "7-8", "7-8", True),
+        # Another place alone does: moved. Two do, so none is sure: marked.
+        ("It waits for 45 seconds in `wait`", "1-3", "6-8", True),
+        ("`read_rows` gives what `write_rows` takes", "1-3", "11-13", True),
+        ("`store` is handed on by it", "2-3", "2-3", False),
+    ],
+)
+def test_lines_have_to_show_what_the_sentence_names(
+    store: CitedCode, said: str, place: str, shown: str, verified: bool
+) -> None:
+    writer = CitationWriter(store.chunks, store)
+    text = f"{said} [db/store.py:{place}]."
+    told = "".join([*map(writer.feed, text), writer.close()])
+    assert told == f"{said} [db/store.py:{shown}]."
+    moved = {(one.path, one.start, one.end): one.moved for one in writer.moved}
+    (checked,) = verify_all(told, [Citation("db/store.py", 1, 13)], store, moved)
+    assert checked.verified == verified == (not checked.problem)
+    assert checked.moved == ("" if shown == place else f"db/store.py:{place}")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -8,7 +8,7 @@ import pytest
 from chat_kit import ASK, Script, ask, told
 from openai_server import stream
 
-from codeqa.chat.check import Grounding, sentences_of
+from codeqa.chat.check import Grounding, is_about, sentences_of
 from codeqa.engine import Engine
 from codeqa.types import Chunk
 
@@ -101,6 +101,44 @@ def test_what_a_hostile_model_writes_is_judged_in_linear_time(text: str) -> None
     grounding, _began = Grounding([STOCK]), time.process_time()
     for sentence in sentences_of(text * 4_000):
         grounding.judge(sentence)
+
+
+ANSWER = "The cookie is cleared when it is older than a month [shop/session.py:6-10]."
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "about"),
+    [
+        ("when is the cookie of a session cleared?", ANSWER, True),
+        ("how are the teapots of a shelf counted?", ANSWER, False),
+        ("how are the teapots of a shelf counted?", "`count_teapots` [shop/stock.py:1-2].", True),
+        ("wie viele Kannen stehen dort?", ANSWER, True),
+        ("how are the teapots of a shelf counted?", "I do not know.", True),
+    ],
+    ids=["its own", "another's", "by its names", "in other words than the code", "cites nothing"],
+)
+def test_an_answer_to_another_question_is_found_out(
+    question: str, answer: str, about: bool
+) -> None:
+    assert is_about(question, answer, [SESSION, STOCK]) is about
+
+
+def test_an_answer_to_another_question_is_told_to_be_none(engine: Engine, script: Script) -> None:
+    script.replies = [stream(["`count_teapots` tells the length of a shelf [shop/stock.py:1-3]."])]
+    assert told(ask(engine, ASK), "done")["grounding"]["about"] is False
+    script.replies = [stream([TRUE])]
+    assert told(ask(engine, ASK), "done")["grounding"]["about"] is True
+
+
+def test_a_citation_that_was_moved_says_what_the_model_wrote(
+    engine: Engine, script: Script
+) -> None:
+    script.replies = [stream(["`expire_session` ends it ", "[shop/stock.py:1-3].\n"])]
+    events = ask(engine, ASK)
+    (cited,) = told(events, "cited")["citations"]
+    (kept,) = told(events, "done")["citations"]
+    assert cited == kept and cited["verified"] and cited["path"] == "shop/session.py"
+    assert cited["moved"] == "shop/stock.py:1-3"
 
 
 TRUE = "`expire_session` forgets the visitor when the cookie is too old [shop/session.py:6-10]. "

@@ -11,16 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from math import log
 from typing import Any
 
-from codeqa.chat.citations import (
-    CODE_SPAN,
-    VALUES,
-    CitedCode,
-    find_citations,
-    next_fence,
-    verify_all,
-)
+from codeqa.chat.citations import CitedCode, find_citations, next_fence, verify_all
+from codeqa.chat.claims import GROUPED, NAME, NOT_SHOWN, names_in, numbers_in, stems_in
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.record import read_turn_record
 from codeqa.chat.stream import Stream
@@ -31,7 +26,6 @@ from codeqa.errors import CodeQAError
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.search.hybrid import SearchResult
-from codeqa.search.mentions import FILE_ENDINGS
 from codeqa.search.query import QUESTION_WORDS
 from codeqa.state import State
 from codeqa.state.records import Turn
@@ -58,19 +52,21 @@ def check(stream: Stream, hooks: Hooks, toolbox: Toolbox) -> Checked:
     answer, revised = revised or written, revised if revised != written else ""
     chunks = stream.block.chunks
     try:
-        citations = verify_all(answer, stream.shown(), CitedCode.of(toolbox, chunks))
+        cited = CitedCode.of(toolbox, chunks)
+        citations = verify_all(answer, stream.shown(), cited, stream.moved)
     except CodeQAError:  # the index is gone by now
         return Checked(revised, problems=problems)
-    judged, not_known = list[Sentence](), ""
+    judged, not_known, about = list[Sentence](), "", True
     ours = gathered.reply == ISSUE or gathered.counted
     sent = stream.request.block.chunks if stream.request and not ours else ()
     if stream.finished and sent:
         judged = judge_all(answer, sent)
         not_known = what_is_not_known(judged, gathered.search, sent)
+        about = is_about(gathered.rewritten or gathered.question, answer, sent)
     suggestions: tuple[str, ...] = ()
     if stream.finished and gathered.intent in NEED_CODE:
         suggestions = suggest(stream.question.text, chunks, answer)
-    return Checked(revised, citations, as_data(judged), not_known, suggestions, problems)
+    return Checked(revised, citations, as_data(judged, about), not_known, suggestions, problems)
 
 
 def still_holds(past: Turn, state: State, toolbox: Toolbox) -> bool:
@@ -79,7 +75,8 @@ def still_holds(past: Turn, state: State, toolbox: Toolbox) -> bool:
     thumbs = state.feedback.of_conversation(past.conversation, past.user, past.repository)
     kept = read_turn_record(past)
     shown, claims = kept.grounding["supported"], kept.grounding["claims"]
-    if thumbs.get(past.id, (0, ""))[0] < 0 or shown < UNKNOWN_BELOW * claims:
+    bad = thumbs.get(past.id, (0, ""))[0] < 0 or not kept.grounding.get("about", True)
+    if bad or shown < UNKNOWN_BELOW * claims:
         return False
     spans = [Citation(chunk.path, chunk.start_line, chunk.end_line) for chunk in kept.chunks]
     try:
@@ -133,23 +130,15 @@ changed, or below that an example of the answer's own."""
 UNKNOWN_BELOW = 0.5
 """When less than this part of what an answer claims has its evidence, the answer is not known."""
 FEWEST_CLAIMS = 3
+CITES, ABOUT = 0.4, 0.6
+"""What citing what was sent adds to the share of the question that an answer speaks of, and the
+least of both. Set on the tuned half of evals/grounding."""
 NEAREST = 3
 """Units that are named as what comes nearest to an answer."""
 
 _JOINING = re.compile(rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z_]\w+")
-_NAMED = re.compile(r"\b[A-Za-z]\w*_\w+\b|\b\w+(?=\(\))")
-_RUN = re.compile(r"[\w.@+/-]+")
-_NUMBER = re.compile(r"(?<![\w.])\d{2,}")
-_GROUPED = re.compile(r"(?<=\d)[_,](?=\d{3})")
 _OF_THIS = re.compile(r"\W*(?:The|Its?|They|Their)\b")
 """A sentence that begins so speaks of this code."""
-_OF_EVIDENCE = re.compile(
-    r"\b(?:chunks?|contexts?|excerpts?)\b.{0,40}(?:\bnot|n't)\b.{0,20}\b(?:show|include|contain|say)"
-    r"|(?:\bnot|n't|\bun)\s?(?:\w+ )?(?:shown|visible|sure)\b|@codebase\b",
-    re.IGNORECASE,
-)
-"""What says that something is not known claims nothing of the code."""
 _COMMENT = " \t/*#!"
 """Around a line of code that is quoted from a comment."""
 _NOT_PROSE = re.compile(r"\W*(?:#.*)?", re.DOTALL)
@@ -162,8 +151,8 @@ class Grounding:
         self._chunks = chunks
         self._texts = [f"{chunk.path}\n{chunk.content}" for chunk in chunks]
         self._matcher = sentence_matcher(self._texts) if chunks else None
-        self._names = {name.lower() for text in self._texts for name in _NAME.findall(text)}
-        plain = (_GROUPED.sub("", text) for text in self._texts)
+        self._names = {name.lower() for text in self._texts for name in NAME.findall(text)}
+        plain = (GROUPED.sub("", text) for text in self._texts)
         self._numbers = {number for text in plain for number in re.findall(r"\d+", text)}
         self._lines: dict[str, int] = {}
         """Each line that says something, and the chunk in which it stands first."""
@@ -179,13 +168,13 @@ class Grounding:
             return None
         if next_fence("", text.split("\n", 1)[0])[1]:
             return self._judge_block(text)
-        if _NOT_PROSE.fullmatch(text) or text.endswith(":") or _OF_EVIDENCE.search(text):
+        if _NOT_PROSE.fullmatch(text) or text.endswith(":") or NOT_SHOWN.search(text):
             return None
         said = CITATION.sub(" ", text)
-        names, paths = _names_in(said)
+        names, paths = names_in(said)
         cited = [(c[1], int(c[2]), int(c[3] or c[2])) for c in CITATION.finditer(text)]
         shown = [at for at, chunk in enumerate(self._chunks) if overlaps(chunk, cited)]
-        numbers = _NUMBER.findall(_GROUPED.sub("", said))
+        numbers = numbers_in(said)
         claims = bool(names or paths or cited or numbers) or _OF_THIS.match(said) is not None
         known = (
             (shown or not cited)
@@ -219,13 +208,39 @@ def judge_all(answer: str, chunks: Sequence[Chunk]) -> list[Sentence]:
     return [one for text in sentences_of(answer) if (one := grounding.judge(text))]
 
 
-def as_data(judged: Sequence[Sentence]) -> dict[str, Any]:
+def is_about(question: str, answer: str, chunks: Sequence[Chunk]) -> bool:
+    """Whether `answer` is one to `question`: by the words of the question that `chunks`, which were
+    sent, have as well, the rarer the more, if it says them or cites lines with them; and by
+    whether it cites those chunks.
+
+    Nothing is told of an answer that cites nothing, or of a question in other words than the code.
+    """
+    cited = [(one.path, one.start, one.end) for one in find_citations(answer)]
+    texts = [stems_in(f"{chunk.path}\n{chunk.content}") for chunk in chunks]
+    counts = {stem: sum(stem in text for text in texts) for stem in stems_in(question)}
+    weights = {stem: log(1 + len(texts) / count) for stem, count in counts.items() if count}
+    if not cited or len(weights) < 2:
+        return True
+    said = stems_in(CITATION.sub(" ", answer))
+    for path, start, end in cited:
+        for chunk in chunks:
+            if overlaps(chunk, [(path, start, end)]):
+                first = chunk.start_line
+                lines = chunk.content.split("\n")[max(0, start - first) : end - first + 1]
+                said |= stems_in("\n".join([path, *lines]))
+    share = sum(weights[stem] for stem in said & weights.keys()) / sum(weights.values())
+    shown = sum(any(overlaps(chunk, [one]) for chunk in chunks) for one in cited) / len(cited)
+    return share + CITES * shown >= ABOUT
+
+
+def as_data(judged: Sequence[Sentence], about: bool = True) -> dict[str, Any]:
     """What is kept and told of an answer's sentences: `TurnRecord.grounding`."""
     counts = Counter(one.verdict for one in judged)
     return {
         "supported": counts["supported"],
         "claims": counts["supported"] + counts["unsupported"],
         "sentences": [asdict(one) for one in judged],
+        "about": about,
     }
 
 
@@ -249,21 +264,6 @@ def what_is_not_known(
         units = [hit.unit for hit in search.units[:NEAREST]]
         places = [f"{u.qualified_name} ({u.path}:{u.start_line}-{u.end_line})" for u in units]
     return f"{told}The nearest that there is: {', '.join(places)}."
-
-
-def _names_in(said: str) -> tuple[set[str], set[str]]:
-    """The names of code, lower case, and the paths of files that a sentence speaks of."""
-    names, paths = set[str](), set[str]()
-    prose = CODE_SPAN.sub(" ", said)
-    for text, is_code in ((prose, False), *((span[2], True) for span in CODE_SPAN.finditer(said))):
-        for run in _RUN.findall(text):
-            run = run.rstrip(".")
-            if "." in run and run.rpartition(".")[2] in FILE_ENDINGS:
-                paths.add(run)
-            elif is_code:
-                names.update(_NAME.findall(run))
-    names.update(_NAMED.findall(" ".join(set(prose.split()) - paths)))
-    return {name.lower() for name in names} - VALUES, paths
 
 
 def overlaps(chunk: Chunk, cited: Iterable[tuple[str, int, int]]) -> bool:

@@ -1,37 +1,31 @@
 """Citations `[path:12-34]` in an answer: found, checked, and handed to the surfaces.
 
 A citation is right when the file has the lines, they were sent, they are as they were sent, and
-they speak of what stands before it: "`Flask.__call__` [app.py:779-809]" looks right, and is wrong
-where these lines are another function's.
+they show what its sentence names: "`Flask.__call__` [app.py:779-809]" looks right, and is wrong
+where these lines are another function's; `claims` has the rule. While the answer is written, a
+wrong one is moved to the one place that shows it; where there is none it is marked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from codeqa.chat.claims import CODE_SPAN, Shown
 from codeqa.chat.values import Citation
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import Files
-from codeqa.search.mentions import definitions_called
 from codeqa.store import Tables
 from codeqa.text.markdown import CITATION, CODE_LOCATION
 from codeqa.types import Chunk
 
 FENCE = re.compile(r"[> ]*(`{3,}|~{3,})([^`]*)$")
-CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)")
-SYMBOL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*(?:\([^()`]*\))?!?")
-"""What is called by its name, as in `Flask.route()`."""
-VALUES = frozenset(
-    {"none", "true", "false", "null", "nil", "undefined", "self", "this", "cls", "super"}
-    | {"int", "str", "bool", "float", "list", "dict", "set"}
-)
-"""Written as code in any sentence; they name nothing of the repository."""
-_SENTENCE_ENDS = re.compile(r"[.!?;]\s+(?=[A-Z`*(\[])|\s[-–—]\s|^\s*(?:[-*+]|\d+[.)])\s")
 LONG = 2_000
 """Characters before a citation that are read for what it is about."""
+NOTHING_MOVED: Mapping[tuple[str, int, int], str] = {}
 UNSENT = "these lines were not part of what was retrieved"
 
 
@@ -86,20 +80,9 @@ class CitedCode:
         )
         return any(then != now for then in sent)
 
-    def speaks_of(self, path: str, start: int, end: int, symbols: Sequence[str]) -> bool:
-        """Whether one of `symbols` stands in these lines, or is the definition around them."""
-        lines = self.lines(path) or []
-        text = "\n".join(lines[start - 1 : end])
-        last = {re.split(r"\W+", symbol)[-1] for symbol in symbols} - {""}
-        if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in last):
-            return True
-        around = (
-            part
-            for unit in self.tables.in_file(path)
-            if unit.start_line <= end and start <= unit.end_line
-            for part in re.split(r"\W+", unit.qualified_name)
-        )
-        return not last.isdisjoint(around)
+    @cached_property
+    def shown(self) -> Shown:
+        return Shown(self.lines, self.tables, self.chunks)
 
 
 def find_citations(text: str) -> list[Citation]:
@@ -114,9 +97,9 @@ def find_citations(text: str) -> list[Citation]:
     return list(found)
 
 
-def _of_line(line: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
-    """Each citation of a line of prose, the symbols before it in its sentence, and whether it is
-    written as code, which may be something else: `localhost:8080`."""
+def _of_line(line: str) -> Iterator[tuple[Citation, str, bool]]:
+    """Each citation of a line of prose, what stands before it, and whether it is written as code,
+    which may be something else: `localhost:8080`."""
     places = []
     bare = CODE_SPAN.sub(lambda span: " " * len(span[0]), line)
     for span in CODE_SPAN.finditer(line):
@@ -124,33 +107,16 @@ def _of_line(line: str) -> Iterator[tuple[Citation, tuple[str, ...], bool]]:
         if match := CODE_LOCATION.fullmatch(span[2].strip()):
             places.append((start, match.groups(), True))
     places += [(match.start(), match.groups(), False) for match in CITATION.finditer(bare)]
-    before = 0
     for at, (path, first, last), as_code in sorted(places):
         cited = Citation(path, int(first), int(last or first))
-        yield cited, symbols_before(line[max(before, at - LONG) : at]), as_code
-        before = before if as_code else at
+        yield cited, line[max(0, at - LONG) : at], as_code
 
 
-def symbols_before(said: str) -> tuple[str, ...]:
-    """The symbols that the last sentence of `said` names as code, since its last citation."""
-    ends = [match.end() for match in _SENTENCE_ENDS.finditer(said)]
-    cited = [match.end() for match in CITATION.finditer(said)]
-    said = said[max([0, *ends, *cited]) :]
-    names = (span[2].strip() for span in CODE_SPAN.finditer(said))
-    return tuple(
-        re.sub(r"\(.*|!$", "", name)
-        for name in names
-        if SYMBOL.fullmatch(name) and name.lower() not in VALUES and len(name) > 1
-    )
-
-
-def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[Citation], code: CitedCode
-           ) -> Citation:  # fmt: skip
-    """`citation` with the verdict: the file has the lines, they speak of one of `symbols`, and lie
-    in one of `spans`, which were shown."""
+def verify(citation: Citation, said: str, spans: Sequence[Citation], code: CitedCode) -> Citation:
+    """`citation` with the verdict: the file has the lines, they show what `said` before them names,
+    and lie in one of `spans`, which were shown."""
     path, start, end = citation.path, citation.start, citation.end
     lines = code.lines(path)
-    named = [symbol for symbol in symbols if not code.path_of(symbol)]
     problem, exists = "", False
     if not 1 <= start <= end:
         problem = "these are no lines"
@@ -158,8 +124,8 @@ def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[Citation]
         problem = "no indexed file has this path"
     elif end > len(lines):
         problem = f"the file now has {len(lines)} lines"
-    elif named and not code.speaks_of(path, start, end, named):
-        problem = f"`{named[-1]}` does not stand in these lines"
+    elif wrong := code.shown.better(citation, said)[0]:
+        problem = wrong
     else:
         exists = True
         if not any(s.path == path and s.start <= start and end <= s.end for s in spans):
@@ -171,12 +137,18 @@ def verify(citation: Citation, symbols: Sequence[str], spans: Sequence[Citation]
 
 class CitationChecker:
     """Checks the citations of an answer while it is written, line by line. `spans` are the lines
-    that were shown, `found` is every citation once; where it stands twice, what is wrong is told.
+    that were shown, `moved` is what the model wrote for those that were moved, `found` is every
+    citation once; where it stands twice, what is wrong is told.
     """
 
-    def __init__(self, spans: Iterable[Citation], code: CitedCode) -> None:
+    def __init__(
+        self,
+        spans: Iterable[Citation],
+        code: CitedCode,
+        moved: Mapping[tuple[str, int, int], str] = NOTHING_MOVED,
+    ) -> None:
         self.found: dict[tuple[str, int, int], Citation] = {}
-        self._spans, self._code = list(spans), code
+        self._spans, self._code, self._moved = list(spans), code, moved
         self._line, self._fence = "", ""
 
     def feed(self, text: str) -> list[Citation]:
@@ -191,19 +163,26 @@ class CitationChecker:
 
     def _check(self, line: str) -> Iterator[Citation]:
         self._fence, inside = next_fence(self._fence, line)
-        for citation, symbols, as_code in () if inside else _of_line(line):
+        for citation, said, as_code in () if inside else _of_line(line):
             if as_code and self._code.lines(citation.path) is None:
                 continue
-            checked = verify(citation, symbols, self._spans, self._code)
-            before = self.found.get(key := (citation.path, citation.start, citation.end))
+            key = (citation.path, citation.start, citation.end)
+            citation = replace(citation, moved=self._moved.get(key, ""))
+            checked = verify(citation, said, self._spans, self._code)
+            before = self.found.get(key)
             if before is None or (before.verified and not checked.verified):
                 self.found[key] = checked
                 yield checked
 
 
-def verify_all(text: str, spans: Iterable[Citation], code: CitedCode) -> list[Citation]:
+def verify_all(
+    text: str,
+    spans: Iterable[Citation],
+    code: CitedCode,
+    moved: Mapping[tuple[str, int, int], str] = NOTHING_MOVED,
+) -> list[Citation]:
     """Every citation of `text`, as `CitationChecker` finds them."""
-    checker = CitationChecker(spans, code)
+    checker = CitationChecker(spans, code, moved)
     checker.feed(f"{text}\n")
     return list(checker.found.values())
 
@@ -282,6 +261,8 @@ class CitationWriter:
         self._fence = ""
         self._written = ""
         """What was made of the part that has been decided."""
+        self.moved: list[Citation] = []
+        """Places that took the place of what the model wrote; for the caller to take."""
 
     def feed(self, text: str) -> str:
         """What can be told of the answer after `text`, beyond what was told before."""
@@ -348,13 +329,12 @@ class CitationWriter:
         if not path:
             return ""
         start, end = int(first), int(last or first)
-        named = [symbol for symbol in symbols_before(said) if not code.path_of(symbol)]
-        exists = 1 <= start <= end <= len(code.lines(path) or ())
-        if named and not (exists and code.speaks_of(path, start, end, named)):
-            called = definitions_called(code.tables, named[-1])
-            if len(called) == 1:  # of several none is sure
-                path, start, end = called[0].path, called[0].start_line, called[0].end_line
-        return f"[{path}:{start}-{end}]" if last or start != end else f"[{path}:{start}]"
+        _, place = code.shown.better(Citation(path, start, end), said[-LONG:])
+        if place:
+            self.moved.append(replace(place, moved=f"{path}:{start}-{end}"))
+            path, start, end = place.path, place.start, place.end
+        lines = f"{start}-{end}" if start != end or (last and not place) else f"{start}"
+        return f"[{path}:{lines}]"
 
 
 def _decidable(waiting: str) -> int:

@@ -235,21 +235,27 @@ def ask_model(
                     text, held = text + piece, held + piece
                     waits = is_request(text) or (tools and len(text) <= HELD_CHARACTERS)
                     if not waits:
-                        yield citations.feed(held)
+                        yield from _moves_first(citations.feed(held), citations)
                         held = ""
                     elif len(text) > LONGEST_REQUEST:
                         break
     except ModelError as error:
-        yield citations.close()
+        yield from _moves_first(citations.close(), citations)
         if text != held and isinstance(error, ContextLengthError):
             # Too late to begin anew: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
     if not calls and not is_request(text):
-        yield citations.feed(held) + citations.close()
+        yield from _moves_first(citations.feed(held) + citations.close(), citations)
     elif rest := citations.close() if held != text else "":
         yield rest + "\n\n"
     return calls, text, held
+
+
+def _moves_first(text: str, citations: CitationWriter) -> Iterator[Piece]:
+    yield from citations.moved
+    citations.moved.clear()
+    yield text
 
 
 def shrink(asked: Gathered, room: int = 0) -> Gathered:

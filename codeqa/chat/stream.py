@@ -100,6 +100,8 @@ class Stream:
     """The answer as it was streamed."""
     checker: CitationChecker | None = None
     """Of the citations so far."""
+    moved: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """What the model wrote for those that were moved."""
 
     @property
     def answer(self) -> str:
@@ -183,12 +185,14 @@ class Stream:
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
             yield Event("looked_up", piece.as_data())
+        elif isinstance(piece, Citation):
+            self.moved[piece.path, piece.start, piece.end] = piece.moved
         elif text := well_formed(piece):
             self.pieces.append(text)
             with suppress(CodeQAError):  # the index may be gone by now
                 if self.checker is None:
                     cited = CitedCode.of(toolbox, self.block.chunks)
-                    self.checker = CitationChecker(self.shown(), cited)
+                    self.checker = CitationChecker(self.shown(), cited, self.moved)
                 if checked := self.checker.feed(text):
                     yield Event("cited", {"citations": [asdict(one) for one in checked]})
             yield Event("token", {"text": text})

@@ -338,6 +338,23 @@ class ToolStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    """A citation found in a text, with what checking it gave."""
+
+    path: str
+    start: int
+    end: int
+    verified: bool = False
+    exists: bool = False
+    """The file has these lines, whether or not they were shown."""
+    problem: str = ""
+    moved: str = ""
+    """The place that the model wrote, where these lines took its place."""
+    changed: bool = False
+    """It was right, and these lines are not what was sent any more; looked at when shown again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of an answer, and what its evidence is."""
 
@@ -351,9 +368,9 @@ class Sentence:
     """Place of the chunk that supports it."""
 
 
-Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
+Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage | Citation
 """Text of the answer, what was sent for it, what was looked up, thought and waited for meanwhile,
-and at the end what the provider counted."""
+a citation that was moved, before the text with it, and at the end what the provider counted."""
 
 
 EXTRACTIVE = "extractive"
@@ -378,21 +395,6 @@ class AnswerGenerator(Protocol):
 
 
 # What of it holds.
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A citation found in a text, with what checking it gave."""
-
-    path: str
-    start: int
-    end: int
-    verified: bool = False
-    exists: bool = False
-    """The file has these lines, whether or not they were shown."""
-    problem: str = ""
-    changed: bool = False
-    """It was right, and these lines are not what was sent any more; looked at when shown again."""
 
 
 @dataclass(frozen=True, slots=True)

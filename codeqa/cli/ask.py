@@ -295,8 +295,13 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
     ]
     if wrong:
         yield f"Not verified: {'; '.join(wrong)}"
+    if moved := [one for one in done.get("citations", ()) if one.get("moved")]:
+        told = (f"{one['moved']} to {one['path']}:{one['start']}-{one['end']}" for one in moved)
+        yield f"Moved to the lines that show it: {'; '.join(told)}"
     grounding = done["grounding"]
-    if claims := grounding["claims"]:
+    if not grounding.get("about", True):
+        yield "This does not answer the question."
+    elif claims := grounding["claims"]:
         shown = f"{grounding['supported']} of {claims}"
         yield f"Evidence in the code that was sent: {shown} sentences."
 

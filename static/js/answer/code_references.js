@@ -66,7 +66,7 @@ export class Citations {
 
 const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;
 
-function mark(link, { verified, exists, problem, changed }) {
+function mark(link, { verified, exists, problem, changed, moved }) {
   link.querySelector(".reason")?.remove();
   if (changed) {
     link.title = SINCE;
@@ -74,7 +74,11 @@ function mark(link, { verified, exists, problem, changed }) {
   }
   link.classList.toggle("outside", !verified && exists);
   link.classList.toggle("unverified", !verified && !exists);
-  if (verified) return;
+  if (verified) {
+    if (moved && !changed)
+      link.title = `Moved here: the answer cited ${moved}, which does not show it`;
+    return;
+  }
   const reason = !exists
     ? `Not verified: ${problem}`
     : problem === CHANGED

@@ -10,10 +10,13 @@ if (marks) CSS.highlights.set("no-evidence", marks);
 
 /** The line for `grounding` of the answer that `node` shows; null where nothing was claimed. */
 export function evidenceOf(grounding, node) {
-  const { supported, claims, sentences } = grounding ?? {};
+  const { supported, claims, sentences, about } = grounding ?? {};
   if (!claims) return null;
   const verb = supported === 1 ? "has its" : "have their";
-  const line = `${supported} of ${plural(claims, "sentence")} ${verb} evidence`;
+  const line =
+    about === false
+      ? "This does not answer the question"
+      : `${supported} of ${plural(claims, "sentence")} ${verb} evidence`;
   const without = sentences.filter(({ verdict }) => verdict === "unsupported");
   if (!without.length) return element("p.evidence", line);
   const details = element(
