@@ -132,12 +132,16 @@ def check_index(location: Location) -> Found:
     if not location.root.is_dir():  # nothing to make it anew from
         hint = f"Run 'codeqa repos remove {location.id}'."
         raise StorageError(f"The repository {location.root} is gone.", hint)
+    anew = f"Run 'codeqa index {location.root}', which makes it anew."
     if found := damage(location):
-        return False, found, f"Run 'codeqa index {location.root}', which makes it anew."
+        return False, found, anew
     try:
-        counts = Tables(location).counts()
+        tables = Tables(location)
+        counts, made = tables.counts(), tables.meta().vector
     except IndexMissingError as error:
         return False, error.message, error.hint
+    if made and "vector" not in dict(tables.vector_columns()):
+        return False, f"its vectors are of {made}, another version than this program has", anew
     return True, f"{counts.files:,} files, {counts.units:,} units in {location.folder}", ""
 
 

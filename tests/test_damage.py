@@ -175,6 +175,14 @@ def test_a_data_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     assert not told["data"]
 
 
+def test_a_folder_in_the_place_of_the_lock_stops_no_run(engine: Engine) -> None:
+    lock = engine.location.folder / "lock"
+    lock.unlink(missing_ok=True)
+    write(lock, {"file": "none of ours"})
+    assert engine.index.status().state == "ready"
+    assert engine.index.run().unchanged == len(FILES)
+
+
 def test_a_question_about_what_is_not_indexed_is_no_damage_by_any_way_of_asking(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tables import FIXTURE, make_table
 
+from codeqa.doctor import check_index
 from codeqa.embeddings import registry
 from codeqa.embeddings.registry import fast_embedding, query_embedding
 from codeqa.engine import Engine, open_engine
@@ -145,7 +146,10 @@ def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
     record = newer(tmp_path)
     tables = Tables(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
+    sound, told, _ = check_index(built.location)
+    assert not sound and told.startswith(f"its vectors are of {first}, another version")
     assert built.run().changed == len(FILES)
+    assert check_index(built.location)[0]
     assert_filled(built, record)
     shutil.rmtree(registry.SHIPPED)
     assert built.run().changed == len(FILES)

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import socket
 import time
 from collections import Counter
@@ -51,6 +52,8 @@ def hold(
     up. Raises IndexBusyError when `wait` is false.
     """
     lock = _lock(location)
+    if Path(lock.lock_file).is_dir():  # none of ours
+        shutil.rmtree(lock.lock_file)
     while not lock.is_locked:
         try:
             lock.acquire(timeout=GRACE_SECONDS, poll_interval=0.05)
