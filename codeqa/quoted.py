@@ -36,14 +36,7 @@ from codeqa.code.descriptions import (
 from codeqa.code.tools.edges import use_places
 from codeqa.code.tools.reading import one_file
 from codeqa.code.usages import members, usages
-from codeqa.context import (
-    COMMENT_LINE,
-    Statement,
-    choose_lines,
-    outlined,
-    spans_of,
-    statements,
-)
+from codeqa.context import COMMENT_LINE, Statement, choose_lines, outlined, spans_of, statements
 from codeqa.errors import CodeQAError
 from codeqa.parsing.units import comment_text
 from codeqa.repository.classify import role_of
@@ -231,19 +224,15 @@ def _best(lines: Sequence[tuple[Unit, int, str]], main: Sequence[Hit]) -> str:
     """The lines that answer, else the unit that fits best in its own words."""
     told = []
     for unit, line, text in lines:
-        bare = COMMENT_MARKS.sub("", text)
-        shown = code_span(textwrap.shorten(bare, LINE_CHARACTERS, placeholder=" …"))
+        shown = _shortened(COMMENT_MARKS.sub("", text), LINE_CHARACTERS)
         told.append(f"{shown} {cite(unit.path, line, line)} in {unit_title(unit)}")
     if told:
         first = f"**This line fits best:** {told[0]}."
         return bullet_list(first, (f"- also {one}" for one in told[1:])) or first
-    best = main[0].unit if main and main[0].unit.signature else None
-    sentence = inline(first_sentence(best.doc_comment)) if best else ""
-    return (
-        f"**{unit_title(best)}** {cite_unit(best)} fits best: {sentence}"
-        if best and sentence
-        else ""
-    )
+    best = main[0].unit if main else None
+    if best and best.signature and (sentence := inline(first_sentence(best.doc_comment))):
+        return f"**{unit_title(best)}** {cite_unit(best)} fits best: {sentence}"
+    return ""
 
 
 def _of_kind(tables: Tables, query: Query) -> str:
@@ -354,10 +343,8 @@ def uses_section(tables: Tables, unit: Unit, most: int) -> str:
     times = counted(len(sites), "place")
     if in_tests:
         times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
-    if not sites:
-        return ""
-    if not most:
-        return f"Used in {times}."
+    if not sites or not most:
+        return f"Used in {times}." if sites else ""
     # What calls it before what only imports it, source before examples.
     tests = [place for place, in_test in found if in_test]
     source = [place for place, in_test in found if not in_test]
@@ -383,15 +370,15 @@ def _traceback(tables: Tables, result: SearchResult) -> str:
 def _frame(unit: Unit, line: int, shown: bool) -> str:
     lines = unit.source_code.split("\n")
     at = line - unit.start_line
-    told = f" in {code_span(unit.qualified_name)}: {_shortened(lines[at])}"
+    told = f" in {code_span(unit.qualified_name)}: {_shortened(lines[at], FRAME_CHARACTERS)}"
     near = lines[max(0, at - AROUND) : at + AROUND + 1]
     if shown and max(map(len, near)) <= FRAME_CHARACTERS:
         told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
     return f"- {cite(unit.path, line, line)}{told}"
 
 
-def _shortened(line: str) -> str:
-    return code_span(textwrap.shorten(line, FRAME_CHARACTERS, placeholder=" …"))
+def _shortened(code: str, most: int) -> str:
+    return code_span(textwrap.shorten(code, most, placeholder=" …"))
 
 
 def _tests(tables: Tables, result: SearchResult) -> str:
@@ -551,23 +538,19 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
 
 
 def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
-    unit = finding.hit.unit
-    if unit.kind in TEXT_KINDS:
-        return joined([_heading(unit, evidence), *_text(unit, evidence)])
-    first = finding is evidence.findings[0] and unit.is_method
-    if small := whole_unit(unit):
-        body = [_block(unit, small)]
-    else:
-        most = ORDERED_LINES if "order" in evidence.query.words else FIRST_LINES
-        lines = _lines(unit, evidence, most if first else EXCERPT_LINES, finding.line)
-        doc = _doc(unit, evidence.query.words, brief=finding is not evidence.findings[0])
-        body = [doc, *lines, _members(finding)]
-    return joined([_heading(unit, evidence), *body, finding.uses])
-
-
-def _heading(unit: Unit, evidence: QuotedEvidence) -> str:
+    unit, words, is_best = finding.hit.unit, evidence.query.words, finding is evidence.findings[0]
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
-    return f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
+    heading = f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
+    if unit.kind in TEXT_KINDS:
+        return joined([heading, *_text(unit, evidence)])
+    if small := whole_unit(unit):
+        return joined([heading, _block(unit, small), finding.uses])
+    most = EXCERPT_LINES
+    if is_best and unit.is_method:
+        most = ORDERED_LINES if "order" in words else FIRST_LINES
+    lines = _lines(unit, evidence, most, finding.line)
+    doc = _doc(unit, words, brief=not is_best)
+    return joined([heading, doc, *lines, _members(finding), finding.uses])
 
 
 def _doc(unit: Unit, words: Iterable[str], *, brief: bool) -> str:
@@ -685,10 +668,10 @@ def excerpt(
     return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, shown_code)
 
 
-def whole_unit(unit: Unit, limit: int = EXCERPT_LINES) -> Excerpt | None:
-    """The unit itself when it has at most `limit` lines, none of them overlong."""
+def whole_unit(unit: Unit) -> Excerpt | None:
+    """The unit itself when it has at most EXCERPT_LINES lines, none of them overlong."""
     lines = unit.source_code.split("\n")
-    if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
+    if len(lines) > EXCERPT_LINES or any(len(line) > LONGEST_LINE for line in lines):
         return None
     code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines)).strip("\n")
     return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code)

@@ -343,11 +343,8 @@ def _whole(
     with a note that says how many, and which had to be left out."""
     chunks: list[Chunk] = []
     left_out: list[str] = []
-    taken, wanted, room = (
-        0,
-        [record for record in records if record.size],
-        min(room, BLOCK_CHARACTERS),
-    )
+    wanted = [record for record in records if record.size]
+    taken, room = 0, min(room, BLOCK_CHARACTERS)
     for record in wanted:
         if soft and taken > SOFT_BYTES:
             break

@@ -4,7 +4,6 @@ definition to another."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -16,13 +15,7 @@ from pydantic import Field
 from codeqa.code.calls import Call, is_test
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
-from codeqa.code.tools.search import (
-    MOST_MEANT,
-    Name,
-    definitions,
-    no_definition,
-    symbol_definition,
-)
+from codeqa.code.tools.search import MOST_MEANT, Name, definitions, no_definition, symbol_definition
 from codeqa.code.tools.tool import Edge, Place, Toolbox, ToolResult, by_file, list_result
 from codeqa.code.usages import (
     CANDIDATES,
@@ -40,7 +33,7 @@ from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.tokens import last_word
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Reference, Unit
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
 MOST_REFERENCES = 50
 MOST_ALSO = 12
@@ -92,7 +85,10 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     tables = box.tables()
     units = definitions(tables, name)
     named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
-    every = _meant(tables, units) if units else _defined_elsewhere(name, named)
+    every = _meant(tables, units)
+    if not units:  # of what is defined elsewhere no more is known than its name
+        owner = name.removesuffix("()").rpartition(".")[0]
+        every = {UsageSite(one, 0.0): "" for one in named if owner in ("", one.receiver)}
     found = {site: owner for site, owner in every.items() if kind in ("", site.reference.kind)}
     if not units and not found:
         return no_definition(tables, name)
@@ -115,10 +111,8 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     if len(units) > 1:
         meant = Counter(found.values())
         units.sort(key=lambda unit: -meant[unit.id])
-        each = ", ".join(
-            f"{unit.qualified_name} [{unit.place}] {meant[unit.id]:,}"
-            for unit in units[:MOST_MEANT]
-        )
+        first = units[:MOST_MEANT]
+        each = ", ".join(f"{one.qualified_name} [{one.place}] {meant[one.id]:,}" for one in first)
         each += ", the others fewer or none" * (len(units) > MOST_MEANT)
         each += f"; {meant['']:,} may mean any of them" * bool(meant[""])
         known.append(f"{len(units):,} definitions are called so: {each}.")
@@ -145,10 +139,6 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     )
 
 
-def _callers(box: Toolbox, name: str) -> ToolResult:
-    return _references(box, name, "call")
-
-
 def _meant(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
     """The places, surest first, each with the id of the definition that it surest means: one that
     may mean several of them is one place, and with '' where it means none of them surer."""
@@ -162,12 +152,6 @@ def _meant(tables: Tables, units: Iterable[Unit]) -> dict[UsageSite, str]:
             elif site.confidence == best.confidence:
                 once[at] = (best, "")
     return dict(sorted(once.values(), key=lambda one: -one[0].confidence))
-
-
-def _defined_elsewhere(name: str, named: Iterable[Reference]) -> dict[UsageSite, str]:
-    """What is defined elsewhere is known by its name alone."""
-    owner = name.removesuffix("()").rpartition(".")[0]
-    return {UsageSite(place, 0.0): "" for place in named if owner in ("", place.receiver)}
 
 
 def use_places(
@@ -275,17 +259,6 @@ def _impact(box: Toolbox, name: str) -> ToolResult:
     roots = definitions(tables, name)[:MOST_MEANT]
     if not roots:
         return no_definition(tables, name)
-    code, tests, known, cut = _users(tables, roots)
-    direct = sum(one.level == 1 for one in code)
-    summary = f"a change of {name} may break {AT_LEAST * cut}"
-    summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
-    known = f"{direct:,} directly, {len(code) - direct:,} through these. {known}"
-    return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])
-
-
-def _users(tables: Tables, roots: Sequence[Unit]) -> tuple[list[Step], list[Step], str, bool]:
-    """What surely calls, uses or inherits `roots`, directly and through others: code and tests,
-    what did not count, as sentences, and whether it was cut off."""
     doubtful = 0
 
     def users(unit: Unit) -> list[Step]:
@@ -300,11 +273,14 @@ def _users(tables: Tables, roots: Sequence[Unit]) -> tuple[list[Step], list[Step
     reached, cut = follow(roots, users)
     code = [one for one in reached if not is_test(one.unit)]
     tests = [one for one in reached if is_test(one.unit)]
-    known = cut
+    direct = sum(one.level == 1 for one in code)
+    known = f"{direct:,} directly, {len(code) - direct:,} through these. {cut}"
     if doubtful:
         places = counted(doubtful, "place")
         known += f"{places} with only the name the same did not count: references has them. "
-    return code, tests, known, bool(cut)
+    summary = f"a change of {name} may break {AT_LEAST * bool(cut)}"
+    summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
+    return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])
 
 
 def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
@@ -402,10 +378,9 @@ def follow(
     roots: Sequence[Unit],
     step: Callable[[Unit], Iterable[Step]],
     wanted: Collection[str] = (),
-    depth: int = sys.maxsize,
 ) -> tuple[list[Step], str]:
     """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
-    the ids `wanted` is reached, or `depth`; and, as a sentence, where it was cut off."""
+    the ids `wanted` is reached; and, as a sentence, where it was cut off."""
     # One function of several with a name may be the way's end, another its beginning.
     seen, found = {unit.id for unit in roots}.difference(wanted), list[Step]()
     waiting = deque((unit, 1) for unit in roots)
@@ -413,13 +388,9 @@ def follow(
     followed = 0
     while waiting:
         unit, level = waiting.popleft()
-        if level > depth:
-            break
         if followed == MOST_FOLLOWED or time.monotonic() > until:
-            return (
-                found,
-                f"Only the nearest {followed:,} were followed further: there may be more. ",
-            )
+            cut = f"Only the nearest {followed:,} were followed further: there may be more. "
+            return found, cut
         followed += 1
         for one in step(unit):
             if one.unit.id not in seen:
@@ -485,7 +456,7 @@ def _told(
 
 _WANTS: dict[str, Callable[[Toolbox, str], ToolResult]] = {
     "definition": symbol_definition,
-    "callers": _callers,
+    "callers": partial(_references, kind="call"),
     "references": _references,
     "callees": _callees,
     "subclasses": _subclasses,

@@ -28,13 +28,7 @@ from codeqa.search.mentions import resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import counted
-from codeqa.text.tokens import (
-    CHARACTERS_PER_TOKEN,
-    form_pattern,
-    name_key,
-    search_tokens,
-    variants,
-)
+from codeqa.text.tokens import CHARACTERS_PER_TOKEN, form_pattern, name_key, search_tokens, variants
 from codeqa.text.unit_text import fields_of
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
 
