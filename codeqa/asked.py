@@ -36,9 +36,30 @@ def word_list(name: str) -> frozenset[str]:
     return frozenset(_data("words")[name].split())
 
 
+@cache
+def question_pattern(name: str) -> re.Pattern[str]:
+    """What a question asks with, by its name in `[questions]`."""
+    return re.compile(_data("questions")[name], re.VERBOSE | re.IGNORECASE)
+
+
 def asks(name: str, question: str) -> re.Match[str] | None:
     """Whether `question` is one of those called so in `[questions]`."""
-    return re.search(_data("questions")[name], question, re.VERBOSE | re.IGNORECASE)
+    return question_pattern(name).search(question)
+
+
+@cache
+def counted_forms() -> list[tuple[str, re.Pattern[str]]]:
+    """What can be counted, and the messages that ask for it, in the order to try them in."""
+    words: dict[str, str] = _data("counted")["words"]
+
+    def written(form: str) -> re.Pattern[str]:
+        for _ in range(2):  # what a word stands for may have one itself
+            for word in sorted(words, key=len, reverse=True):
+                form = form.replace(word, words[word])
+        return re.compile(f"{words['POLITE']}(?:{form}){words['HERE']}", re.IGNORECASE)
+
+    forms: dict[str, list[str]] = _data("counted")["forms"]
+    return [(what, written(form)) for what, held in forms.items() for form in held]
 
 
 def kind_of(question: str) -> Kind | None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from codeqa.answering_lines import answering_lines
-from codeqa.asked import Kind, asks, kind_of, line_pattern, word_list
+from codeqa.asked import Kind, asks, kind_of, line_pattern, question_pattern, word_list
 from codeqa.code.calls import Call, Walk, tests_of
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
@@ -94,15 +94,6 @@ NEAR_BEST = 0.65
 FRAME_CHARACTERS, LINE_CHARACTERS = 160, 240
 
 _OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the tests of {}"}
-_ASKS_TESTS = re.compile(
-    r"^(?:which|what|any|list|show|find|where are|are there|is there)\W+(?:\w+\W+){0,3}?tests?\b"
-    r".*\b(?:cover\w*|exercis\w+|check\w*|verif\w+|for|of|use)\b"
-    r"|^(?:unit |integration )?tests (?:for|of)\b|^(?:and )?(?:where|how|is|are)\b.*\btested\b",
-    re.IGNORECASE,
-)
-_TESTING = re.compile(
-    r"\b(?:unit |integration )?(?:tests?|tested|cover\w*|exercis\w+|checks?|verif\w+)\b", re.I
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +373,8 @@ def _shortened(code: str, most: int) -> str:
 
 
 def _tests(tables: Tables, result: SearchResult) -> str:
-    subject = _TESTING.sub(" ", result.query.text)
-    if not _ASKS_TESTS.search(result.query.text) or not says_something(subject):
+    subject = question_pattern("testing").sub(" ", result.query.text)
+    if not asks("tests", result.query.text) or not says_something(subject):
         return ""
     about = with_words(result.query, subject)
     told: dict[str, str] = {}

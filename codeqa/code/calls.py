@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from codeqa.asked import asks, question_pattern
 from codeqa.code.imports import import_evidence
 from codeqa.code.usages import CANDIDATES, LIKELY, SELF_NAMES, SHORT_NAME, related, usages
 from codeqa.search.query import QUESTION_WORDS
@@ -36,14 +37,6 @@ WORDS_BESIDE = 1
 """Words that such a question may have beside those of the relation: with more of them it asks
 something else, "what happens to the session when it is called twice?"."""
 
-_WORDS = re.compile(
-    r"(?P<callees>\bcallees?\b|\b(?:does|do|did)\s+(?:\S+\s+){1,4}?(?:call|use|invoke)\b"
-    r"|\b(?:called|used) by (?:it|that|this|them|those|these)\b)"
-    r"|(?P<tests>\b(?:tests?|tested|covered by)\b(?:\s+(?:that )?cover\w*)?)"
-    r"|(?P<callers>\bcallers?\b|\b(?:calls?|called|uses?|used|invokes?|invoked)\b)",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(r"\b(?:if|when|why|how)\b", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|\W)tests?\W")
 """A module of tests inside a source file: `Flask.test_client` is none."""
 
@@ -179,10 +172,12 @@ def asked_relations(text: str, names: Collection[str] = ()) -> tuple[Relation, .
 
     `names` are the definitions that it names itself.
     """
-    asked = [cast(Relation, match.lastgroup) for match in _WORDS.finditer(text)]
+    asked = [
+        cast(Relation, match.lastgroup) for match in question_pattern("relations").finditer(text)
+    ]
     named = {part.lower() for name in names for part in words(name)}
     beside = {word.lower() for word in words(without_relations(text))} - QUESTION_WORDS - named
-    if _CONDITION.search(text) or len([w for w in beside if len(w) > 1]) > WORDS_BESIDE:
+    if asks("condition", text) or len([w for w in beside if len(w) > 1]) > WORDS_BESIDE:
         return ()
     # "The tests of its callers": from the definition itself, its callers come first.
     return tuple(sorted(asked[:MOST_RELATIONS], key=lambda relation: relation == "tests"))
@@ -190,7 +185,7 @@ def asked_relations(text: str, names: Collection[str] = ()) -> tuple[Relation, .
 
 def without_relations(text: str) -> str:
     """`text` without the words that name a relation."""
-    return _WORDS.sub(" ", text)
+    return question_pattern("relations").sub(" ", text)
 
 
 def follow_relations(

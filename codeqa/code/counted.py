@@ -13,8 +13,8 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
+from codeqa.asked import counted_forms
 from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
 from codeqa.code.tools.search import definitions
@@ -49,83 +49,6 @@ class ExactQuestion:
     """The message has a second question behind it."""
 
 
-_KIND = "(?:function|method|class|trait|interface|struct|type|macro|decorator)"
-_NAME = (
-    rf"(?:the |an? )?(?:{_KIND} )?[`@]?(?P<name>[^\W\d][\w$]*(?:(?:\.|::|#|->)[\w$]+)*(?:\(\))?)`?"
-    rf"(?: {_KIND})?"
-)
-_POLITE = r"(?:(?:and|so|ok(?:ay)?|now|then|please|can you|could you|tell me|do you know)[, ]+)*"
-_HERE = r"(?: in total)?(?: (?:in|of) (?:the|this) (?:code ?base|code|repo|project|app))?"
-_WORDS = {
-    "NAME": _NAME,
-    "START": _NAME.replace("<name>", "<start>"),
-    "END": _NAME.replace("<name>", "<end>"),
-    "CALLS": r"(?:(?P<call>calls?|invokes?)|(?P<use>uses?|references?)"
-    r"|(?P<subclasses>implements?|inherits?(?: from)?|extends?|derives? from))",
-    "CALLED": r"(?:(?P<call>called|invoked)|(?P<use>used|referenced)"
-    r"|(?P<subclasses>subclassed|extended|inherited from))",
-    "CALLERS": r"(?:(?P<call>callers?|call sites?|calls)|(?P<use>uses|usages?|references?|users)"
-    r"|(?P<subclasses>(?:sub|derived |child )class(?:es)?|implementations?|implement[eo]rs?))",
-    "THINGS": r"(?:(?P<routes>(?:http |api |rest )?(?:routes?|endpoints?))"
-    r"|(?P<commands>(?:cli |command[- ]line |sub-?)?commands?)"
-    r"|(?P<tests>(?:unit |integration )?tests?(?: cases?| functions?)?)"
-    r"|(?P<todos>(?:todos?|to-dos?)(?: comments?| notes?)?)"
-    r"|(?P<environment>env(?:ironment)?[- ]?var(?:iable)?s?))",
-    "LIST": r"(?:(?:list|show|find|give)(?: me| us)? )",
-    "WHO": r"(?:who|what|which (?!tests?\b)\w+)(?: else)?",
-    "ALL": r"(?:all |every |of |the |direct )*",
-    "I CHANGE": r"(?:i|we|you|one|someone) CHANGE",
-    "CHANGE": r"(?:chang|modify|modif|edit|remov|renam|delet|touch)(?:e[ds]?|i?es|ied|ing|s)?",
-    "CHANGED": r"(?:(?:has |was |have )?(?:been )?changed)",
-    "DID": r"(?:last |recently )?(?:changed|touched|edited|modified|added|written|wrote)",
-    "SUBJECT": r"(?:the )?[`@]?(?P<name>[\w./:#-]*\w/?)(?:\(\))?`?",
-    "WHEN": r"(?: lately| recently| last| here)?(?:[, ]+(?:and|why|when|who|by whom|what for))*",
-    "BETWEEN": r"(?:between|from|since) `?(?P<start>[\w./@^~-]+)`?"
-    r"(?: (?:and|to) `?(?P<end>[\w./@^~-]+)`?)?",
-    "TOPIC": r"(?:about|in|with|for|around|regarding|concerning) (?P<about>.+?)",
-    "THERE": r"(?: (?:that |which )?(?:are|is|exist|does it have|do we have)(?: there| here)?"
-    r"(?: defined| registered| read| used)*)",
-    "FIND": r"(?:find|list|show)(?: me)? (?:all|every)",
-    "WITHIN": r"(?: path:(?P<path>\S+))",
-    "UNDER": r"(?: (?:in|under|below) `?(?P<path>[\w./*-]*[/.*][\w./*-]*)`?)?",
-}
-"""What the words in capitals of a form stand for. A group is an argument of the tool, or which kind
-it asks for."""
-_FORMS = {
-    "references": (
-        r"WHO CALLS NAME(?: directly)?",
-        r"(?:LIST|(?:what|which|who) are |how many )?ALLCALLERS (?:of|to|for) NAME",
-        r"(?:LIST|(?:what|which|who) are )ALL(?P<name>its) CALLERS",
-        r"(?:where|how often) (?:is|are|was) NAME CALLED(?: from)?",
-    ),
-    "impact": (
-        r"what (?:else )?(?:(?:would |will |could )?breaks?|is affected) (?:if|when) I CHANGE NAME",
-    ),
-    "path": (
-        r"LIST?(?:the |a )?(?:shortest |call )*(?:path|chain|way)(?: of calls)? from START to END",
-    ),
-    "list_all": (
-        r"(?:LIST|what are |all |how many )ALLTHINGSTHERE?UNDER",
-        r"(?:what|which) THINGSTHEREUNDER",
-    ),
-    "changes": (
-        r"(?:what CHANGED|LIST?(?:the )?(?:changes|differences)) BETWEEN(?: TOPIC)?",
-        r"what CHANGED TOPIC BETWEEN",
-    ),
-    "grep": (
-        r"(?:grep|rg)(?: -\w+)*(?: for)? (?P<pattern>[^\s\"“]+)WITHIN?",
-        r"(?:(?:grep|rg|search|FIND)(?: for)?(?: the)?(?: (?:text|string|word|phrase))? )?"
-        r"[\"“](?P<pattern>[^\"“”]{2,})[\"”]WITHIN?",
-        r"(?:search|FIND|list)(?: for)?(?: all)?(?: the)? "
-        r"(?-i:(?P<pattern>[A-Z][A-Z0-9_]{2,}))s?(?: comments?)?WITHIN?",
-    ),
-    "history": (
-        r"what CHANGED (?:in |on |to )?SUBJECTWHEN",
-        r"who (?:has )?DID SUBJECTWHEN",
-        r"(?:when|why|by whom) (?:and (?:why|when|by whom) )?(?:was|were) SUBJECT DIDWHEN",
-    ),
-}
-"""What is counted, and how it is asked for."""
 _WANTS = {"call": "callers", "use": "references", "subclasses": "subclasses"}
 _LISTED = ("routes", "commands", "tests", "todos", "environment")
 _WAY = "path to "
@@ -149,23 +72,8 @@ def exact_question(text: str) -> ExactQuestion | None:
     return ExactQuestion(head.tool, head.arguments, asks_more=True) if head else None
 
 
-@cache
-def _expressions() -> list[tuple[str, re.Pattern[str]]]:
-    def written(form: str) -> str:
-        for _ in range(2):  # what a word stands for may have one itself
-            for word in sorted(_WORDS, key=len, reverse=True):
-                form = form.replace(word, _WORDS[word])
-        return rf"{_POLITE}(?:{form}){_HERE}"
-
-    return [
-        (tool, re.compile(written(form), re.IGNORECASE))
-        for tool, forms in _FORMS.items()
-        for form in forms
-    ]
-
-
 def _matched(text: str) -> ExactQuestion | None:
-    for form, expression in _expressions():
+    for form, expression in counted_forms():
         if found := expression.fullmatch(text.strip(" ?.!")):
             return _asked(form, {key: value for key, value in found.groupdict().items() if value})
     return None
