@@ -12,15 +12,14 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from codeqa.chat.messages import ModelGenerator, ask_model, build_messages
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
-from codeqa.code.tools import TOOLS, Toolbox, ToolResult
+from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.context import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, RateLimitError, UsageError
-from codeqa.llm.client import Model, ToolCall
+from codeqa.llm.client import ToolCall
 from codeqa.prompts import render_prompt
 from codeqa.types import Chunk, ContextBlock
 
@@ -57,21 +56,14 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentGenerator:
+class AgentGenerator(ModelGenerator):
     """Lets `model` call the tools of `toolbox` before it answers."""
 
-    model: Model
-    toolbox: Toolbox
-    config_dir: Path | None = None
     room: int = RESULTS_CHARACTERS
     """Characters of results for this model's window."""
     tools: Sequence[str] = tuple(TOOLS)
     opening: Sequence[Mapping[str, Any]] = ()
     """The messages that it begins with, instead of those of a question."""
-
-    @property
-    def name(self) -> str:
-        return self.model.name
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Look further, step by step, and answer; without tools where the model fails before
@@ -89,9 +81,8 @@ class AgentGenerator:
             given_up = isinstance(error, RateLimitError)
             if answered or asked.cancelled() or self.opening or given_up:
                 raise
-            plain = ModelGenerator(self.model, self.toolbox, self.config_dir)
             warning = WITHOUT.format(error.message.rstrip("."))
-            for piece in plain.generate(replace(asked, block=work.block())):
+            for piece in ModelGenerator.generate(self, replace(asked, block=work.block())):
                 if isinstance(piece, ModelRequest) and not piece.warning:
                     piece = replace(piece, warning=warning)
                 yield piece

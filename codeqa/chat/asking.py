@@ -14,8 +14,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any
 
 from codeqa.chat.messages import (
     LONGEST_REQUEST,
@@ -28,7 +26,7 @@ from codeqa.chat.values import Gathered, Piece, ToolStep
 from codeqa.code.tools import Toolbox
 from codeqa.context import format_block
 from codeqa.errors import CodeQAError, ContextLengthError
-from codeqa.llm.client import Model, clean_text
+from codeqa.llm.client import clean_text
 from codeqa.prompts import render_prompt
 from codeqa.search.mentions import as_mention, looks_like_path
 from codeqa.search.query import parse_query, restrictions
@@ -108,17 +106,8 @@ def search_again(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class AskingGenerator:
+class AskingGenerator(ModelGenerator):
     """Lets `model` answer, or ask for one more search and answer then."""
-
-    model: Model
-    toolbox: Toolbox
-    config_dir: Path | None = None
-
-    @property
-    def name(self) -> str:
-        return self.model.name
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Answer in one call or in two. Raises ModelError, also after some text."""
@@ -127,15 +116,16 @@ class AskingGenerator:
         rules = render_prompt("ask", self.config_dir)
         offered[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
         offered[-1] = {**messages[-1], "content": [*messages[-1]["content"], *_also_found(asked)]}
-        plain = ModelGenerator(self.model, self.toolbox, self.config_dir)
         budget = asked.budget
         if budget is None or characters_left(offered, asked.window) < budget.characters:
-            yield from plain.generate(asked)  # there is no room for what would be found
+            yield from super().generate(asked)  # there is no room for what would be found
             return
+        # A request is for us; all else goes on to the reader.
+        ask = partial(ask_model, self.model, is_request=may_ask)
         try:
-            said = yield from self._ask(asked, offered, asked.block)
+            _, said, _ = yield from ask(offered, asked.block, self.toolbox, asked.cancelled)
         except ContextLengthError:
-            yield from plain.generate(asked)
+            yield from super().generate(asked)
             return
         request = read_request(said)
         if request is None or asked.cancelled():
@@ -147,7 +137,8 @@ class AskingGenerator:
         parts = [{"type": "text", "text": part} for part in found if part]
         offered += [{"role": "assistant", "content": said}, {"role": "user", "content": parts}]
         together = (*before, *chunks)
-        said = yield from self._ask(asked, offered, ContextBlock(format_block(together), together))
+        block = ContextBlock(format_block(together), together)
+        _, said, _ = yield from ask(offered, block, self.toolbox, asked.cancelled)
         if again := read_request(said):
             yield ASKED_AGAIN.format(code_span(again.wanted or asked.question))
 
@@ -166,15 +157,6 @@ class AskingGenerator:
             return ToolStep("search", given, summary, str(error), failed=True), []
         places = "\n".join(chunk.place for chunk in chunks)
         return ToolStep("search", given, summary, f"{given}\n\n{places or NOTHING}"), chunks
-
-    def _ask(
-        self, asked: Gathered, messages: list[dict[str, Any]], block: ContextBlock
-    ) -> Generator[Piece, None, str]:
-        """What the model says: a request is for us, all else has gone on to the reader."""
-        _, said, _ = yield from ask_model(
-            self.model, messages, block, self.toolbox, asked.cancelled, is_request=may_ask
-        )
-        return said
 
 
 def _also_found(asked: Gathered) -> list[dict[str, str]]:
