@@ -9,20 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from codeqa.chat.citations import find_citations
-from codeqa.chat.record import (
-    TurnRecord,
-    block_of,
-    chunks_as_data,
-    read_chunks,
-    read_turn_record,
-)
+from codeqa.chat.record import TurnRecord, block_of, chunks_as_data, read_chunks, read_turn_record
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import (
-    EXTRACTIVE,
-    NO_CONTEXT,
-    ConversationSoFar,
-    Question,
-)
+from codeqa.chat.values import EXTRACTIVE, NO_CONTEXT, ConversationSoFar, Question
 from codeqa.chat.vectors import QuestionVectors, write_vector
 from codeqa.errors import NotFoundError, StorageError, places_of
 from codeqa.repository.secrets import mask_secrets

@@ -66,11 +66,7 @@ class Router:
             if leaving.to:  # else what is planned holds
                 planned = self._decision(question, features, intent)
             decision, problems = self.hooks.run(
-                "policy_override",
-                planned,
-                features=features,
-                intent=intent,
-                question=question.text,
+                "policy_override", planned, features=features, intent=intent, question=question.text
             )
         standalone, by = "", ""
         if _needs_completing(question, so_far, features, decision):

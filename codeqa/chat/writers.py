@@ -13,13 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.account import (
-    Privacy,
-    StoredData,
-    deletion_question,
-    deletion_report,
-    privacy_report,
-)
+from codeqa.account import Privacy, StoredData, deletion_question, deletion_report, privacy_report
 from codeqa.chat.agent import RESULTS_CHARACTERS, AgentGenerator
 from codeqa.chat.asking import AskingGenerator
 from codeqa.chat.conversations import Conversations
@@ -167,11 +161,7 @@ def general_reply(text: str, repository: str, *, name: str = "") -> str:
 
 
 def profile_reply(
-    text: str,
-    personal: PersonalReading,
-    *,
-    known: Mapping[str, str],
-    learnt: Mapping[str, str],
+    text: str, personal: PersonalReading, *, known: Mapping[str, str], learnt: Mapping[str, str]
 ) -> str:
     """The reply to what users say of themselves, or ask of what they said.
 

@@ -15,12 +15,7 @@ import click
 
 from codeqa import mcp
 from codeqa.cli import served
-from codeqa.cli.command import (
-    command,
-    folders_of,
-    print_error,
-    repos_option,
-)  # fmt: skip
+from codeqa.cli.command import command, folders_of, print_error, repos_option  # fmt: skip
 from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
 

@@ -132,10 +132,7 @@ def sync_command(repo: str | None, as_json: bool) -> int:
 
 
 @command("doctor", ["codeqa doctor", "codeqa doctor --repo flask"])
-@click.option(
-    "--repo",
-    help="Look at this repository's index only.",
-)
+@click.option("--repo", help="Look at this repository's index only.")
 @click.option(
     "--repair",
     is_flag=True,

@@ -97,12 +97,7 @@ class TurnStore(StateTable):
     """
 
     def save(
-        self,
-        turn: Turn,
-        replaces: str = "",
-        extras: TurnExtras = NO_EXTRAS,
-        *,
-        again: bool = False,
+        self, turn: Turn, replaces: str = "", extras: TurnExtras = NO_EXTRAS, *, again: bool = False
     ) -> bool:
         """Store `turn` with its `extras`, and the conversation with its first turn.
 

@@ -63,9 +63,7 @@ pages = Blueprint("pages", __name__)
 
 
 def create_app(
-    settings: Settings | None = None,
-    repository: Path | None = None,
-    engine: Engine | None = None,
+    settings: Settings | None = None, repository: Path | None = None, engine: Engine | None = None
 ) -> Flask:
     """Make the application; nothing is opened until the first request.
 

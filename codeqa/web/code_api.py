@@ -15,14 +15,7 @@ from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.search.hybrid import Found, search_for_programs
 from codeqa.types import HydeMode
-from codeqa.web.endpoints import (
-    QUESTION_CHARACTERS,
-    Endpoints,
-    Filled,
-    Schema,
-    Text,
-    Values,
-)
+from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Filled, Schema, Text, Values
 
 MOST_ITEMS = 100
 
@@ -63,9 +56,7 @@ def search(engine: Engine, body: SearchBody) -> Found:
 
 @endpoints.route("GET", "/api/complete")
 def complete(
-    engine: Engine,
-    q: Text = "",
-    limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 20,
+    engine: Engine, q: Text = "", limit: Annotated[int, Field(ge=1, le=MOST_ITEMS)] = 20
 ) -> Values:
     """Files, folders and symbols whose name fits `q`, what stands behind `@` so far, best first."""
     return {"items": engine.completion.complete(q, limit)}

@@ -59,11 +59,7 @@ class BranchBody(Schema):
 
 
 @endpoints.route("GET", "/api/conversations")
-def conversations(
-    engine: Engine,
-    user: str,
-    q: Text = "",
-) -> Values:
+def conversations(engine: Engine, user: str, q: Text = "") -> Values:
     """The user's conversations about this repository, the one used last first.
 
     With `q` those whose title, questions or answers hold it: `turn` is the id of the latest that
@@ -108,10 +104,7 @@ def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
 
 @endpoints.route("GET", "/api/conversations/<path:conversation>/export")
 def export_conversation(
-    conversation: str,
-    engine: Engine,
-    user: str,
-    format: Literal["markdown", "json"] = "markdown",
+    conversation: str, engine: Engine, user: str, format: Literal["markdown", "json"] = "markdown"
 ) -> Response:
     """A conversation as a file: Markdown to read, or JSON with everything that is kept of it, in
     `others` versions that were replaced and what followed those."""
