@@ -122,7 +122,8 @@ class AgentGenerator(ModelGenerator):
             work.made.add((call.name, call.arguments))
             if result is not None:
                 work.chunks += new_chunks(work.chunks, result, call.name)
-            work.messages.append(result_message(call, step.text))
+            told = {"role": "tool", "tool_call_id": call.id, "content": step.text}
+            work.messages.append(told)
             yield step if number else replace(step, said=said)
         if len(calls) > MOST_CALLS:
             work.messages[-1]["content"] += f"\n{TOO_MANY.format(len(calls))}"
@@ -204,8 +205,3 @@ def read_arguments(written: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return given if isinstance(given, dict) else None
-
-
-def result_message(call: ToolCall, text: str) -> dict[str, Any]:
-    """What a call gave, as it is sent."""
-    return {"role": "tool", "tool_call_id": call.id, "content": text}

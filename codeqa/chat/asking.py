@@ -111,11 +111,9 @@ class AskingGenerator(ModelGenerator):
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Answer in one call or in two. Raises ModelError, also after some text."""
-        messages = build_messages(asked, self.config_dir)
-        offered = [*messages]
-        rules = render_prompt("ask", self.config_dir)
-        offered[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-        offered[-1] = {**messages[-1], "content": [*messages[-1]["content"], *_also_found(asked)]}
+        offered = build_messages(asked, self.config_dir)
+        offered[0]["content"] += f"\n{render_prompt('ask', self.config_dir)}"
+        offered[-1]["content"] += _also_found(asked)
         budget = asked.budget
         if budget is None or characters_left(offered, asked.window) < budget.characters:
             yield from super().generate(asked)  # there is no room for what would be found

@@ -276,12 +276,11 @@ def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:
     The app's own account of what is stored stays out: it is for its reader alone.
     """
     return tuple(
-        Exchange(read_mode(one.question)[1], answer_for_history(one.answer, one.generator), one.id)
+        Exchange(
+            read_mode(one.question)[1],
+            QUOTED if one.generator == EXTRACTIVE else one.answer,
+            one.id,
+        )
         for one in turns
         if one.answer and one.reply != "privacy"
     )
-
-
-def answer_for_history(answer: str, generator: str) -> str:
-    """`answer` as a model may see it in the history: one that quotes files is only mentioned."""
-    return QUOTED if generator == EXTRACTIVE else answer

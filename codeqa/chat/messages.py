@@ -172,8 +172,6 @@ def _cut(text: str, room: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelGenerator:
-    """Asks `model`."""
-
     model: Model
     toolbox: Toolbox
     """What its citations are checked against."""

@@ -125,7 +125,6 @@ class TurnRecord:
 
     @property
     def block(self) -> ContextBlock:
-        """The context as it was sent."""
         return block_of(self.chunks, self.dropped)
 
     @property
@@ -180,7 +179,6 @@ class TurnRecord:
         return {**values, "stages": self.short_stages}
 
     def as_turn(self, user: str, repository: str, conversation: str) -> Turn:
-        """For the state to keep."""
         details = {name: getattr(self, name) for name in DETAILS}
         details |= {name: chunks_as_data(getattr(self, name)) for name in CHUNKS}
         return Turn(
@@ -235,7 +233,6 @@ def block_of(chunks: tuple[Chunk, ...], dropped: tuple[Chunk, ...] = ()) -> Cont
 
 
 def chunks_as_data(chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
-    """`chunks` as JSON holds them."""
     return [asdict(chunk) for chunk in chunks]
 
 

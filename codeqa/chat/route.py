@@ -30,8 +30,6 @@ from codeqa.types import NO_USAGE
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes questions about one repository."""
-
     small_call: SmallCall
     hooks: Hooks
     settings: Settings

@@ -378,8 +378,6 @@ EXTRACTIVE = "extractive"
 
 
 class AnswerGenerator(Protocol):
-    """Writes answers."""
-
     @property
     def name(self) -> str:
         """What the surfaces call it: the model, `extractive` or `app`."""

@@ -171,7 +171,6 @@ def human_bytes(count: float) -> str:
 
 
 def print_json(document: Any) -> None:
-    """Print `document` as JSON for programs."""
     print(json.dumps(document, ensure_ascii=False, indent=2))
 
 

@@ -58,5 +58,4 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
     return run_command(cli, arguments)

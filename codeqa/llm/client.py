@@ -294,7 +294,6 @@ class Model:
         return self
 
     def close(self, *error: object) -> None:
-        """Close all connections."""
         if self._client is not None:
             in_background(self._client.close())
 

@@ -105,7 +105,6 @@ class Models:
         self._preferred = None
 
     def forget_key(self, choice: ModelChoice) -> None:
-        """Delete the key that is kept for the choice's address."""
         place = location(self.base_url(choice))
         with self._changed() as saved:
             saved.keys.pop(place, None)
@@ -189,7 +188,6 @@ class Models:
         return {"milliseconds": took, "model": target.model, "host": target.host}
 
     def close(self) -> None:
-        """Close every connection."""
         models, self._models = self._models, {}
         for model in models.values():
             model.close()

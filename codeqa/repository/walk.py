@@ -222,7 +222,6 @@ class _Walker:
         return list_plain_files(self._git, folder, folder, _TOOLS_AND_OUTPUT, seconds)
 
     def drop_folder(self, folder: Path) -> None:
-        """Leave out what lies below `folder`."""
         real = folder.resolve()
         if real == self.root or not real.is_relative_to(self.root):
             return
@@ -233,7 +232,6 @@ class _Walker:
                 del self._files[name]
 
     def apply_own_ignores(self) -> None:
-        """Leave out what `.codeqaignore` files exclude."""
         for name in self._excluded(self._files, OWN_IGNORE_FILE, self._top):
             self._skip(name, f"excluded by {OWN_IGNORE_FILE}")
             del self._files[name]
@@ -379,8 +377,6 @@ def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[byte
 
 
 def _open_stepwise(root: Path, parts: list[str]) -> int:
-    """Each part is opened relative to the one before and without following links, so that a folder
-    that is swapped for a link between listing and reading leads nowhere."""
     folder = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:

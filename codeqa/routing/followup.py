@@ -160,7 +160,6 @@ def complete_by_words(text: str, history: Sequence[Exchange], names: Sequence[st
 
 
 def telling_words(query: Query) -> list[str]:
-    """Words that say what the question is about."""
     return [word for word in query.words if word not in QUESTION_WORDS]
 
 

@@ -97,8 +97,6 @@ class PolicyDecision:
 
 
 class PolicyRule(NamedTuple):
-    """A row of the table."""
-
     group: str
     name: str
     fits: Callable[[Features, str, bool], bool]

@@ -129,14 +129,11 @@ class Database:
         Nothing of what was deleted is left in either then. Raises StorageError when the file
         cannot be written, or others keep using it for longer than `BUSY_SECONDS`.
         """
-        try:
-            self._make_private()
-            with ExitStack() as turn, closing(self._begin(WRITE, turn)) as connection:
-                connection.execute("COMMIT")
-                connection.execute("VACUUM")
-                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from error
+        with self.writing() as connection:
+            connection.execute("COMMIT")  # neither of these is done inside a transaction
+            connection.execute("VACUUM")
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            connection.execute("BEGIN")
         if busy:
             raise StorageError(
                 f"The local state {self.path} could not be compacted, for it is being read.",
@@ -199,7 +196,7 @@ class Database:
                 connection.close()
                 if begin != WRITE and _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
                     return self._as_it_lies()
-                if not _is_busy(error) or time.monotonic() > deadline:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_SECONDS)
 
@@ -216,7 +213,7 @@ class Database:
         return connection
 
     def _unusable(self, error: Exception) -> StorageError:
-        if _is_busy(error):
+        if _code(error) == sqlite3.SQLITE_BUSY:
             return StorageError(
                 f"The local state {self.path} is busy: many answers are being saved just now, or "
                 "another program holds it.",
@@ -228,10 +225,6 @@ class Database:
             "See that its folder is writable and has room; `codeqa doctor --repair` sets a damaged "
             "file aside and keeps what can be read of it.",
         )
-
-
-def _is_busy(error: BaseException) -> bool:
-    return _code(error) == sqlite3.SQLITE_BUSY
 
 
 def _code(error: BaseException) -> int:

@@ -115,8 +115,6 @@ def _feedback(
 
 
 class ProfileStore(StateTable):
-    """Facts about users."""
-
     def facts(self, user: str = LOCAL_USER) -> dict[str, str]:
         """All facts about `user` by their key, the latest last."""
         query = "SELECT key, value FROM fact WHERE user = ? ORDER BY updated, rowid"
@@ -128,7 +126,6 @@ class ProfileStore(StateTable):
             put_fact(connection, user, key, value, "", time.time())
 
     def clear(self, user: str = LOCAL_USER) -> None:
-        """Forget all facts about `user`."""
         with self._database.writing() as connection:
             note_deletion(connection, user, "profile")
             connection.execute("DELETE FROM fact WHERE user = ?", (user,))

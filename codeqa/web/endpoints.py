@@ -93,7 +93,6 @@ class Endpoints(Blueprint):
     def route(  # type: ignore[override]
         self, method: str, path: str, *, status: int = 200, owners: str = ""
     ) -> Callable[[View], View]:
-        """Serve `path`."""
 
         def add(view: View) -> View:
             operation = f"{view.__name__}_{method.lower()}"

@@ -98,7 +98,6 @@ class Allowance:
         return time.monotonic() - times[0] <= self._seconds
 
     def count(self, key: str) -> None:
-        """Note one more for `key`."""
         if len(self._times) >= KEYS_KEPT:
             self._times.clear()
         self._times[key].append(time.monotonic())
