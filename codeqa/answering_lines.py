@@ -86,13 +86,9 @@ def _wanted(unit: Unit, kind: Kind, seen: set[int]) -> Iterator[tuple[int, str, 
     around them: the comment above and the heads of what they lie in."""
     lines, doc = unit.source_code.split("\n"), doc_lines(unit)
     for at, line in enumerate(lines):
-        number, known = unit.start_line + at, len(seen)
-        seen.add(number)
-        if (
-            len(seen) == known
-            or len(line) > LONGEST_LINE
-            or not kind.line.search(_TEXTS.sub('""', line))
-        ):
+        known = unit.start_line + at in seen
+        seen.add(unit.start_line + at)
+        if known or len(line) > LONGEST_LINE or not kind.line.search(_TEXTS.sub('""', line)):
             continue
         comment = COMMENT_LINE.match(line) or is_doc(line, doc)
         if comment and (kind.name == "ERROR" or not line_pattern("told").search(line)):

@@ -131,10 +131,6 @@ class Budget:
     effort: Effort
     characters: int
 
-    @property
-    def tokens(self) -> int:
-        return round(self.characters / BUDGET_CHARACTERS_PER_TOKEN)
-
 
 def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
     """The budget for `effort` and a model that takes `window` tokens (0: unknown, taken for
@@ -184,7 +180,7 @@ def build_context(
     chunks = [*({**mentioned, **{chunk.unit_id: chunk for chunk in best}, **mentioned}).values()]
     definitions = list(dict.fromkeys(c.unit_id for c in chunks if c.kind not in TEXT_KINDS))
     sites = uses_of(tables, tables.by_ids(definitions), budget.characters)
-    outlines = outlines_of((unit, CALLED_WHY.format(by.qualified_name)) for by, unit in called)
+    outlines = islice(_outlines(called), OUTLINES)
     before = [replace(chunk, why="found for an earlier question") for chunk in earlier]
     at = len(chunks) if fast else max(BESIDE_AFTER, len(mentioned))
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
@@ -430,18 +426,16 @@ def _best_uses(places: Sequence[Reference]) -> list[Reference]:
     return [*source[:USES_EACH], *others[:1]][:USES_EACH]
 
 
-def outlines_of(called: Iterable[tuple[Unit, str]]) -> Iterator[Chunk]:
-    """Signature and beginning of the doc comment of each, with its reason: at most OUTLINES.
+def _outlines(called: Iterable[tuple[Unit, Unit]]) -> Iterator[Chunk]:
+    """Signature and beginning of the doc comment of each that is called.
 
     Packed before the bodies, an outline gives way to the body of its definition, and stays where
     that has no room.
     """
-    found = (
-        span_chunk(unit, *span, f"outline of {unit.qualified_name}", why)
-        for unit, why in called
-        if (span := _signature_span(unit))
-    )
-    return islice(found, OUTLINES)
+    for by, unit in called:
+        if span := _signature_span(unit):
+            why = CALLED_WHY.format(by.qualified_name)
+            yield span_chunk(unit, *span, f"outline of {unit.qualified_name}", why)
 
 
 def _signature_span(unit: Unit) -> tuple[int, int] | None:

@@ -36,11 +36,6 @@ DOMINANT = 0.6
 """A folder with more than this part of the source is opened rather than named: `src/x/`."""
 
 _HEADS = ("__init__.py", "mod.rs", "lib.rs", "doc.go", "index.ts", "index.js", "package-info.java")
-_ENTRY_NAMES = """
-__main__.py main.py app.py cli.py manage.py wsgi.py main.go main.rs lib.rs main.c main.cpp
-index.js index.ts main.ts main.js server.js server.ts Main.java Program.cs
-"""
-_ENTRIES = frozenset(_ENTRY_NAMES.split())
 
 OFTEN = 200
 """Names that the most files import, among which are those of libraries."""
@@ -313,8 +308,8 @@ def _entries(tables: Tables, source: Iterable[FileRecord], prefix: str) -> list[
 
     Not those much deeper than the first: a `main.py` far down is a part of something.
     """
-    paths = [r.path for r in source if r.path.rpartition("/")[2] in _ENTRIES]
+    starting = word_list("starting")
+    paths = [r.path for r in source if r.path.rpartition("/")[2] in starting]
     paths.sort(key=lambda path: (not path.startswith(prefix), path.count("/"), path))
     paths = [path for path in paths if path.count("/") <= paths[0].count("/") + 1]
-    first = [tables.in_file(path)[:1] for path in paths[:4]]
-    return [unit for units in first for unit in units]
+    return [unit for path in paths[:4] for unit in tables.in_file(path)[:1]]

@@ -422,7 +422,8 @@ def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
     nearest first, each with its class."""
     if not _may_be_overridden(unit):
         return []
-    waiting = [one for one in tables.in_file(unit.path) if _is_type(one, unit.class_name)]
+    types = [one for one in tables.in_file(unit.path) if one.kind in _TYPES]
+    waiting = [one for one in types if one.qualified_name == unit.class_name]
     seen, found = {one.id for one in waiting}, list[tuple[Unit, Unit]]()
     for one in waiting:  # which grows
         for base in bases(tables, one, unit.name):
@@ -503,10 +504,6 @@ def _may_be_overridden(unit: Unit) -> bool:
     """Whether it is a method of a class: no constructor, and no function inside of a method."""
     named = unit.is_method and unit.kind != "constructor" and unit.class_name != ""
     return named and _holder(unit) == unit.class_name
-
-
-def _is_type(unit: Unit, name: str) -> bool:
-    return unit.kind in _TYPES and unit.qualified_name == name
 
 
 def types_called(tables: Tables, name: str) -> list[Unit]:

@@ -304,7 +304,6 @@ def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
         run = [one._replace(unit=unit) for one in calls for unit in overrides(tables, one.unit)]
         return [*calls, *run, *_handed_on(tables, unit)]
 
-    known = ""
     for indirect, by_name, doubt in (
         (False, False, "No shorter one is known; others of equal length may be. "),
         (True, False, OVERRIDING),

@@ -179,15 +179,12 @@ def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
     """What git prints. Raises NotFoundError where it has no answer."""
     git = find_git(box.root)
     printed = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
-    if printed is None:
-        if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is None:
-            raise NotFoundError(
-                "There is no history here.", "It takes git, and a git repository with a commit."
-            )
-        raise NotFoundError(
-            "git has no answer to that.", "Is there such a commit, and the file at that commit?"
-        )
-    return printed.decode("utf-8", "replace")
+    if printed is not None:
+        return printed.decode("utf-8", "replace")
+    why = "There is no history here.", "It takes git, and a git repository with a commit."
+    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is not None:
+        why = "git has no answer to that.", "Is there such a commit, and the file at that commit?"
+    raise NotFoundError(*why)
 
 
 def _blob(box: Toolbox, name: str) -> str:

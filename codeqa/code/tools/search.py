@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from codeqa.code.calls import Call, callees, callers, is_test
+from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.imports import IMPORTED, import_evidence
 from codeqa.code.tools.tool import (
     LARGEST_TEXT,
@@ -113,8 +113,12 @@ def search_code(
     for hit in shown:
         relevance = _relevance(result.query, hit.unit)
         show(hit.unit, f"relevance: {relevance:.2f}", whatever=not places)
-    for call in _short_callees(box.tables(), shown[0].unit):
-        show(call.called, f"called in line {call.line}")
+    best = shown[0].unit
+    for call in callees(box.tables(), best):
+        one = call.called
+        short = one.end_line - one.start_line < SHORT
+        if call.sure and short and one.is_method and one.role == best.role:
+            show(one, f"called in line {call.line}")
     weak = NAMED_FROM * result.units[0].score
     rest = [hit.unit for hit in result.units if hit.unit.id not in known and hit.score >= weak]
     first, rest = result.units[0].unit, [unit for unit in rest if not is_head(unit)]
@@ -164,18 +168,6 @@ def is_head(unit: Unit) -> bool:
 def _holds(place: Place, unit: Unit) -> bool:
     same = place.path == unit.path
     return same and place.start_line <= unit.start_line and unit.end_line <= place.end_line
-
-
-def _short_callees(tables: Tables, unit: Unit) -> Iterable[Call]:
-    """What `unit` surely calls and is short, in the order of its text."""
-    for call in callees(tables, unit):
-        one = call.called
-        if call.sure and one.is_method and one.role == unit.role and _lines(one) <= SHORT:
-            yield call
-
-
-def _lines(unit: Unit) -> int:
-    return unit.end_line - unit.start_line + 1
 
 
 def whole(
