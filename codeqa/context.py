@@ -272,13 +272,9 @@ def _unique(chunks: list[Chunk]) -> list[Chunk]:
 def span_of(chunk: Chunk, start: int, end: int) -> Chunk:
     """The chunk of the lines `start` to `end` of `chunk`, 0-based and half-open."""
     content = "\n".join(chunk.content.split("\n")[start:end])
-    return replace(
-        chunk,
-        id=chunk_id(chunk.path, chunk.id, content),
-        start_line=chunk.start_line + start,
-        end_line=chunk.start_line + end - 1,
-        content=content,
-    )
+    first, last = chunk.start_line + start, chunk.start_line + end - 1
+    key = chunk_id(chunk.path, chunk.id, content)
+    return replace(chunk, id=key, start_line=first, end_line=last, content=content)
 
 
 def cut_chunk(chunk: Chunk, limit: int, words: Sequence[re.Pattern[str]] = ()) -> tuple[Chunk, ...]:

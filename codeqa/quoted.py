@@ -73,12 +73,11 @@ SHOWN, ASIDE = 3, 2
 """Units shown in full; more would be a list, not an answer. And beside the line that answers."""
 SHOWN_SCORE = 0.7
 """A unit is shown in full when it scores at least this part of the best."""
-OTHERS = 4
+OTHERS, MORE_FILES = 4, 2
+"""Further units, and best units of further files, named in one line each."""
 HOLDING, LOOKED = 2, 20
 """Places named that hold a word which nothing shown holds, of as many looked at: the best two may
 hold its parts alone."""
-MORE_FILES = 2
-"""Further units, and best units of further files, named in one line each."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
 USES, FEW_USES = 8, 3
@@ -142,11 +141,9 @@ class QuotedEvidence:
     def cited(self) -> str:
         """Markdown that cites all that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        told = [one.uses for one in self.findings]
+        told = [self.best, self.lead, self.absent, *(one.uses for one in self.findings)]
         chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
-        return joined(
-            [self.best, self.lead, self.absent, *told, *(cite_unit(h.unit) for h in hits), *chunks]
-        )
+        return joined([*told, *(cite_unit(hit.unit) for hit in hits), *chunks])
 
 
 def gather_evidence(
@@ -275,15 +272,12 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
             hit for hit in near if not in_tests.search(f"{hit.unit.path}/{hit.unit.qualified_name}")
         ] or near
     for hit in near:
-        if hit in main:
-            continue
-        if len(main) == SHOWN:
-            break
         # A member beside its long class is no repetition: of the class only the head is shown.
         alike = (one.unit for one in main if one.unit.is_method == hit.unit.is_method)
         if not any(one.path == hit.unit.path and one.start_line <= hit.unit.end_line
                    and hit.unit.start_line <= one.end_line for one in alike):  # fmt: skip
             main.append(hit)
+    main = main[:SHOWN]
     # What happens stands in a member rather than in its class, but not in what makes a singleton.
     first = main[0].unit if main else None
     if first and first.name == "__new__":
@@ -642,10 +636,8 @@ def excerpt(
         weights[line - unit.start_line] = 2 * max(1.0, *weights)
     best = max(range(len(lines)), key=weights.__getitem__)
     opens = line_pattern("opens")  # a literal or call that matters is not cut
-    within = (
-        n for n, one in enumerate(found) if one.first <= best < one.end <= one.first + LITERAL
-    )
-    whole = next((n for n in within if weights[best] and opens.search(lines[found[n].first])), None)
+    around = [n for n, o in enumerate(found) if o.first <= best < o.end <= o.first + LITERAL]
+    whole = next((n for n in around if weights[best] and opens.search(lines[found[n].first])), None)
     if whole is not None:
         limit += found[whole].end - found[whole].first
     spans = choose_lines(lines, found, weights, costs, limit, whole=whole)

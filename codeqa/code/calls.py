@@ -95,11 +95,8 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     the class inherits or that alone has this name. Calls into libraries are left out.
     """
     tables = tables.around(unit.path)
-    calls = [
-        place
-        for place in tables.references_in(unit.path)
-        if place.kind == "call" and place.unit_id == unit.id and place.target != unit.id
-    ]
+    inside = (place for place in tables.references_in(unit.path) if place.unit_id == unit.id)
+    calls = [place for place in inside if place.kind == "call" and place.target != unit.id]
     decided = {one.id: one for one in tables.by_ids([c.target for c in calls if c.target])}
     open_names = dict.fromkeys(name_key(call.name) for call in calls if not call.target)
     by_name: dict[str, list[Unit]] = {}
@@ -172,9 +169,8 @@ def asked_relations(text: str, names: Collection[str] = ()) -> tuple[Relation, .
 
     `names` are the definitions that it names itself.
     """
-    asked = [
-        cast(Relation, match.lastgroup) for match in question_pattern("relations").finditer(text)
-    ]
+    found = question_pattern("relations").finditer(text)
+    asked = [cast(Relation, match.lastgroup) for match in found]
     named = {part.lower() for name in names for part in words(name)}
     beside = {word.lower() for word in words(without_relations(text))} - QUESTION_WORDS - named
     if asks("condition", text) or len([w for w in beside if len(w) > 1]) > WORDS_BESIDE:

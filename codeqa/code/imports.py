@@ -52,9 +52,8 @@ def import_evidence(
     if language != "python" or "." in module:
         return IMPORTED
     before = path.removesuffix(".py").removesuffix("/__init__").removesuffix(module).strip("/")
-    return (
-        IMPORTED if before in _SOURCE_FOLDERS or before == dirname(importer) else IMPORTED_LOOSELY
-    )
+    sure = before in _SOURCE_FOLDERS or before == dirname(importer)
+    return IMPORTED if sure else IMPORTED_LOOSELY
 
 
 def split_address(module: str) -> tuple[str, str]:

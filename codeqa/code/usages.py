@@ -155,14 +155,9 @@ def _may_mean_other(place: Reference, owner: Unit | None) -> bool:
 
 def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
     place = usage.reference
-    return (
-        -usage.confidence,
-        place.kind == "import",
-        ROLES.index(role_of(place.path)),
-        place.path,
-        place.line,
-        place.column,
-    )
+    role = ROLES.index(role_of(place.path))
+    at = place.path, place.line, place.column
+    return -usage.confidence, place.kind == "import", role, *at
 
 
 @lru_cache(maxsize=65_536)  # of one receiver and all classes with such a member, at many places
@@ -233,9 +228,7 @@ class Surroundings:
         """The same of classes that inherit it, and have one of their own."""
         if heirs and of_class:
             self._find_heirs(self._owner, overriding)
-        self.overriding = [
-            one for one in namesakes if (one.path, one.class_name) in self._overriding
-        ]
+        self.overriding = [o for o in namesakes if (o.path, o.class_name) in self._overriding]
         """The methods that override the unit, in the nearest heirs."""
         inside = {path for path, _ in self._subclasses | self._overriding}
         ids = [place.unit_id for place in places if place.path in inside and place.unit_id]

@@ -374,9 +374,7 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
 
 
 def follow(
-    roots: Sequence[Unit],
-    step: Callable[[Unit], Iterable[Step]],
-    wanted: Collection[str] = (),
+    roots: Sequence[Unit], step: Callable[[Unit], Iterable[Step]], wanted: Collection[str] = ()
 ) -> tuple[list[Step], str]:
     """All that `step` leads to from `roots`, the nearest first, each definition once, until one of
     the ids `wanted` is reached; and, as a sentence, where it was cut off."""

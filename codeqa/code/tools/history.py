@@ -170,9 +170,8 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
             path = wanted if wanted in paths else paths[0]
             same = [] if path == wanted else [one for one in mention.files if one != path]
             return path + "".join(f", not {one}" for one in same[:MOST_OTHERS]), ["--", path]
-    raise NotFoundError(
-        f"Nothing here is called {wanted!r}.", "Give a path, or the name of a definition."
-    )
+    hint = "Give a path, or the name of a definition."
+    raise NotFoundError(f"Nothing here is called {wanted!r}.", hint)
 
 
 def run_git(box: Toolbox, arguments: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from codeqa.code.tools.search import constants
+from codeqa.code.tools.search import Pattern, constants
 from codeqa.code.tools.tool import (
     Place,
     Toolbox,
@@ -38,7 +38,6 @@ LONGEST_LINE = 300
 Lines = Annotated[
     str, Field(pattern=r"^([0-9]{1,9}(-[0-9]{1,9})?)?$", description="As 120-180, or 120.")
 ]
-Pattern = Annotated[str, Field(description="Only paths that begin so (src/) or match (**/*.go).")]
 
 
 def grep(
@@ -135,9 +134,8 @@ def one_file(tables: Tables, path: str) -> str:
     mentions, _ = resolve_mentions(tables, [path.removeprefix("@").strip()])
     files = [file for mention in mentions for file in mention.files]
     if not files:
-        raise NotFoundError(
-            f"No indexed file is called {path!r}.", "list_all(files) shows what there is."
-        )
+        hint = "list_all(files) shows what there is."
+        raise NotFoundError(f"No indexed file is called {path!r}.", hint)
     if len(files) > 1 and path not in files:
         named = ", ".join(files[:5])
         raise UsageError(f"Several files are called {path!r}.", f"Give more of the path: {named}.")

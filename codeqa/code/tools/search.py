@@ -73,6 +73,7 @@ _IMPORT = re.compile(r"(?:import|from|use|using|require|package|#include|const \
 Name = Annotated[
     str, Field(description="A function, class or constant, with its owner where needed: Flask.run.")
 ]
+Pattern = Annotated[str, Field(description="Only paths that begin so (src/) or match (**/*.go).")]
 
 
 def search_code(
@@ -81,9 +82,7 @@ def search_code(
     guess: Annotated[
         str, Field(description="4 to 12 lines of code as you expect the answer to look.")
     ] = "",
-    path: Annotated[
-        str, Field(description="Only paths that begin so (src/) or match (**/*.go).")
-    ] = "",
+    path: Pattern = "",
     tokens: Annotated[int, Field(ge=200, le=8_000, description="How much code to show.")] = 2_000,
 ) -> ToolResult:
     """Find code by meaning and by name. Gives whole functions with lines, what they call, who calls
@@ -227,9 +226,8 @@ def _edges(tables: Tables, unit: Unit, beside: Sequence[Place]) -> list[str]:
     told = [at(one, one.start_line) for one in calls if not any(_holds(p, one) for p in beside)]
     users, doubtful = callers(tables, unit)
     tests = sum(is_test(one.caller) for one in users)
-    by = _listed(
-        "Called by", [at(o.caller, o.line) for o in users if not is_test(o.caller)], MOST_TOLD
-    )
+    calling = [at(one.caller, one.line) for one in users if not is_test(one.caller)]
+    by = _listed("Called by", calling, MOST_TOLD)
     also = [counted(tests, "test")] * bool(tests and not is_test(unit))
     also += [f"{counted(doubtful, 'place')} with only the name the same"] * bool(doubtful)
     if also:
