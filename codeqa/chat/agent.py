@@ -183,18 +183,12 @@ def shorten(messages: list[dict[str, Any]], room: int) -> None:
 
 def model_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
     """The model's own message, as it is sent back to it."""
-    made = [
-        {
-            "id": call.id,
-            "type": "function",
-            # Servers read the arguments again, and refuse what is no JSON.
-            "function": {
-                "name": call.name,
-                "arguments": call.arguments if read_arguments(call.arguments) else "{}",
-            },
-        }
-        for call in calls
-    ]
+    made = []
+    for call in calls:
+        # Servers read the arguments again, and refuse what is no JSON.
+        arguments = call.arguments if read_arguments(call.arguments) else "{}"
+        function = {"name": call.name, "arguments": arguments}
+        made.append({"id": call.id, "type": "function", "function": function})
     return {"role": "assistant", "content": text, "tool_calls": made}
 
 

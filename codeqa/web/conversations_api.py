@@ -70,16 +70,11 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
         found = kept.find(wanted, user)
     else:
         found = [ConversationMatch(one, "", "") for one in kept.all(user)]
-    return {
-        "conversations": [
-            {
-                **{name: getattr(one.conversation, name) for name in (*SUMMARY, "turns")},
-                "turn": one.turn_id,
-                "snippet": one.snippet,
-            }
-            for one in found
-        ]
-    }
+    shown = []
+    for one in found:
+        values = {name: getattr(one.conversation, name) for name in (*SUMMARY, "turns")}
+        shown.append({**values, "turn": one.turn_id, "snippet": one.snippet})
+    return {"conversations": shown}
 
 
 @endpoints.route("GET", "/api/conversations/<path:conversation>")
@@ -116,18 +111,13 @@ def export_conversation(
         content_type, ending = "text/markdown; charset=utf-8", "md"
         response = Response(text.encode("utf-8", "replace"), content_type=content_type)
     else:
-        shown = _turns_values(
-            engine, conversation, user, [*used, *kept.other_turns(conversation, user)]
-        )
+        every = [*used, *kept.other_turns(conversation, user)]
+        shown = _turns_values(engine, conversation, user, every)
         turns = [{**one, "context": context(one["id"], engine, user)} for one in shown]
-        response, ending = (
-            jsonify(
-                {name: getattr(summary, name) for name in SUMMARY}
-                | {"repository": {"id": engine.location.id, "name": engine.location.name}}
-                | {"turns": turns[: len(used)], "others": turns[len(used) :]}
-            ),
-            "json",
-        )
+        values: Values = {name: getattr(summary, name) for name in SUMMARY}
+        values["repository"] = {"id": engine.location.id, "name": engine.location.name}
+        values |= {"turns": turns[: len(used)], "others": turns[len(used) :]}
+        response, ending = jsonify(values), "json"
     name = quote(f"{file_name(summary.title)}.{ending}", safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
     return response
