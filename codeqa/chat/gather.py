@@ -100,10 +100,8 @@ class Gatherer:
                 chunks = ready.block.chunks
                 masked = tuple(replace(one, content=mask_secrets(one.content)) for one in chunks)
                 quoted = QuotedEvidence(routed.question.query, cached=masked)
-                evidence = ready.evidence and quoted
-                ready = replace(
-                    ready, block=block_of(masked, ready.block.dropped), evidence=evidence
-                )
+                block = block_of(masked, ready.block.dropped)
+                ready = replace(ready, block=block, evidence=ready.evidence and quoted)
         yield from steps.ended()
         return replace(ready.masked(), problems=problems)
 

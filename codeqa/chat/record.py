@@ -155,17 +155,16 @@ class TurnRecord:
     def hits_shown(self) -> list[dict[str, Any]]:
         """The hits, each with whether it is among the chunks that were sent."""
         sent = {(chunk.unit_id, chunk.start_line) for chunk in self.chunks}
-        lines = [
-            (c.path, range(c.start_line, c.end_line + 1)) for c in self.chunks if not c.unit_id
-        ]
-        return [
-            {
-                **{name: value for name, value in hit.items() if name != "unit_id"},
-                "sent": (hit["unit_id"], hit["start_line"]) in sent
-                or any(hit["path"] == path and hit["end_line"] in shown for path, shown in lines),
-            }
-            for hit in self.hits
-        ]
+        chosen = [chunk for chunk in self.chunks if not chunk.unit_id]
+        shown = []
+        for hit in self.hits:
+            end = (hit["path"], hit["end_line"], hit["end_line"])
+            told = {name: value for name, value in hit.items() if name != "unit_id"}
+            told["sent"] = (hit["unit_id"], hit["start_line"]) in sent or any(
+                chunk.holds(*end) for chunk in chosen
+            )
+            shown.append(told)
+        return shown
 
     def hit_of(self, chunk: Chunk) -> Values | None:
         """The hit that `chunk` shows, whole or cut; None for a place of use."""

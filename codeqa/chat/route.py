@@ -141,14 +141,8 @@ class Router:
         fast = (options.effort or self.settings.effort) == "fast"
         if not options.use_model or fast:  # one call is made at `fast`, and that answers
             return Understood()
-        return self.small_call.ask(
-            options.user,
-            question.text,
-            so_far.begun,
-            so_far.history,
-            so_far.names,
-            options.cancelled,
-        )
+        earlier = (so_far.begun, so_far.history, so_far.names)
+        return self.small_call.ask(options.user, question.text, *earlier, options.cancelled)
 
     def _decision(self, question: Question, features: Features, intent: Intent) -> PolicyDecision:
         if question.mode == ISSUE:  # whoever reviews it searches for itself

@@ -287,12 +287,11 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         yield str(notice)
     if earlier := done.get("earlier"):
         yield f"Sent along: {counted(len(earlier), 'earlier answer')}."
-    wrong = [
-        f"{one['path']}:{one['start']}{last}, {one['problem']}"
-        for one in done.get("citations", ())
-        if not one["verified"]
-        for last in [f"-{one['end']}" if one["end"] != one["start"] else ""]
-    ]
+    wrong = []
+    for one in done.get("citations", ()):
+        last = f"-{one['end']}" if one["end"] != one["start"] else ""
+        if not one["verified"]:
+            wrong.append(f"{one['path']}:{one['start']}{last}, {one['problem']}")
     if wrong:
         yield f"Not verified: {'; '.join(wrong)}"
     if moved := [one for one in done.get("citations", ()) if one.get("moved")]:

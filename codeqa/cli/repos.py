@@ -64,18 +64,11 @@ def repos_list_command(as_json: bool) -> None:
         click.echo("No repository is indexed. Index one: codeqa index /path/to/it", err=True)
         return
     header = ("name", "files", "units", "on disk", "updated", "state", "from")
-    table = [
-        (
-            report.name,
-            f"{report.files:,}",
-            f"{report.units:,}",
-            human_bytes(report.bytes_on_disk),
-            _when(report.updated_at),
-            report.state,
-            " ".join(filter(None, (report.url, report.branch))) or report.path,
-        )
-        for report in reports
-    ]
+    table = []
+    for one in reports:
+        counts = (f"{one.files:,}", f"{one.units:,}", human_bytes(one.bytes_on_disk))
+        origin = " ".join(filter(None, (one.url, one.branch))) or one.path
+        table.append((one.name, *counts, _when(one.updated_at), one.state, origin))
     click.echo(format_table(header, table))
 
 

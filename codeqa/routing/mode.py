@@ -76,6 +76,5 @@ def read_whole(question: str) -> tuple[str, str, str]:
 
 def _by_words(question: str) -> str:
     first_line = question.lstrip().split("\n", 1)[0][:400]
-    return next(
-        (mode for mode, words in _BY_WORDS.items() if words.search(first_line)), DEFAULT_MODE
-    )
+    fitting = (mode for mode, words in _BY_WORDS.items() if words.search(first_line))
+    return next(fitting, DEFAULT_MODE)

@@ -100,9 +100,8 @@ def add(body: PathBody) -> Values:
         require_owner(OWNERS)
         remote = read_remote(given, body.branch)
         location = clone_location(space.settings, remote)
-        about = RepositoryReport(
-            location.name, remote.url, "failed", url=remote.url, branch=remote.branch
-        )
+        url, branch = remote.url, remote.branch
+        about = RepositoryReport(location.name, url, "failed", url=url, branch=branch)
 
         def work(tell: Report) -> None:
             space.open(take_clone(space.settings, remote, tell).root)
