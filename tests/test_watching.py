@@ -209,7 +209,7 @@ def test_a_search_whose_index_cannot_catch_up_says_what_changed(opened: Engine) 
     write(opened.location.root, {"a.py": "def find_user(key):\n    return None\n"})
     lock = opened.location.folder / "lock"
     lock.unlink(missing_ok=True)
-    (lock / "full").mkdir(parents=True)  # an empty folder would be taken away
+    lock.symlink_to(opened.location.folder / "gone" / "lock")  # no run can open it
     assert opened.search.search("where is find_user?").changed == {"a.py": "changed"}
 
 
