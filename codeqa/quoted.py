@@ -209,17 +209,17 @@ def gather_evidence(
 
 
 def _best(lines: Sequence[tuple[Unit, int, str]], main: Sequence[Hit]) -> str:
-    """The lines that answer, else the unit that fits best in its own words."""
+    """The lines that answer, else the unit that comes nearest, in its own words."""
     told = []
     for unit, line, text in lines:
         shown = _shortened(COMMENT_MARKS.sub("", text), LINE_CHARACTERS)
         told.append(f"{shown} {cite(unit.path, line, line)} in {unit_title(unit)}")
     if told:
-        first = f"**This line fits best:** {told[0]}."
+        first = f"**This line comes nearest:** {told[0]}."
         return bullet_list(first, (f"- also {one}" for one in told[1:])) or first
     best = main[0].unit if main else None
     if best and best.signature and (sentence := inline(first_sentence(best.doc_comment))):
-        return f"**{unit_title(best)}** {cite_unit(best)} fits best: {sentence}"
+        return f"**{unit_title(best)}** {cite_unit(best)} comes nearest: {sentence}"
     return ""
 
 
