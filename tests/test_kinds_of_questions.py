@@ -195,12 +195,12 @@ def test_a_traceback_from_elsewhere_is_said_to_be(engine: Engine) -> None:
         ("which tests cover kubernetes volumes?", ["**No test was found**"], "`test_hooks`"),
         (
             "what is the default patience of the counter?",
-            ["**This line comes nearest:** `patience = 90 # seconds` [src/shop/counter.py:9] in `Cou"],
+            ["**This line comes nearest:** `patience = 90 # seconds` [src/shop/counter.py:9] in"],
             "MOST_TEAPOTS = 12",
         ),
         (
             "what happens when a customer has too many teapots?",
-            ['**This line comes nearest:** `raise ValueError("one customer may have 12 teapots")` [sr',
+            ['**This line comes nearest:** `raise ValueError("one customer may have 12 teapots")`',
              "### `Counter.sell`"],
             "patience",
         ),
