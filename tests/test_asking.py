@@ -95,8 +95,12 @@ def test_no_third_call_is_made_and_the_reader_sees_no_request(
     )
 
 
-@pytest.mark.parametrize("options", [{"effort": "fast"}, {"hyde": "off"}])
-def test_who_wants_one_call_gets_one(engine: Engine, script: Script, options: Any) -> None:
+@pytest.mark.parametrize(
+    "options", [{"effort": "fast"}, {"hyde": "off"}, {"exclude": ("shop/stock.py:1-3",)}]
+)
+def test_who_wants_one_call_or_leaves_code_out_gets_one(
+    engine: Engine, script: Script, options: Any
+) -> None:
     ask(engine, ASK, **{"effort": "normal", **options})
     assert len(script.bodies) == 1
     assert ASKS not in script.bodies[0]["messages"][0]["content"]

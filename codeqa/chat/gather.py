@@ -271,7 +271,8 @@ class _Gathering:
             search=result,
             evidence=evidence,
             rewritten=rewritten,
-            may_ask=not (self.drafts or question.whole_files),
+            # Nor where something is left out, which a second search might bring back.
+            may_ask=not (self.drafts or question.whole_files or question.options.exclude),
             warnings=warnings,
         )
 
