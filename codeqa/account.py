@@ -14,7 +14,7 @@ from codeqa.errors import CodeQAError, NotFoundError, StorageError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.llm.models import Models
 from codeqa.routing.followup import cache_prefix
-from codeqa.routing.personal import CONFIRMATIONS, kind_of
+from codeqa.routing.personal import CONFIRMATIONS, kind_of_fact
 from codeqa.search.rerank import RERANK_URLS
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -206,7 +206,7 @@ def privacy_report(stored: StoredData) -> str:
     cached = "contexts" if stored.cached is None else counted(stored.cached, "context")
     silent = " in a Redis server that is silent" if stored.cached is None else ""
     facts = [
-        f"    - {escape(kind_of(key))}: {escape(fact)}" for key, fact in stored.profile.items()
+        f"    - {escape(kind_of_fact(key))}: {escape(fact)}" for key, fact in stored.profile.items()
     ]
     return "\n".join((
         f"**Who receives it:** {'; '.join(_receivers(stored))}.",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codeqa.routing.personal import (
     VALUE_CHARACTERS,
     detect_facts,
-    kind_of,
+    kind_of_fact,
     preferences,
     profile_text,
     read_personal,
@@ -87,13 +87,13 @@ def test_a_wish_as_to_the_answers_and_what_is_to_be_remembered_are_kept_in_their
     text: str, kind: str, value: str
 ) -> None:
     ((key, told),) = detect_facts(text).items()
-    assert (kind_of(key), told) == (kind, value)
+    assert (kind_of_fact(key), told) == (kind, value)
 
 
 def test_several_facts_of_a_kind_stand_side_by_side_and_one_told_twice_is_one() -> None:
     texts = ("I hate semicolons", "I hate semicolons!", "my cat walks over the keyboard")
     facts = {k: v for text in texts for k, v in detect_facts(f"remember that {text}").items()}
-    assert list(map(kind_of, facts)) == ["fact", "fact"]
+    assert list(map(kind_of_fact, facts)) == ["fact", "fact"]
 
 
 def test_secrets_are_masked_before_they_become_facts() -> None:

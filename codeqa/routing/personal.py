@@ -199,19 +199,19 @@ def wished_scope(text: str) -> str:
     return "conversation" if said.has("TALK", "SUCH", "PRONOUN") else ""
 
 
-def kind_of(key: str) -> str:
+def kind_of_fact(key: str) -> str:
     """The kind of a key: `fact-1f0c9a` is `fact`."""
     return key.partition("-")[0]
 
 
 def preferences(profile: Mapping[str, str]) -> dict[str, str]:
     """Those that are lasting wishes."""
-    return {key: value for key, value in profile.items() if kind_of(key) in PREFERENCES}
+    return {key: value for key, value in profile.items() if kind_of_fact(key) in PREFERENCES}
 
 
 def profile_text(profile: Mapping[str, str]) -> str:
     """The profile as `key: value` lines; the values are cleaned once more."""
-    clean = [(clean_value(kind_of(key)), clean_value(value)) for key, value in profile.items()]
+    clean = [(clean_value(kind_of_fact(key)), clean_value(value)) for key, value in profile.items()]
     lines = [f"{kind}: {value}" for kind, value in clean if value]
     return "\n".join(lines[-PROFILE_LINES:])
 

@@ -25,7 +25,7 @@ from codeqa.store import list_locations
 from codeqa.types import Event
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import answer_values, ask_engine, exchanges_of
+from codeqa.web.questions_api import answer_values, ask_engine, exchanges_from_client
 from codeqa.web.workspace import workspace
 
 MODEL = "codeqa"
@@ -195,5 +195,5 @@ def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
     wishes = "\n\n".join(text for role, text in said if role in RULES)
-    history = exchanges_of(said[: asked[-1]])
+    history = exchanges_from_client(said[: asked[-1]])
     return AskOptions(question, retrieval="auto", history=history, instructions=wishes, keep=False)

@@ -180,14 +180,14 @@ def _ask_options(body: QuestionBody) -> AskOptions:
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
-    history = exchanges_of(said[:last] if question == given[-1] else said)
+    history = exchanges_from_client(said[:last] if question == given[-1] else said)
     if history and not body.conversation:
         # It keeps the conversation itself, and no code of earlier answers.
         chosen |= {"history": history, "retrieval": body.retrieval or "auto"}
     return AskOptions(question, use_model=not body.without_model, **chosen)
 
 
-def exchanges_of(said: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
+def exchanges_from_client(said: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
     """What a client says was `said` before, as pairs of role and text, by question and answer."""
     pairs: list[Exchange] = []  # an answer before the first question is nobody's
     for role, text in said:
