@@ -23,8 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import conditions, open_files
-from benchmarks.turns import free_port, wait
+from benchmarks.machine import conditions, free_port, open_files, wait_for_page
 
 ROOT = Path(__file__).resolve().parent.parent
 DRIPS_EVERY = 5.0
@@ -143,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )  # fmt: skip
         attacker = Attacker(port, options.connections, not options.once)
         try:
-            wait(port)
+            wait_for_page(port)
             found: dict[str, Any] = {"before": asked(server.pid, port, 10)}
             attacker.start()
             attacker.all_open.wait(PATIENCE)

@@ -25,7 +25,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from benchmarks import soak
-from benchmarks.turns import free_port
+from benchmarks.machine import free_port
 from tests.openai_server import Reply, openai_server
 
 ROOT = Path(__file__).resolve().parent.parent

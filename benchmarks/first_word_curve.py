@@ -7,8 +7,8 @@ of model (`benchmarks.first_word`).
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -82,4 +82,7 @@ def curve(ways: Sequence[Mapping[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    OUT.write_text(curve(json.loads(Path(sys.argv[1]).read_text("utf-8"))["ways"]), "utf-8")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", type=Path)
+    found = json.loads(parser.parse_args().file.read_text("utf-8"))
+    OUT.write_text(curve(found["ways"]), "utf-8")

@@ -1,19 +1,23 @@
-"""What figures depend on beside the code (machine, Python, commit, command), and what a running
-process and a folder take."""
+"""What figures depend on beside the code (machine, Python, commit, command), what a running
+process and a folder take, and how a server that is measured is waited for."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import http.client
 import os
 import platform
 import shlex
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+SECONDS_TO_START = 60.0
 
 
 def conditions(command: list[str]) -> dict[str, Any]:
@@ -43,6 +47,25 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load": round(load, 1),
     }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_page(port: int) -> None:
+    """Until the server at `port` can answer."""
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request("GET", "/ready")
+            if connection.getresponse().status == 200:
+                return
+        time.sleep(0.1)
+    raise SystemExit("the page did not start")
 
 
 def memory_mb(pid: int | str = "self") -> float:

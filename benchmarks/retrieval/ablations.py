@@ -1,11 +1,10 @@
 """What each signal is worth: `python -m benchmarks.retrieval.ablations TREES [--tuning-trees DIR]`.
 
 The candidates of every development and `tune` question are gathered once; then they are ranked
-with one constant changed at a time, and the vectors with one field of the units left out or
-weighed otherwise (exact cosines, both tables). Written are the figures of each variant, its
-difference from the search as it is, and in how many repositories it is better or worse by more
-than .001 in the mean of the figures. It is not a search for the best constants: they were chosen
-on `tune` alone, among changes that did not lose on the development questions.
+with one constant changed at a time. Written are the figures of each variant, its difference from
+the search as it is, and in how many repositories it is better or worse by more than .001 in the
+mean of the figures. It is not a search for the best constants: they were chosen on `tune` alone,
+among changes that did not lose on the development questions.
 """
 
 from __future__ import annotations
@@ -15,19 +14,16 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import questions_of
-from codeqa.embeddings.registry import SHIPPED, query_embedding, table_encoder
-from codeqa.embeddings.table import FIELDS, TableEncoder
+from codeqa.embeddings.registry import query_embedding
 from codeqa.indexing import Indexer
 from codeqa.search import channels as channel_module
 from codeqa.search import ranking as ranking_module
@@ -37,10 +33,10 @@ from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import rank, rank_files
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate
-from codeqa.text.unit_text import fields_of
 from codeqa.types import Hit, Unit
 from evals.search.questions import Question
-from evals.search.scores import score_question
+from evals.search.ranked import Ranked
+from evals.search.scores import score
 
 FIGURES = ("ndcg@10", "hit@1", "recall@10", "line ndcg@10", "cover@500")
 BETTER = 0.001
@@ -74,11 +70,6 @@ PARTS: dict[str, Change] = {
     "rerank without late interaction": {("built_in", "LATE_WEIGHT"): 0.0},
     "rerank without uses": {("built_in", "USED_WEIGHT"): 0.0},
 }
-FIELD_FACTORS: dict[str, Mapping[str, float]] = {
-    **{f"vectors without {field}": {field: 0.0} for field in FIELDS},
-    **{f"vectors, {field} twice": {field: 2.0} for field in FIELDS},
-    "vectors, fields as learnt": {"body": 1 / 1.5},
-}
 
 
 @dataclass(slots=True)
@@ -94,20 +85,6 @@ Row = dict[str, float]
 Ranking = Callable[[Case], list[Hit]]
 
 
-def judged(case: Case, hits: Sequence[Hit]) -> Row:
-    """The figures of one question."""
-    files = score_question(case.question, [{"path": file.path} for file in rank_files(hits)[:50]])
-    units = score_question(
-        case.question,
-        [
-            {"path": hit.unit.path, "start": hit.unit.start_line, "end": hit.unit.end_line}
-            for hit in hits[:50]
-        ],
-    )
-    return {name: (files if at < 3 else units)[name] for at, name in enumerate(FIGURES)
-            if name in (files if at < 3 else units)}  # fmt: skip
-
-
 def ranked(case: Case) -> list[Hit]:
     """As a search ranks."""
     return rank(case.found, case.query)
@@ -116,6 +93,24 @@ def ranked(case: Case) -> list[Hit]:
 def reranked(case: Case) -> list[Hit]:
     """As a search ranks that is asked to rerank; files keep their order there and here."""
     return rerank_module.rerank_built_in(ranked(case), case.query).hits
+
+
+def judged(cases: Sequence[Case], ranking: Ranking) -> list[Row]:
+    """The figures of each question: of lines as `ranking` has them, of files as a search has."""
+
+    def lists(found: Iterable[list[dict[str, Any]]]) -> list[Ranked]:
+        asked = [case.question for case in cases]
+        pairs = zip(asked, found, strict=True)
+        return [Ranked(one.id, one.repo, one.question, tuple(hits)) for one, hits in pairs]
+
+    files = lists([{"path": one.path} for one in rank_files(ranked(case))[:50]] for case in cases)
+    units = lists([place(hit.unit) for hit in ranking(case)[:50]] for case in cases)
+    report = score([case.question for case in cases], files, units)
+    return [{name: row[name] for name in FIGURES if name in row} for row in report.per_question]
+
+
+def place(unit: Unit) -> dict[str, Any]:
+    return {"path": unit.path, "start": unit.start_line, "end": unit.end_line}
 
 
 @contextmanager
@@ -132,38 +127,10 @@ def changed(change: Change) -> Iterator[None]:
             setattr(MODULES[module], name, value)
 
 
-class Fields:
-    """The units of a repository, and the vectors of their fields."""
-
-    def __init__(self, units: Sequence[Unit], encoder: TableEncoder) -> None:
-        self.units = units
-        self.encoder = encoder
-        self.is_method = np.array([unit.is_method for unit in units])
-        self.lengths = np.array([channel_module.length_factor(unit) for unit in units])
-        self.vectors = encoder.field_vectors(fields_of(unit) for unit in units)
-
-    def nearest(self, query: Query, factors: Mapping[str, float]) -> dict[str, tuple[Unit, float]]:
-        """Id → unit and score of the nearest of each table, fields weighed otherwise."""
-        shares = self.encoder.field_shares * [factors.get(field, 1.0) for field in FIELDS]
-        vectors = np.einsum("ufd,f->ud", self.vectors, shares)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        scores = vectors @ self.encoder.encode_query(query.text) * self.lengths
-        found = {}
-        for part in (self.is_method, ~self.is_method):
-            rows = np.flatnonzero(part)
-            for row in rows[np.argsort(-scores[rows])[: channel_module.CANDIDATES]]:
-                found[self.units[row].id] = (self.units[row], float(scores[row]))
-        return found
-
-
-def with_vectors(case: Case, near: Mapping[str, tuple[Unit, float]]) -> Case:
-    """`case` with other vectors' nearest units in the place of what they found."""
+def without_vectors(case: Case) -> Case:
     others = {name: scores for name, scores in case.found.channels.items() if name != "vector"}
     kept = {key for scores in others.values() for key in scores}
     units = {key: unit for key, unit in case.found.units.items() if key in kept}
-    units.update({key: unit for key, (unit, _) in near.items()})
-    if near:
-        others["vector"] = {key: score for key, (_, score) in near.items()}
     return replace(case, found=Candidates(units, others))
 
 
@@ -191,14 +158,10 @@ def measure(
             cases.append(Case(question, query, found))
 
         def add(name: str, some: Sequence[Case], ranking: Ranking = ranked) -> None:
-            for case in some:
-                files = judged(case, ranked(case))
-                own = judged(case, ranking(case)) if ranking is reranked else files
-                lines = {key: own[key] for key in FIGURES[3:] if key in own}
-                rows.setdefault(name, []).append({**files, **lines})
+            rows.setdefault(name, []).extend(judged(some, ranking))
 
         add("as it is", cases)
-        add("no vectors", [with_vectors(case, {}) for case in cases])
+        add("no vectors", list(map(without_vectors, cases)))
         for name, change in CONSTANTS.items():
             with changed(change):
                 add(name, cases)
@@ -206,10 +169,6 @@ def measure(
         for name, change in PARTS.items():
             with changed(change):
                 add(name, cases, reranked)
-        fields = Fields(tables.units(), table_encoder(str(SHIPPED)))
-        for name, factors in FIELD_FACTORS.items():
-            near = [fields.nearest(case.query, factors) for case in cases]
-            add(name, [with_vectors(c, n) for c, n in zip(cases, near, strict=True)])
     return rows
 
 
