@@ -25,7 +25,7 @@ IN_THE_WHEEL = (
 LARGEST_TABLE = 20_000_000
 """Bytes that the embedding table may take in the wheel."""
 IMPORT = re.compile(r"^ *(?:import|from) (\w+)(?=[.\w]*(?: import| as|,|$))", re.MULTILINE)
-PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)(?:; .+)?$")
+PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[\w+\])?==([^\s;]+)(?:; .+)?$")
 
 
 def pins(name: str) -> dict[str, str]:
