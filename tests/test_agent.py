@@ -24,6 +24,7 @@ from codeqa.chat.agent import ANSWER_NOW, SHORTENED, shorten
 from codeqa.chat.values import KEPT_RESULT, AskOptions
 from codeqa.cli import main
 from codeqa.engine import Engine
+from codeqa.llm import client
 from codeqa.types import Event
 from evals.agent.player import Player
 
@@ -275,6 +276,16 @@ def test_two_requests_of_an_answer_are_made_again_whichever_they_are(
     events = deep(engine)
     assert events[-1].kind == "error" and "limits the rate" in events[-1].data["message"]
     assert len(script.bodies) == 5, "the third is not, and nothing else is asked instead"
+
+
+@pytest.mark.parametrize("end", ["done", "error"])
+def test_a_server_that_fails_twice_is_asked_once_more_and_without_tools(
+    engine: Engine, script: Script, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(client, "PAUSES", (0.01, 0.01))
+    script.replies = [failure(500), failure(500), stream(ENDS) if end == "done" else failure(500)]
+    assert deep(engine)[-1].kind == end
+    assert ["tools" in one for one in script.bodies] == [True, True, False]
 
 
 def test_a_wait_that_is_too_long_is_told_without_another_request(

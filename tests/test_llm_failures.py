@@ -152,6 +152,20 @@ def test_as_long_as_the_provider_asks_for_is_waited_and_told_with_the_seconds_le
     assert told == [f"127.0.0.1 asks to wait {left} s" for left in (2, 1, 0)]
 
 
+def test_what_a_draft_was_asked_to_wait_the_answer_waits_before_its_first_request() -> None:
+    replies: list[Reply] = [rate_limited(1.2), stream(["at last"], usage=None)]
+    with openai_server(lambda path, body: replies.pop(0)) as server:
+        with Model(ModelAddress(server.base_url, "m"), 5) as model:
+            for name in ("hyde-1", "hyde-2"):  # the second is not even sent
+                *_, stage = generate_bounded(name, model, lambda: MESSAGES, 9, 5.0, never)
+                assert "limits the rate" in stage.outcome
+            *waited, last = model.stream(MESSAGES)
+        first, second = server.exchanges
+    assert last == "at last" and second.asked - first.asked >= 1.2
+    told = [one for one in waited if isinstance(one, Waiting)]
+    assert told[0].text == "127.0.0.1 asks to wait 2 s" and told[0].begins
+
+
 IN_AN_HOUR = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 3_600))
 
 

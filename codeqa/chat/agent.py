@@ -11,15 +11,17 @@ import json
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from codeqa.chat.messages import ModelGenerator, ask_model, build_messages
+from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.context import chunk_id, format_block
 from codeqa.errors import CodeQAError, ModelError, RateLimitError, UsageError
-from codeqa.llm.client import ToolCall
+from codeqa.llm.client import ToolCall, Waiting
 from codeqa.prompts import render_prompt
 from codeqa.types import Chunk, ContextBlock
 
@@ -71,11 +73,18 @@ class AgentGenerator(ModelGenerator):
         messages = [dict(one) for one in self.opening] or build_messages(asked, self.config_dir)
         rules = render_prompt("agent", self.config_dir, steps=str(MOST_STEPS))
         messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-        work, answered = _Work(messages, list(asked.block.chunks)), False
+        work, answered, failures = _Work(messages, list(asked.block.chunks)), False, 0
         try:
-            for piece in self._steps(asked, work):
-                answered |= isinstance(piece, str) and bool(piece)
-                yield piece
+            with closing(self._steps(asked, work)) as pieces:
+                for piece in pieces:
+                    answered |= isinstance(piece, str) and bool(piece)
+                    yield piece
+                    if isinstance(piece, Waiting) and not piece.seconds:
+                        failures += 1
+                        # The last time it is asked without tools, which it may fail for.
+                        limited = isinstance(piece.error, RateLimitError)
+                        if failures == RETRIES and not (limited or answered or self.opening):
+                            raise piece.error
         except ModelError as error:
             # What was not opened by a question has no plain answer, nor has a busy provider.
             given_up = isinstance(error, RateLimitError)

@@ -223,6 +223,7 @@ class Model:
         self._plain = False
         self._client: AsyncOpenAI | None = None
         self._window, self._window_known = 0, -KNOWN_SECONDS
+        self._limited_until = 0.0  # of `time.monotonic()`: a refusal asked to wait so long
 
     def stream(
         self,
@@ -237,9 +238,10 @@ class Model:
         of `tools` (in the form of OpenAI's API), and its TokenUsage where the provider says it.
 
         A request that failed before its answer, in a way that may pass, is made again up to
-        `retries` times; Waiting tells of it. Once `cancelled()` is true, or the iterator is closed,
-        the request is closed as well and the iterator ends. Raises ModelError, ContextLengthError
-        when less might do.
+        `retries` times; Waiting tells of it. What a refusal of an earlier request asked to wait is
+        waited for as well, or it is raised again where there are no `retries`. Once `cancelled()`
+        is true, or the iterator is closed, the request is closed as well and the iterator ends.
+        Raises ModelError, ContextLengthError when less might do.
         """
         pieces = self._answer(list(messages), max_tokens, list(tools), 1 + retries)
         try:
@@ -343,20 +345,26 @@ class Model:
         answer, pauses = Answer(), [*PAUSES[: tries - 1]]
         try:
             await self._open()  # loading the client is no part of the silence
+            pause = max(0.0, self._limited_until - time.monotonic())
+            told = failure("rate", self.address, seconds=pause)
+            if pause and not pauses:
+                raise told
             while True:
+                asks = isinstance(told, RateLimitError) and told.seconds
+                for left in range(whole := math.ceil(pause), -1, -1) if pause else ():
+                    does = f"asks to wait {left} s" if asks else "failed; it is asked again"
+                    yield Waiting(left, f"{self.host} {does}", told, left == whole)
+                    await asyncio.sleep(pause / whole if left else 0)
                 try:
                     async with asyncio.timeout(self._timeout):
                         asked = await self._ask(messages, most, tools)
                     break
                 except Exception as error:
-                    if not pauses or not (pause := self._pause(error, pauses.pop(0))):
-                        raise
                     told = explain(error, self.address)
-                asks = isinstance(told, RateLimitError) and told.seconds
-                for left in range(whole := math.ceil(pause), -1, -1):
-                    does = f"asks to wait {left} s" if asks else "failed; it is asked again"
-                    yield Waiting(left, f"{self.host} {does}", told, left == whole)
-                    await asyncio.sleep(pause / whole if left else 0)
+                    pause = self._pause(error, told, next(iter(pauses), 0.0))
+                    if not pause or not pauses:
+                        raise
+                    del pauses[0]
             async with asked as stream:
                 if "event-stream" not in stream.response.headers.get("content-type", ""):
                     raise failure("api", self.address)
@@ -381,18 +389,22 @@ class Model:
         if answer.usage:
             yield answer.usage
 
-    def _pause(self, error: Exception, usual: float) -> float:
-        """Seconds after which what ended in `error` is asked again: as many as the server says,
-        else the `usual`; 0 where that would not help, or is too long to wait."""
+    def _pause(self, error: Exception, told: ModelError, usual: float) -> float:
+        """Seconds after which what ended in `error`, or `told` in words, is asked again: as many as
+        the server says, which is noted, else the `usual`; 0 where it is not, or that would not
+        help, or is too long to wait."""
         import openai
 
-        status, told = getattr(error, "status_code", 0), explain(error, self.address)
+        status = getattr(error, "status_code", 0)
         seconds = told.seconds if isinstance(told, RateLimitError) else 0.0
         passes = status in (408, 429) or status >= 500 or type(error) is openai.APIConnectionError
         # A local server that was too slow would only begin the same work anew.
         if self._provider.local or not passes or isinstance(told, ContextLengthError):
             return 0.0
-        return (seconds or usual) if seconds <= LONGEST_WAIT else 0.0
+        if seconds > LONGEST_WAIT:
+            return 0.0
+        self._limited_until = time.monotonic() + seconds
+        return seconds or usual
 
     async def _ask(
         self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
