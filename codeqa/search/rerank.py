@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -72,6 +73,9 @@ PYTORCH_COMMAND = 'pip install "rerankers[transformers]" "transformers<5"'
 """With transformers 5 the class for ColBERT of rerankers 0.10.0 cannot be loaded."""
 INSTALL_PYTORCH = f"Install what it needs: {PYTORCH_COMMAND}"
 NO_PYTORCH = "cannot be used: PyTorch and transformers are not installed."
+TRANSFORMERS_5 = "cannot be used: rerankers does not run with transformers 5."
+COLBERT = "colbert"
+"""What the name of a checkpoint holds that is read as one of ColBERT."""
 LOCAL_CANDIDATES = 20
 """Hits that are read: half a second on two cores for a model of 384 dimensions and 12 layers."""
 BATCH = 5
@@ -304,7 +308,7 @@ def load_pytorch(model: str) -> Score:
     something is missing, and takes some names for hosted models."""
     from rerankers.models import AVAILABLE_RANKERS
 
-    kind = "ColBERTRanker" if "colbert" in model.lower() else "TransformerRanker"
+    kind = "ColBERTRanker" if COLBERT in model.lower() else "TransformerRanker"
     if kind not in AVAILABLE_RANKERS:
         raise RerankerError(f"{model} {NO_PYTORCH}", INSTALL_PYTORCH)
     try:
@@ -312,8 +316,7 @@ def load_pytorch(model: str) -> Score:
     except AttributeError as error:
         if "all_tied_weights_keys" not in str(error):
             raise
-        said = f"{model} cannot be used: rerankers does not run with transformers 5."
-        raise RerankerError(said, INSTALL_PYTORCH) from None
+        raise RerankerError(f"{model} {TRANSFORMERS_5}", INSTALL_PYTORCH) from None
 
     def score(question: str, texts: Sequence[str]) -> list[float]:
         ranked = ranker.rank(question, list(texts), doc_ids=list(range(len(texts))))
@@ -440,8 +443,8 @@ def reranker_status(settings: Settings) -> RerankerStatus:
         if chosen is None:
             return RerankerStatus(True, BUILT_IN)
         kind = setting.partition("/")[0]
-        if kind == PYTORCH and not (find_spec("torch") and find_spec("transformers")):
-            text = f"{chosen.name} {NO_PYTORCH}"
+        if kind == PYTORCH and (amiss := _pytorch_problem(chosen.name)):
+            text = f"{chosen.name} {amiss}"
             return RerankerStatus(False, text, INSTALL_PYTORCH, PYTORCH_COMMAND)
         if kind in (*RERANK_URLS, PYTORCH):
             sent = f"; a reranked question sends itself and up to {CANDIDATES} pieces of code there"
@@ -454,6 +457,13 @@ def reranker_status(settings: Settings) -> RerankerStatus:
         return RerankerStatus(True, f"{chosen.name}{fetched}")
     except CodeQAError as error:
         return RerankerStatus(False, error.message, error.hint)
+
+
+def _pytorch_problem(model: str) -> str:
+    if not (find_spec("torch") and find_spec("transformers")):
+        return NO_PYTORCH
+    major = int(version("transformers").partition(".")[0])
+    return TRANSFORMERS_5 if major >= 5 and COLBERT in model.lower() else ""
 
 
 def _default_is_here() -> bool:
