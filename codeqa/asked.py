@@ -1,5 +1,4 @@
-"""What a question asks for, by its words, and what the lines look like that it wants; the data is
-in `asked.toml`."""
+"""What a question asks for, by its words; the data is in `asked.toml`."""
 
 from __future__ import annotations
 
@@ -7,15 +6,7 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
-
-
-class Kind(NamedTuple):
-    """A kind of question: its name, the lines that it wants, and whether one may answer it."""
-
-    name: str
-    line: re.Pattern[str]
-    answers: bool
+from typing import Any
 
 
 @cache
@@ -60,11 +51,3 @@ def counted_forms() -> list[tuple[str, re.Pattern[str]]]:
 
     forms: dict[str, list[str]] = _data("counted")["forms"]
     return [(what, written(form)) for what, held in forms.items() for form in held]
-
-
-def kind_of(question: str) -> Kind | None:
-    """The kind of lines that a question wants, None for no special ones."""
-    for name, kind in _data("kinds").items():
-        if re.search(kind["asked"], question, re.VERBOSE | re.IGNORECASE):
-            return Kind(name, re.compile(kind["line"], re.VERBOSE), "answers" in kind)
-    return None

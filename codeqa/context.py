@@ -473,15 +473,13 @@ def choose_lines(
     costs: Sequence[int],
     room: int,
     gap: int = 1,
-    whole: int | None = None,
 ) -> list[tuple[int, int]]:
     """Spans of the lines to show: whole statements around those that matter, and what they lie
     in as an outline.
 
     `found` are the statements of `lines`, `weights` says how much each line matters, `costs` what
     it takes (lines or characters; 0 for one that is shown anyway, more than `room` for one that
-    never is), `gap` what a mark for lines left out takes, `whole` the number of a statement that is
-    not cut. All together take at most `room`.
+    never is), `gap` what a mark for lines left out takes. All together take at most `room`.
     """
     heads: list[list[int]] = [[] for _ in found]
     owners = owning_statements(lines, found)
@@ -526,8 +524,6 @@ def choose_lines(
             add_whole(number, LARGEST_SHARE * room) for number in reversed(around)
         ):
             add(around, (), line)
-        if whole is not None and line == matter[0]:
-            add_whole(whole, room)
     if matter:
         beside = sorted(range(len(found)), key=lambda number: _distance(found[number], matter[0]))
         for number in beside[:CANDIDATES]:

@@ -1,9 +1,9 @@
 """Answers without a language model: what the code itself says, cited, most relevant first.
 
-They are made of the hits that matter, what they call, where they are used and what is missing; or
-of what a question of its own kind asks for: a pasted traceback, which tests, an overview, where the
-edges lead from what the conversation found. Of a long unit the part is shown that matters for the
-question, as whole statements with what they lie in.
+They are the code of the best hits, the lines that matter of further ones, where the best is used
+and what is missing; or what a question of its own kind asks for: a pasted traceback, which tests,
+an overview, where the edges lead from what the conversation found. Of a long unit the part is shown
+that holds the question's words, as whole statements with what they lie in.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from codeqa.answering_lines import answering_lines
-from codeqa.asked import Kind, asks, kind_of, line_pattern, question_pattern, word_list
+from codeqa.asked import asks, line_pattern, question_pattern, word_list
 from codeqa.code.calls import Call, Walk, tests_of
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
-    COMMENT_MARKS,
     bullet_list,
     cite_unit,
     doc_lines,
-    first_sentence,
     is_doc,
     outline_of,
     overview_of,
@@ -69,19 +66,21 @@ from codeqa.text.tokens import (
 )
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
-SHOWN, ASIDE = 3, 2
-"""Units shown in full; more would be a list, not an answer. And beside the line that answers."""
-SHOWN_SCORE = 0.7
-"""A unit is shown in full when it scores at least this part of the best."""
-OTHERS, MORE_FILES = 4, 2
-"""Further units, and best units of further files, named in one line each."""
+CONSIDERED, SHOWN, FURTHER = 20, 6, 14
+"""Best units of the search that an answer is made from, those whose code is shown, and those that
+are named with the lines that matter. Fewer hold the answer less often: the wanted place is among
+the first three of .41 of the development questions, the first eight of .64, twenty of .79."""
+LINES_SHOWN, LEAST_LINES = 160, 8
+"""Lines shown in all: of what is left a unit gets at most half, and so many at least."""
+MATTER, NEAR_MOST = 2, 0.7
+"""Lines shown of what is named, and the part of the best one's weight that the other has."""
 HOLDING, LOOKED = 2, 20
 """Places named that hold a word which nothing shown holds, of as many looked at: the best two may
 hold its parts alone."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
 USES, FEW_USES = 8, 3
-"""Places of use listed, those in tests last: where the question is about them, and else."""
+"""Places of use of the best unit that are listed: where the question is about them, and else."""
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -104,8 +103,6 @@ class Finding:
     """Where it is used."""
     members: tuple[str, ...] = ()
     """Names of what a class has."""
-    line: int = 0
-    """The line of its file that answers, 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +110,6 @@ class QuotedEvidence:
     """All that a generator may draw on; what is told is Markdown that cites its places."""
 
     query: Query
-    best: str = ""
-    """One sentence that says what was found: the very line that answers, or the best unit."""
     lead: str = ""
     """What stands before all else: the answer to a question of its own kind, or where the edges
     lead that the question asks for."""
@@ -124,7 +119,7 @@ class QuotedEvidence:
     """And it is the whole answer: no model is needed."""
     findings: tuple[Finding, ...] = ()
     others: tuple[Hit, ...] = ()
-    """What is named in a line each: further units, then the best of further files."""
+    """What is named, best first."""
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
     absent: str = ""
@@ -141,7 +136,7 @@ class QuotedEvidence:
     def cited(self) -> str:
         """Markdown that cites all that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        told = [self.best, self.lead, self.absent, *(one.uses for one in self.findings)]
+        told = [self.lead, self.absent, *(one.uses for one in self.findings)]
         chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
         return joined([*told, *(cite_unit(hit.unit) for hit in hits), *chunks])
 
@@ -151,52 +146,46 @@ def gather_evidence(
 ) -> QuotedEvidence:
     """Choose from `result` what is shown in full, and look up where it is used; what `walk` led to
     stands in front of it."""
+    result = result.head(CONSIDERED)
     query, hits = result.query, result.units
     if query.symbol_like and hits and "symbol" in hits[0].channels:
         # The question is a name that is defined: only what has it.
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
     main = _main(hits, query)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
+    told: Sequence[Unit] = ()
     if not (walk and walk.found):
-        own = _traceback(tables, result) or _tests(tables, result) or _of_kind(tables, query)
+        own = _traceback(tables, result) or _tests(tables, result)
         alone = not own and query.overview
         own = overview_of(tables) if alone else own
-    shown = {hit.unit.id for hit in main}
-    others = [hit for hit in result.units if hit.unit.id not in shown][:OTHERS]
-    files = {hit.unit.path for hit in (*main, *others)}
-    others += [file.best for file in result.files if file.path not in files][:MORE_FILES]
+        if not own:
+            lead, told = _of_kind(tables, query)
+            main = _main([Hit(unit, 1.0) for unit in told], query) or main
+    others = [hit for hit in result.units if not (told or _repeats(hit.unit, main))][:FURTHER]
     held = [_held(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
     weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
     if own:
         lead = own
-        others = [] if alone or weak else [h for h in (*main, *others) if not _cites(own, h.unit)]
+        beside = [hit for hit in (*main, *others) if not _cites(own, hit.unit)]
+        others = [] if alone or weak else beside[:SHOWN]
         main = []
 
     text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
     lacking = set(query.words).difference(word_list("asking"), *held)
     missing = tuple(w for w in query.words if w in lacking and stem(w) not in text)
-    lines = [] if own or walk or weak else answering_lines(tables, result)
-    if lines:
-        if (unit := lines[0][0]).is_method:  # what it stands in is shown, in front
-            main = [Hit(unit, 1.0), *(hit for hit in main if hit.unit.id != unit.id)]
-        main = main[:ASIDE]
-        others = [hit for hit in others if hit.unit.id not in {one.unit.id for one in main}]
 
     def finding(hit: Hit) -> Finding:
-        first = hit is main[0]
         if hit.unit.kind in TEXT_KINDS:
             return Finding(hit)
-        most = (USES if asks("uses", query.text) else FEW_USES) * first
-        uses = uses_section(tables, hit.unit, most)
+        most = USES if asks("uses", query.text) else FEW_USES
+        uses = uses_section(tables, hit.unit, most) if hit is main[0] else ""
         is_class = hit.unit.kind in CLASS_KINDS and hit.unit.signature  # and no file's head
         held = members(tables, hit.unit) if is_class else ()
-        line = next((line for unit, line, _ in lines if unit.id == hit.unit.id), 0)
-        return Finding(hit, uses, tuple(one.name for one in held), line)
+        return Finding(hit, uses, tuple(one.name for one in held))
 
     return QuotedEvidence(
         query=query,
-        best="" if lead else _best(lines, main),
         lead=lead,
         findings=tuple(map(finding, main)),
         others=tuple(others),
@@ -208,30 +197,17 @@ def gather_evidence(
     )
 
 
-def _best(lines: Sequence[tuple[Unit, int, str]], main: Sequence[Hit]) -> str:
-    """The lines that answer, else the unit that comes nearest, in its own words."""
-    told = []
-    for unit, line, text in lines:
-        shown = _shortened(COMMENT_MARKS.sub("", text), LINE_CHARACTERS)
-        told.append(f"{shown} {cite(unit.path, line, line)} in {unit_title(unit)}")
-    if told:
-        first = f"**This line comes nearest:** {told[0]}."
-        return bullet_list(first, (f"- also {one}" for one in told[1:])) or first
-    best = main[0].unit if main else None
-    if best and best.signature and (sentence := inline(first_sentence(best.doc_comment))):
-        return f"**{unit_title(best)}** {cite_unit(best)} comes nearest: {sentence}"
-    return ""
-
-
-def _of_kind(tables: Tables, query: Query) -> str:
-    """What of a file, or which versions, is asked for; '' for other questions."""
+def _of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
+    """What of a file, or which versions, is asked for, and the definitions of the file; '' and none
+    for other questions."""
     if asks("versions", query.text):
-        return versions_of(tables, query.words)
+        return versions_of(tables, query.words), ()
     if asks("file", query.text) and len(query.files) == 1:
         about = set(query.words) - QUESTION_WORDS - {"file", "module"} - set(words(query.files[0]))
         with suppress(CodeQAError):
-            return outline_of(tables, one_file(tables, query.files[0])) if not about else ""
-    return ""
+            path = "" if about else one_file(tables, query.files[0])
+            return outline_of(tables, path) if path else "", tables.in_file(path)
+    return "", ()
 
 
 def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
@@ -262,29 +238,27 @@ def _cites(told: str, unit: Unit) -> bool:
 
 
 def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """The best of each side of a difference, then the first hits that score near the best, none
-    inside another that is shown. Tests only where there is nothing else."""
+    """The best of each side of a difference, then the first hits, none inside another that is
+    shown. Tests only where there is nothing else."""
     main = list({hit.unit.id: hit for hit in _sides(hits, query)}.values())
-    near = [hit for hit in hits[: 2 * SHOWN] if hit.score >= SHOWN_SCORE * hits[0].score]
+    source = list(hits)
     if "test" not in query.roles:
         in_tests = line_pattern("in_tests")
-        near = [
-            hit for hit in near if not in_tests.search(f"{hit.unit.path}/{hit.unit.qualified_name}")
-        ] or near
-    for hit in near:
-        # A member beside its long class is no repetition: of the class only the head is shown.
-        alike = (one.unit for one in main if one.unit.is_method == hit.unit.is_method)
-        if not any(one.path == hit.unit.path and one.start_line <= hit.unit.end_line
-                   and hit.unit.start_line <= one.end_line for one in alike):  # fmt: skip
+        source = [
+            h for h in hits if not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
+        ] or source
+    for hit in source:
+        if len(main) < SHOWN and not _repeats(hit.unit, main):
             main.append(hit)
-    main = main[:SHOWN]
-    # What happens stands in a member rather than in its class, but not in what makes a singleton.
-    first = main[0].unit if main else None
-    if first and first.name == "__new__":
-        main.sort(key=lambda one: one.unit.qualified_name != first.class_name)
-    elif first and first.kind in CLASS_KINDS and kind_of(query.text):
-        main.sort(key=lambda one: one.unit.class_name not in (first.qualified_name, first.name))
     return main
+
+
+def _repeats(unit: Unit, shown: Iterable[Hit]) -> bool:
+    """Whether it lies in one of `shown` or around it. A member beside its long class does not: of
+    the class only the head is shown."""
+    alike = (hit.unit for hit in shown if hit.unit.is_method == unit.is_method)
+    return any(one.path == unit.path and one.start_line <= unit.end_line
+               and unit.start_line <= one.end_line for one in alike)  # fmt: skip
 
 
 def _sides(hits: Sequence[Hit], query: Query) -> Iterator[Hit]:
@@ -323,13 +297,11 @@ def uses_section(tables: Tables, unit: Unit, most: int) -> str:
     """How often `unit` is used, and `most` of the places: the surest, source before tests. '' for
     nowhere."""
     sites = usages(tables, unit)
-    found = use_places(tables, sites, "call")
+    found = use_places(tables, sites, "call") if sites else []
     in_tests = sum(place.times for place, in_test in found if in_test)
     times = counted(len(sites), "place")
     if in_tests:
         times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
-    if not sites or not most:
-        return f"Used in {times}." if sites else ""
     # What calls it before what only imports it, source before examples.
     tests = [place for place, in_test in found if in_test]
     source = [place for place, in_test in found if not in_test]
@@ -421,28 +393,14 @@ NOTHING_LOOKED_UP = (
     "`@codebase where does the program start?`\n"
 )
 
-EXCERPT_LINES = 12
-"""Lines of code shown of one unit: what is read without scrolling."""
+WHOLE_LINES, EXCERPT_LINES = 80, 50
+"""A unit of at most so many lines is shown whole, of another at most so many."""
 LONG_DECLARATION = 11
 """Lines of a declaration that are shown, beside its last two."""
 LONGEST_LINE = 300
 """A longer line is data or machine-made; it is never shown, nor cut."""
-WHOLE = 1.4
-"""A body up to this part longer than what is asked for is shown whole."""
 MEMBERS = 16
 """Members of a class that are named."""
-FIRST_LINES, ORDERED_LINES = 36, 56
-"""Lines of code shown of the best unit, if it is a method, and for an order; else
-`EXCERPT_LINES`."""
-OF_KIND, FLOW = 0.5, 0.4
-"""What a line of the kind that is asked for counts, as a part of a word of the question; and what
-one counts that the best lines take a value from, as a part of what these count."""
-LAST = 3
-"""Lines at the end of a function that belong to an order."""
-MOST, NEAR_MOST = 4, 0.7
-"""Lines that matter most, and the part of the best one's weight that they have."""
-LITERAL = 30
-"""Lines of a literal that is shown whole."""
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
 _LISTS = re.compile(
     r"\s*(?:[:@](?:param|return|rtype|raise|throws|since|author|see)"
@@ -471,26 +429,42 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         yield _weak(evidence)
     else:
         first = COUNTED if evidence.counted else INTRODUCTION
-        yield joined([evidence.best, first, evidence.absent, evidence.lead])
+        yield joined([first, evidence.absent, evidence.lead])
+        left = LINES_SHOWN
         for finding in evidence.findings:
-            yield _finding_section(finding, evidence)
+            section = _finding_section(finding, evidence, max(LEAST_LINES, left // 2))
+            left -= section.count("\n")
+            yield section
         if evidence.others:
-            yield joined(["### Also relevant", _unit_lines(evidence.others)])
+            yield joined(["### Also relevant", _unit_lines(evidence.others, evidence.query.words)])
 
 
-def _unit_lines(hits: Iterable[Hit]) -> str:
-    return "\n".join(unit_item(hit.unit) for hit in hits)
+def _unit_lines(hits: Iterable[Hit], words: Sequence[str]) -> str:
+    """A line for each, and below it those lines of its code that matter most."""
+    items = []
+    for unit in (hit.unit for hit in hits):
+        items.append(unit_item(unit))
+        lines = unit.source_code.split("\n")
+        costs = _costs(unit, lines, statements(unit.source_code, unit.language), len(lines))
+        weights = _weights(lines, costs, words, len(lines))
+        best = sorted(range(len(lines)), key=lambda at: -weights[at])[:MATTER]
+        for at in sorted(at for at in best if weights[at] >= NEAR_MOST * weights[best[0]] > 0):
+            place = cite(unit.path, unit.start_line + at, unit.start_line + at)
+            items.append(f"  - {place} {_shortened(lines[at], LINE_CHARACTERS)}")
+    return "\n".join(items)
 
 
 def _weak(evidence: QuotedEvidence) -> str:
     """That too little was found, or nothing, and what is nearest."""
     lacks = _listed(evidence.missing)
-    hits = [*(finding.hit for finding in evidence.findings), *evidence.others[:OTHERS]]
+    hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
     searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
     if hits:
         said = "**The evidence is weak.** No definition or section matches enough of the question "
         said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''}"
-        return joined([said, "The nearest that there is:", _unit_lines(hits), searched])
+        return joined(
+            [said, "The nearest that there is:", _unit_lines(hits, evidence.query.words), searched]
+        )
     words = _listed(evidence.query.words)
     fewer = "the name of a function or file, or fewer filters." * evidence.query.filtered
     advice = f"Try other words, {fewer or 'or the name of a function, class or file.'}"
@@ -522,18 +496,16 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         yield "Add `@codebase` to the question to search the code base anew."
 
 
-def _finding_section(finding: Finding, evidence: QuotedEvidence) -> str:
+def _finding_section(finding: Finding, evidence: QuotedEvidence, room: int) -> str:
+    """With at most so many lines of code, and a declaration."""
     unit, words, is_best = finding.hit.unit, evidence.query.words, finding is evidence.findings[0]
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
     heading = f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
     if unit.kind in TEXT_KINDS:
-        return joined([heading, *_text(unit, evidence)])
-    if small := whole_unit(unit):
+        return joined([heading, *_text(unit, words, room)])
+    if small := whole_unit(unit, min(WHOLE_LINES, room)):
         return joined([heading, _block(unit, small), finding.uses])
-    most = EXCERPT_LINES
-    if is_best and unit.is_method:
-        most = ORDERED_LINES if "order" in words else FIRST_LINES
-    lines = _lines(unit, evidence, most, finding.line)
+    lines = _lines(unit, words, room)
     doc = _doc(unit, words, brief=not is_best)
     return joined([heading, doc, *lines, _members(finding), finding.uses])
 
@@ -559,10 +531,8 @@ def _doc(unit: Unit, words: Iterable[str], *, brief: bool) -> str:
     return block_quote(told) if told else ""
 
 
-def _lines(
-    unit: Unit, evidence: QuotedEvidence, limit: int = EXCERPT_LINES, line: int = 0
-) -> list[str]:
-    shown = excerpt(unit, evidence.query.words, limit, kind_of(evidence.query.text), line)
+def _lines(unit: Unit, words: Sequence[str], room: int) -> list[str]:
+    shown = excerpt(unit, words, min(EXCERPT_LINES, room))
     return [_block(unit, shown)] if shown else []
 
 
@@ -587,16 +557,16 @@ def _values(unit: Unit) -> list[str]:
     return [one[1] for one in found if one and one[1] != unit.name]
 
 
-def _text(unit: Unit, evidence: QuotedEvidence) -> list[str]:
+def _text(unit: Unit, words: Sequence[str], room: int) -> list[str]:
     """A section of a document as quoted prose, other text as the lines that matter."""
     if unit.language in PROSE_LANGUAGES or unit.kind == "document":
         title = f"**{inline(unit.name)}**"
         told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
         return [block_quote(told)] if told else []
-    if small := whole_unit(unit):
+    if small := whole_unit(unit, min(WHOLE_LINES, room)):
         return [_block(unit, small)]
     told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
-    return _lines(unit, evidence) or ([block_quote(told)] if told else [])
+    return _lines(unit, words, room) or ([block_quote(told)] if told else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,16 +579,9 @@ class Excerpt:
     """Where lines are left out, one says how many."""
 
 
-def excerpt(
-    unit: Unit,
-    words: Sequence[str],
-    limit: int = EXCERPT_LINES,
-    kind: Kind | None = None,
-    line: int = 0,
-) -> Excerpt | None:
+def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Excerpt | None:
     """The declaration and at most `limit` lines of the body: whole statements that hold the most
-    words of the question or are of the `kind` that it asks for, that around `line` of the file
-    first; what they lie in, what their names are given, and what stands near them.
+    words of the question, what they lie in, and what stands near them.
 
     A rare word of the unit counts more than one that stands on every line. Without any of the
     words, the beginning of the body, and of a class only its declaration; None for comments alone.
@@ -626,21 +589,8 @@ def excerpt(
     lines = unit.source_code.split("\n")
     found = statements(unit.source_code, unit.language)
     costs = _costs(unit, lines, found, limit)
-    if costs.count(1) <= WHOLE * limit:
-        limit = max(limit, costs.count(1) + 1)
     weights = _weights(lines, costs, words, limit)
-    if any(weights) or unit.kind not in CLASS_KINDS:
-        code = [n for n, one in enumerate(lines) if 0 < costs[n] <= limit and one.strip()]
-        weights = _with_flow(lines, weights, code, kind)
-    if 0 <= line - unit.start_line < len(lines):
-        weights[line - unit.start_line] = 2 * max(1.0, *weights)
-    best = max(range(len(lines)), key=weights.__getitem__)
-    opens = line_pattern("opens")  # a literal or call that matters is not cut
-    around = [n for n, o in enumerate(found) if o.first <= best < o.end <= o.first + LITERAL]
-    whole = next((n for n in around if weights[best] and opens.search(lines[found[n].first])), None)
-    if whole is not None:
-        limit += found[whole].end - found[whole].first
-    spans = choose_lines(lines, found, weights, costs, limit, whole=whole)
+    spans = choose_lines(lines, found, weights, costs, limit)
     shown = [line for span in spans for line in range(*span) if costs[line]]
     if not shown or (unit.kind in CLASS_KINDS and not any(weights[line] for line in shown)):
         spans = spans_of([line for line, cost in enumerate(costs) if not cost], lines)
@@ -651,10 +601,10 @@ def excerpt(
     return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, shown_code)
 
 
-def whole_unit(unit: Unit) -> Excerpt | None:
-    """The unit itself when it has at most EXCERPT_LINES lines, none of them overlong."""
+def whole_unit(unit: Unit, limit: int = WHOLE_LINES) -> Excerpt | None:
+    """The unit itself when it has at most `limit` lines, none of them overlong."""
     lines = unit.source_code.split("\n")
-    if len(lines) > EXCERPT_LINES or any(len(line) > LONGEST_LINE for line in lines):
+    if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
         return None
     code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines)).strip("\n")
     return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code)
@@ -711,25 +661,3 @@ def _weights(
         worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
         weights.append(worth / 2 if COMMENT_LINE.match(line) else worth)
     return weights
-
-
-def _with_flow(
-    lines: Sequence[str], weights: Sequence[float], code: Sequence[int], kind: Kind | None
-) -> list[float]:
-    """`weights`, with what lines of the wanted kind count, what gives a value to a name of the
-    lines that matter most, and what hands it back; only of the lines `code`, without comments."""
-    code = [at for at in code if not COMMENT_LINE.match(lines[at])]
-    weighed = list(weights)
-    if kind:  # what comes last is a part of every order
-        last = code[-LAST:] if kind.name == "ORDER" else []
-        for at in code:
-            weighed[at] += OF_KIND * (bool(kind.line.search(lines[at])) + (at in last))
-    best = max(weighed, default=0.0)
-    most = [at for at in code if weighed[at] >= NEAR_MOST * best > 0][:MOST]
-    given = {at: found[1] for at in code if (found := line_pattern("assigned").match(lines[at]))}
-    names = {name for at in most for name in words(lines[at])}
-    changed = {given[at] for at in most if at in given}
-    for at in set(code) - set(most):
-        back = line_pattern("returned").match(lines[at]) and changed.intersection(words(lines[at]))
-        weighed[at] += FLOW * best * (given.get(at) in names or bool(back))
-    return weighed

@@ -9,11 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from codeqa.asked import kind_of
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
-from codeqa.quoted import EXCERPT_LINES, Finding, QuotedEvidence, excerpt, quoted_answer, whole_unit
+from codeqa.quoted import (
+    LINES_SHOWN,
+    WHOLE_LINES,
+    Finding,
+    QuotedEvidence,
+    excerpt,
+    quoted_answer,
+    whole_unit,
+)
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
@@ -130,15 +137,15 @@ def long_function() -> Unit:
 
 def test_the_excerpt_is_the_declaration_and_the_lines_that_matter() -> None:
     unit = long_function()
-    shown = excerpt(unit, ["cookie", "refresh"])
+    shown = excerpt(unit, ["cookie", "refresh"], 12)
     assert shown is not None
     told = shown.code.split("\n")
     assert told[:4] == ["@decorated", "def f(a,", "      b):", "    … 26 lines (104-129)"]
-    assert len(told) - 3 <= EXCERPT_LINES
+    assert len(told) - 3 <= 12
     assert told[told.index("    session.refresh(cookie)") + 1] == "    return cookie"
     assert unit.source_code.split("\n")[shown.end - 101] == told[-1]
     assert shown.start == 101
-    shown = excerpt(unit, ["nothing"])
+    shown = excerpt(unit, ["nothing"], 12)
     assert shown is not None
     assert shown.code.split("\n")[3:5] == ["    … 4 lines (104-107)", "    step_0 = prepare(0)"]
 
@@ -166,7 +173,7 @@ def test_of_a_class_without_a_word_of_the_question_the_declaration_is_shown() ->
 
 def test_an_enum_says_its_values_and_what_it_has() -> None:
     source = "enum Color:\n    # Seen.\n    RED = 1\n    BLUE = 2\n\n    def mixed(self, other):\n"
-    source += "\n".join(f"        step_{n}(other)" for n in range(12))
+    source += "\n".join(f"        step_{n}(other)" for n in range(WHOLE_LINES))
     whole = make_unit(source, signature="enum Color", kind="enum")
     whole = replace(whole, name="Color")
     found = QuotedEvidence(
@@ -200,35 +207,6 @@ def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expe
     assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
 
 
-def test_a_literal_that_is_asked_for_is_never_cut() -> None:
-    listed = "".join(f'    "part-{n}",\n' for n in range(20))
-    source = f"few = [\n{listed}]\nfull = [\n{listed}]\nlast = [\n{listed}]"
-    shown = excerpt(make_unit(source, kind="config"), ["full"])
-    assert shown is not None and f"full = [\n{listed}]" in f"{shown.code}\n"
-    assert "… 22 lines (101-122)" not in shown.code and "last" not in shown.code
-
-
-def test_what_a_line_takes_its_value_from_is_shown_with_it() -> None:
-    steps = "".join(f"    step_{n}()\n" for n in range(30))
-    source = (
-        f"def f(a):\n{steps}    limit = a.b\n{steps}    check(limit, teapots)\n{steps}    end()"
-    )
-    shown = excerpt(make_unit(source, signature="def f(a)"), ["teapots"], 6)
-    assert shown is not None
-    assert "    limit = a.b\n" in shown.code and "    check(limit, teapots)\n" in shown.code
-
-
-def test_an_order_shows_the_calls_up_to_the_last() -> None:
-    middle = "".join(f"    x{n} = a[{n}]\n" for n in range(40))
-    source = f"def f(a):\n    begin(a)\n{middle}    finish(a)\n    return close(a)"
-    unit = make_unit(source, signature="def f(a)")
-    shown = excerpt(unit, ["request"], 6, kind_of("in which order is a request handled?"))
-    assert shown is not None and shown.code.endswith("    finish(a)\n    return close(a)")
-    assert "    begin(a)\n" in shown.code
-    other = excerpt(unit, ["request"], 6)
-    assert other is not None and "finish" not in other.code
-
-
 @pytest.mark.parametrize(
     ("asked", "written"),
     [("saving", "save_session"), ("saved", "saves"), ("subdivision", "subdivides"),
@@ -250,8 +228,20 @@ def answer(question: str, unit: Unit) -> str:
     return "".join(quoted_answer(evidence))
 
 
+def test_of_many_long_definitions_the_best_get_the_most_room_and_all_of_them_some() -> None:
+    source = "def f():\n" + "    go()\n" * 300 + "    bake(oven)\n    end()"
+    hits = [Hit(make_unit(source, signature="def f()"), 1.0)] * 9
+    query = parse_query("what happens to the oven?")
+    found = QuotedEvidence(query, findings=tuple(map(Finding, hits[:6])), others=tuple(hits[6:]))
+    code, _, further = "".join(quoted_answer(found)).partition("### Also relevant")
+    sizes = [len(block.split("\n")) for block in code.split("```")[1::2]]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] >= 40 and sizes[-1] >= 5
+    assert sum(sizes) <= LINES_SHOWN + 6 * 10 and code.count("bake(oven)") == 6
+    assert further.count("\n  - [src/a.py:402] `bake(oven)`") == 3
+
+
 def test_comments_alone_are_quoted_rather_than_shown_as_lines() -> None:
-    unit = make_unit("# f does\n" * 20, kind="chunk")
+    unit = make_unit("# f does\n" * WHOLE_LINES, kind="chunk")
     assert excerpt(unit, ["f"]) is None
     assert "> f does f does" in answer("what does f do", unit)
 
@@ -260,7 +250,7 @@ def test_of_a_long_doc_comment_the_paragraph_about_the_question_is_quoted() -> N
     paragraphs = [f"It tells of {n}, at some length, and then some more of it." for n in range(30)]
     paragraphs[19] = "```\nthe oven()\n\nthe oven explodes()\n```"
     paragraphs[20] = "When the oven explodes, the cook is told."
-    source = "def f():\n" + "    go()\n" * 20
+    source = "def f():\n" + "    go()\n" * WHOLE_LINES
     unit = make_unit(source.rstrip(), signature="def f()", doc="\n\n".join(paragraphs))
     assert "> …\n>\n> When the oven explodes" in answer("what happens when the oven explodes", unit)
     assert "explodes" not in answer("what happens at length", unit)
@@ -270,7 +260,7 @@ def test_a_short_unit_is_shown_whole() -> None:
     shown = whole_unit(make_unit("    def f():\n        return 1"))
     assert shown is not None
     assert (shown.start, shown.end, shown.code) == (101, 102, "def f():\n    return 1")
-    assert whole_unit(long_function()) is None
+    assert whole_unit(long_function(), 40) is None
 
 
 @pytest.mark.parametrize(

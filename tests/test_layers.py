@@ -29,7 +29,6 @@ LAYERS = (
     {"code", "mentions"},
     {"routing"},
     {"selection"},
-    {"answering_lines"},
     {"quoted", "account"},
     {"chat"},
     {"review"},

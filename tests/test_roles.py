@@ -36,7 +36,8 @@ PATHS = {
     """,
     "document": """
         docs/conf.py doc/a.rst README.md README CHANGES.rst LICENSE CONTRIBUTING.md a/b.md
-        documentation/x.txt man/tool.1 AUTHORS notes.txt SECURITY.md django/docs/x.py
+        documentation/x.txt man/tool.1 assets/tool.1.in completions/_tool
+        assets/completions/tool.zsh.in AUTHORS notes.txt SECURITY.md django/docs/x.py
     """,
     "vendored": """
         vendor/a.go third_party/b.cc node_modules/c.js a/vendor/d.php web/node_modules/e/f.js

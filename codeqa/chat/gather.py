@@ -48,7 +48,7 @@ from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, ContextBlock, Event, Exchange, Hit, HydeMode, StageTime, Unit
 
 HITS_SHOWN = 10
-"""Hits that are kept with the turn, and that a quoted answer is made from."""
+"""Hits that are kept with the turn."""
 RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
@@ -258,10 +258,10 @@ class _Gathering:
             )
         if question.whole_files or not self.only_quotes:
             warnings = (*warnings, block.note)
-        result = result.head(HITS_SHOWN)
         evidence = None
         if self.only_quotes and not enough:
             evidence = gather_evidence(tables, result, walked)
+        result = result.head(HITS_SHOWN)
         if counted:
             evidence = evidence or QuotedEvidence(question.query)
             evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)

@@ -134,8 +134,10 @@ _DOCUMENT_FOLDERS_AT_TOP = word_set("man manual wiki website adr adrs rfcs javad
 """Names that a project's own packages have too: documents only as a first component."""
 _DOCUMENT_ENDINGS = (
     ".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc", ".txt", ".org", ".tex",
-    ".textile", ".pod", ".rdoc", ".1", ".3", ".5", ".7", ".8",
+    ".textile", ".pod", ".rdoc", ".1", ".3", ".5", ".7", ".8", ".1.in",
 )  # fmt: skip
+_COMPLETION = re.compile(r"completions?/(?:_[\w-]+|[\w.-]+\.(?:ba|fi|z)sh|_?[\w.-]+\.ps1)(?:\.in)?")
+"""What completes options in a shell repeats them and what the manual says of them."""
 _NOT_DOCUMENT = re.compile(
     r"(?:cmakelists|robots|meson_options|requirements[\w.-]*|constraints[\w.-]*)\.txt"
 )
@@ -270,8 +272,9 @@ def role_of(path: str, head: bytes = b"") -> str:
 
 def _is_document(folders: list[str], small: str) -> bool:
     named = "." not in small and _DOCUMENT_FILE.fullmatch(small)
-    return (
+    return bool(
         not _DOCUMENT_FOLDERS.isdisjoint(folders[:2])
         or not _DOCUMENT_FOLDERS_AT_TOP.isdisjoint(folders[:1])
-        or (bool(named or small.endswith(_DOCUMENT_ENDINGS)) and not _NOT_DOCUMENT.fullmatch(small))
+        or _COMPLETION.fullmatch("/".join((*folders[-1:], small)))
+        or ((named or small.endswith(_DOCUMENT_ENDINGS)) and not _NOT_DOCUMENT.fullmatch(small))
     )
