@@ -248,9 +248,15 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
             h for h in hits if not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
         ] or source
     for hit in source:
-        if len(main) < SHOWN and not _repeats(hit.unit, main):
+        if len(main) < SHOWN and not (_repeats(hit.unit, main) or _only_imports(hit.unit)):
             main.append(hit)
     return main
+
+
+def _only_imports(unit: Unit) -> bool:
+    """Whether it is the head of a file that gives no name a value and says nothing."""
+    values = "=" in unit.source_code.replace("= require(", "")
+    return unit.kind == "module" and not (values or unit.doc_comment)
 
 
 def _repeats(unit: Unit, shown: Iterable[Hit]) -> bool:
@@ -425,11 +431,12 @@ def quoted_answer(evidence: QuotedEvidence | None) -> Iterator[str]:
 def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     if evidence.cached:
         yield from _from_cache(evidence)
-    elif not evidence.lead and (evidence.weak or not evidence.findings):
-        yield _weak(evidence)
+    elif not (evidence.lead or evidence.findings or evidence.others):
+        yield _nothing(evidence)
     else:
         first = COUNTED if evidence.counted else INTRODUCTION
-        yield joined([first, evidence.absent, evidence.lead])
+        weak = _weak(evidence) if evidence.weak and not evidence.lead else ""
+        yield joined([first, weak or evidence.absent, evidence.lead])
         left = LINES_SHOWN
         for finding in evidence.findings:
             section = _finding_section(finding, evidence, max(LEAST_LINES, left // 2))
@@ -455,17 +462,17 @@ def _unit_lines(hits: Iterable[Hit], words: Sequence[str]) -> str:
 
 
 def _weak(evidence: QuotedEvidence) -> str:
-    """That too little was found, or nothing, and what is nearest."""
+    """That too little was found."""
     lacks = _listed(evidence.missing)
-    hits = [*(finding.hit for finding in evidence.findings), *evidence.others]
-    searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
-    if hits:
-        said = "**The evidence is weak.** No definition or section matches enough of the question "
-        said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''}"
-        return joined(
-            [said, "The nearest that there is:", _unit_lines(hits, evidence.query.words), searched]
-        )
+    said = "**The evidence is weak.** No definition or section matches enough of the question "
+    said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''} "
+    searched = f" Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+    return f"{said}The nearest that there is follows.{searched}"
+
+
+def _nothing(evidence: QuotedEvidence) -> str:
     words = _listed(evidence.query.words)
+    searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
     fewer = "the name of a function or file, or fewer filters." * evidence.query.filtered
     advice = f"Try other words, {fewer or 'or the name of a function, class or file.'}"
     return joined([f"**Nothing was found{f' for {words}' if words else ''}.**", searched, advice])

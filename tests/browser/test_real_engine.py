@@ -63,6 +63,10 @@ def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
     page = open_page(real)
     get_answer(page, "how does take_inventory hand in what was found?")
     code = page.locator(".code-block[data-place^='bookshop/inventory.py:'] code").first
+    long = page.locator(".code-block[data-place^='bookshop/inventory.py:']").first
+    expect(long).to_have_class(re.compile("folded"))
+    long.get_by_role("button", name=re.compile(r"^Show all \d+ lines$")).click()
+    expect(long).not_to_have_class(re.compile("folded"))
     gap = code.locator("button.gap").first
     expect(gap).to_have_text(re.compile(r"^… \d+ lines$"))
     gap.click()

@@ -11,6 +11,7 @@ const NUMBERS = /:\d+(?:-\d+)?$/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
+const FOLDED_FROM = 24; // lines of a block
 const SINCE = "Source changed: these lines are not what the answer was made from any more";
 
 /** The citations of one answer as the server has checked them, by the place that they name. */
@@ -143,6 +144,19 @@ function numberLines(code, place) {
     return element("span.line", numbered, line, "\n");
   });
   code.replaceChildren(...rows);
+  if (rows.length > FOLDED_FROM) fold(code.closest(".code-block"), rows.length);
+}
+
+/** Shows the beginning of a long block, and all of it after a click. */
+function fold(block, many) {
+  const unfold = () => {
+    block.classList.remove("folded");
+    button.remove();
+    block.querySelector("pre").focus();
+  };
+  const button = element("button.unfold", { onclick: unfold }, `Show all ${many} lines`);
+  block.classList.add("folded");
+  block.append(button);
 }
 
 /** Shows which lines are left out; they are put in its row's place. */
