@@ -46,7 +46,7 @@ class StoredData(DataCounts):
 
     user: str
     shared: bool
-    """The server has several users, each with a token."""
+    """The server has several users."""
     profile: Mapping[str, str]
     cached: int | None
     """Contexts in the cache; None when it does not answer."""
@@ -88,7 +88,7 @@ class Privacy:
         cached = [cache.keys(_prefix_of(user)) for cache in {self.cache, self.state.values}]
         return StoredData(
             user=user,
-            shared=bool(self.settings.tokens),
+            shared=bool(self.settings.tokens or self.settings.auth),
             **asdict(self.state.user_data.counts(user)),
             profile=self.state.profile.facts(user),
             cached=None if None in cached else sum(len(found or ()) for found in cached),
@@ -201,8 +201,8 @@ def privacy_report(stored: StoredData) -> str:
     seen = "everybody who uses CodeQA on this machine: without tokens all are one user."
     cookies = "there are no cookies."
     if stored.shared:
-        seen = "every token is a user of its own. Whoever runs the server can read its files."
-        cookies = "a cookie keeps you signed in for 30 days."
+        seen = "you and no other user. Whoever runs the server can read its files."
+        cookies = "if you gave a token here, a cookie keeps you signed in for 30 days."
     cached = "contexts" if stored.cached is None else counted(stored.cached, "context")
     silent = " in a Redis server that is silent" if stored.cached is None else ""
     facts = [

@@ -22,15 +22,17 @@ _WHOLE_PATH = "/chat/completions"
 
 def is_loopback(host: str) -> bool:
     """Whether `host`, a name or an address, is this machine alone."""
-    name = host.strip("[]").split("%")[0].lower()
-    if name in LOOPBACK_NAMES:
-        return True
+    address = ip_address(host)
+    return host.lower() in LOOPBACK_NAMES or bool(address and address.is_loopback)
+
+
+def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that `host` is, of one kind where it is written as the other; None for a name."""
     try:
-        address = ipaddress.ip_address(name)
+        address = ipaddress.ip_address(host.strip("[]").split("%")[0])
     except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def leads_here(address: str) -> bool:

@@ -31,7 +31,10 @@ def _provider_key(name: str) -> Any:
     return _field(SecretStr(""), help, alias=f"{name.upper()}_API_KEY")
 
 
-SERVING = {"data", "host", "port", "token", "threads", "workers", "watch", "log_level"}
+SERVING = {
+    "data", "host", "port", "token", "threads", "workers", "watch", "log_level", "auth",
+    "auth_user", "auth_groups", "auth_from", "auth_host", "access_log", "access_log_text",
+}  # fmt: skip
 """Settings that say where the data lies and how it is served; no answer depends on them."""
 
 
@@ -53,6 +56,19 @@ class Settings(BaseSettings):
     token: SecretStr = _field(
         SecretStr(""), "Password for the page and API; required off loopback."
     )
+    auth: Literal["", "header"] = _field(
+        "",
+        "Empty: by `CODEQA_TOKEN`. `header`: a reverse proxy has signed people in and names them, "
+        "and `access.toml` says who sees which repository (docs/security.md).",
+    )
+    auth_user: str = _field("X-Forwarded-User", "Header that holds the user's name.")
+    auth_groups: str = _field("X-Forwarded-Groups", "Header that holds their groups, with commas.")
+    auth_from: str = _field(
+        "127.0.0.0/8, ::1", "Addresses of the proxy, with commas; nobody else is answered."
+    )
+    auth_host: str = _field("", "Names, with commas, under which people know the proxy.")
+    access_log: str = _field("", "File of who asked when of which repository, as lines of JSON.")
+    access_log_text: bool = _field(False, "That file holds what was asked, too, secrets masked.")
     threads: int = _field(256, "Most threads of the server, one per open stream.", ge=4, le=4096)
 
     max_file_bytes: int = _field(

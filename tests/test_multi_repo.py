@@ -22,6 +22,7 @@ from codeqa.repositories.multi_repo import (
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, locate
+from codeqa.web.security import LOCAL
 from codeqa.web.workspace import MULTI_REPOS_OPEN, Workspace
 
 FILES = {
@@ -197,17 +198,17 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     settings = load_settings(data=data)
     one, _, bank = (locate(settings, place.root) for place in indexed[1])
     space = Workspace(settings)
-    joined = space.engine(f"{one.id}~{bank.id}").location.id
-    engine = space.engine("~".join(reversed(joined.split("~"))))
+    joined = space.engine(f"{one.id}~{bank.id}", LOCAL).location.id
+    engine = space.engine("~".join(reversed(joined.split("~"))), LOCAL)
     asked = AskOptions("@codebase total", conversation="c", use_model=False)
     assert list(engine.chat.ask(asked))[-1].kind == "done"
-    assert [kept.id for kept in space.engine(joined).conversations.all()] == ["c"]
-    assert not space.engine(bank.id).conversations.all()
+    assert [kept.id for kept in space.engine(joined, LOCAL).conversations.all()] == ["c"]
+    assert not space.engine(bank.id, LOCAL).conversations.all()
     space.rename(bank.id, "lender")
-    found = space.engine(joined).search.search("total").units
+    found = space.engine(joined, LOCAL).search.search("total").units
     assert {hit.unit.path.partition("/")[0] for hit in found} == {"lender", "one-shop"}
     space.remove(bank.id)
-    again = space.engine(joined)
+    again = space.engine(joined, LOCAL)
     assert [kept.id for kept in again.conversations.all()] == ["c"]
     assert again.search.search("total").warnings == ("1 repository of before: no index now.",)
     space.close()
@@ -220,6 +221,6 @@ def test_a_server_keeps_few_combinations_open_whatever_ids_it_is_sent(
     own = end_of(indexed[1][0].id)
     joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(MULTI_REPOS_OPEN + 3)]
     for one in joint_ids:
-        space.engine(one)
+        space.engine(one, LOCAL)
     assert [space.is_open(one) for one in joint_ids] == [False] * 3 + [True] * MULTI_REPOS_OPEN
     space.close()

@@ -109,9 +109,9 @@ def test_the_account_holds_every_figure_place_and_way_out() -> None:
         assert piece in told, piece
 
 
-def test_a_shared_server_tells_of_tokens_and_its_cookie() -> None:
+def test_a_shared_server_tells_who_sees_what_and_of_its_cookie() -> None:
     told = privacy("do you track me", shared=True)
-    assert "every token is a user" in told and "a cookie keeps you signed in" in told
+    assert "you and no other user" in told and "a cookie keeps you signed in" in told
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from codeqa.store import Location, Tables, open_once
 from codeqa.store.location import remove, snapshots_of
 from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
+from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
 from tests.repositories import git
 
@@ -235,13 +236,13 @@ def test_a_snapshot_that_is_open_and_asked_stays_and_one_that_made_room_is_told(
     with closing(Workspace(settings)) as space:
         there, _ = indexed(settings, location, "v1")
         os.utime(there.root, (1, 1))
-        assert space.engine(there.id) is space.engine(there.id)
+        assert space.engine(there.id, LOCAL) is space.engine(there.id, LOCAL)
         assert there.root.stat().st_mtime > 1
         monkeypatch.setattr(snapshots, "SNAPSHOTS_KEPT", 1)
         os.utime(there.root, (1, 1))
         indexed(settings, location, "v2")
         with pytest.raises(NotFoundError):
-            space.engine(there.id)
+            space.engine(there.id, LOCAL)
 
 
 def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -66,14 +67,16 @@ def open_location(settings: Settings, root: Path) -> Location:
     return location
 
 
-def last_used(settings: Settings) -> Path | None:
-    """The indexed repository that was opened last, of those that still exist."""
+def last_used(
+    settings: Settings, among: Callable[[Location], bool] = lambda _: True
+) -> Path | None:
+    """The indexed repository that was opened last, of those that still exist and are `among`."""
 
     def opened(location: Location) -> float:
         note = location.folder / "repository.json"
         return note.stat().st_mtime if note.exists() else 0.0
 
-    found = [one for one in list_locations(settings) if one.root.is_dir()]
+    found = [one for one in list_locations(settings) if one.root.is_dir() and among(one)]
     return max(found, key=opened).root if found else None
 
 

@@ -97,14 +97,16 @@ def multi_repo_location(
     return Location(folder / name, id_, folder, str(folder))
 
 
-def locations_of(settings: Settings, id_: str) -> list[Location]:
-    """The repositories that `id_` stands for, those that are indexed.
+def locations_of(
+    settings: Settings, id_: str, among: Callable[[Location], bool] = lambda _: True
+) -> list[Location]:
+    """The repositories that `id_` stands for, those that are indexed and `among`.
 
     Raises NotFoundError when none is.
     """
     wanted = {end_of(one) for one in id_.split(ID_SEPARATOR)}
     every = (*list_locations(settings), *list_locations(settings, "revs/*"))
-    found = [one for one in every if end_of(one.id) in wanted]
+    found = [one for one in every if end_of(one.id) in wanted and among(one)]
     if not found:
         raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
     return found

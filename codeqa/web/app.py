@@ -16,6 +16,7 @@ from flask import (
     Blueprint,
     Flask,
     current_app,
+    g,
     make_response,
     redirect,
     render_template,
@@ -29,7 +30,6 @@ from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.repositories.multi_repo import end_of, member_names
 from codeqa.settings import Settings, load_settings
-from codeqa.store import list_locations
 from codeqa.web import (
     code_api,
     conversations_api,
@@ -104,7 +104,7 @@ def conversation() -> BaseResponse | str:
     repositories = [
         {"name": name, "path": one.root, "id": one.id, "end": end_of(one.id)}
         | {"chosen": one.id in chosen}
-        for name, one in member_names(list_locations(space.settings)).items()
+        for name, one in member_names(space.visible()).items()
     ]
     path = location.remote[0] or str(location.root)
     path = f"{together} repositories asked together" if together > 1 else path
@@ -125,7 +125,7 @@ def picker(problem: str = "") -> str:
 @pages.post("/mcp")
 def model_context_protocol() -> Any:
     """The answer to an agent's message, by the Model Context Protocol: see docs/mcp.md."""
-    engine = workspace().engine(request.args.get("repo", ""))
+    engine = g.engine = workspace().engine(request.args.get("repo", ""))
     named = ", ".join(str(one.root) for one in engine.repositories)
     return mcp.answer(json_body(), named, lambda: engine) or ("", 202)
 

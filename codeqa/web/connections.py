@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import socket
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
 from waitress.task import Task, ThreadedTaskDispatcher
+
+from codeqa.web.security import TWICE
 
 CONNECTIONS = 1_000
 """Open at once; with waitress's own limit of 100 the 101st reader would wait."""
@@ -21,7 +24,17 @@ RATE = 5_000.0
 """Bytes of a request for each second that it may take longer, as Apache's mod_reqtimeout has it."""
 
 
+class _Parser(HTTPRequestParser):  # type: ignore[misc]
+    def parse_header(self, header_plus: bytes) -> None:
+        super().parse_header(header_plus)
+        names = Counter(line.partition(b":")[0].upper() for line in header_plus.split(b"\r\n"))
+        twice = b" ".join(name for name, many in names.items() if many > 1)
+        self.headers[TWICE] = twice.decode("latin-1")
+
+
 class _Channel(HTTPChannel):  # type: ignore[misc]
+    parser_class = _Parser
+
     def received(self, data: bytes) -> bool:
         self._active: float = (self._active if self.request else time.time()) + len(data) / RATE
         taken = super().received(data)

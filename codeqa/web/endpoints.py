@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-from flask import Blueprint, current_app, jsonify, request
+from flask import Blueprint, current_app, g, jsonify, request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import models_json_schema
 
@@ -73,7 +73,7 @@ class Endpoint:
         if self.body:
             given["body"] = _checked(self.body, json_body())
         if "engine" in self.needs:
-            given["engine"] = workspace().engine(given.pop("repo"))
+            given["engine"] = g.engine = workspace().engine(given.pop("repo"))
         if "user" in self.needs:
             given["user"] = member_of_request().user
         values = self.view(**given)

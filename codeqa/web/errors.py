@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 HINTS = {
     400: ("bad_request", "The request cannot be read.", "Send JSON as docs/api.md describes."),
-    401: ("sign_in", "This page needs its token.", "Sign in, or send it as a bearer token."),
+    401: ("sign_in", "Nobody is signed in.", "Sign in, or send a token as a bearer token."),
     403: ("forbidden", "The request was refused.", "Open the page under its own address."),
     404: ("not_found", "There is nothing at this address.", "Go back to the first page."),
     405: ("method", "This address does not take that method.", "docs/api.md lists the addresses."),

@@ -21,7 +21,6 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
 from codeqa.repositories.multi_repo import member_names
-from codeqa.store import list_locations
 from codeqa.types import Event
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
@@ -178,7 +177,7 @@ def _sent(values: Mapping[str, Any]) -> bytes:
 def _repositories() -> dict[str, str]:
     """Names of models, and the ids of the repositories that they ask about: '' for the current one,
     `codeqa/<name>` each that is indexed."""
-    named = member_names(list_locations(workspace().settings))
+    named = member_names(workspace().visible())
     return {MODEL: ""} | {f"{MODEL}/{name}": one.id for name, one in named.items()}
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
-from flask import Response, session
+from flask import Response, g, session
 from pydantic import Field, create_model
 
 from codeqa.chat.question import PLACES
@@ -206,6 +206,7 @@ def ask_engine(
     """The events of an answer for the user of this request, until it is `cancelled` (without that:
     its reader left), or the server ends."""
     closing, user = workspace().closing, member_of_request().user
+    g.question, g.engine = options.question, engine
     cancelled = cancelled or reader_gone()
     return engine.chat.ask(
         replace(options, user=user, cancelled=lambda: closing.is_set() or cancelled())

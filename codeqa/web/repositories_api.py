@@ -31,7 +31,6 @@ from codeqa.repositories import (
 from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.git import Report, looks_remote, read_remote
 from codeqa.search.rerank import reranker_status
-from codeqa.store import list_locations
 from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError
@@ -79,12 +78,14 @@ def repositories() -> Values:
     """The repositories with an index, the one updated last first, and those being cloned;
     `changeable`, whether this user may add, refresh, rename and remove."""
     space = workspace()
-    reports = {one.id: report_on(one) for one in list_locations(space.settings)}
-    found = [*(reports | space.jobs.reports()).items()]
+    member, reports = member_of_request(), {one.id: report_on(one) for one in space.visible()}
+    jobs = space.jobs.reports().items()  # where something is cloned to there is nothing to see yet
+    reports |= {repo: one for repo, one in jobs if not member.rules or repo in reports}
+    found = [*reports.items()]
     found.sort(key=lambda row: (row[1].state != "cloning", -row[1].updated_at))
     return {
         "current": space.engine().location.id if space.has_current() else "",
-        "changeable": member_of_request().owner,
+        "changeable": member.owner,
         "repositories": [_row(repo, report) for repo, report in found],
     }
 
@@ -108,7 +109,7 @@ def add(body: PathBody) -> Values:
 
         started = space.jobs.start(location.id, about, "cloning", work)
         return _row(location.id, started)
-    if Path(given) not in [location.root for location in list_locations(space.settings)]:
+    if Path(given) not in [location.root for location in space.visible()]:
         require_owner(OWNERS)
     location = space.open(Path(given)).location
     return _row(location.id, report_on(location))

@@ -5,13 +5,17 @@ must name a host that is ours (a foreign name that resolves to us is an attack),
 those that change, tell or cost something must come from our own page or from no page at all.
 
 The users are the user of this machine, or one for each token; the first token's user is the
-owner, who also decides what concerns all of them.
+owner, who also decides what concerns all of them. Or a reverse proxy has signed them in and names
+them with their groups: then `may_see` decides which repositories there are for each.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
+import json
+import logging
 import os
 import secrets
 import threading
@@ -19,18 +23,22 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from filelock import FileLock
 from flask import Flask, Response, g, redirect, request, session
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa.errors import SettingsError
-from codeqa.hosts import LOOPBACK_NAMES, is_loopback
+from codeqa.hosts import LOOPBACK_NAMES, ip_address, is_loopback
+from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
+from codeqa.store import Location
+from codeqa.web.access import EVERYBODY, Rules, read_rules
 from codeqa.web.errors import RequestRefusedError
 
 BODY_BYTES = 1_000_000
@@ -41,6 +49,7 @@ GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
 ASKING_PATHS = ("/chat", "/v1/", "/mcp", "/api/review", "/api/tools/")
 """Where, and at `/`, each POST is work for the processor and maybe for a model that costs."""
+LOGGED_PATHS = (*ASKING_PATHS, "/api/search")
 HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
@@ -50,6 +59,8 @@ KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the state and in Redis."""
 EVERY_ADDRESS = {"", "0.0.0.0", "::", "*"}
+TWICE = "CODEQA_TWICE"
+"""Header in which `connections` names those that came more than once, which waitress joins."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -65,6 +76,9 @@ HEADERS = {
 }
 
 
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """Somebody who may use the server."""
@@ -76,6 +90,16 @@ class Member:
     and which folders everybody sees."""
     mark: str = field(default="", repr=False)
     """What a session that was let in holds; without its token it is worth nothing."""
+    groups: frozenset[str] = frozenset()
+    rules: Rules | None = field(default=None, repr=False)
+    """By which these groups see some repositories; None for who sees all."""
+
+
+def may_see(member: Member, location: Location) -> bool:
+    """Whether there is a repository at `location` for `member`. This alone decides it: what they
+    may not see is everywhere as if it were not there."""
+    rules = member.rules
+    return rules is None or not rules.groups_of(location).isdisjoint(member.groups)
 
 
 LOCAL = Member("local")
@@ -144,13 +168,62 @@ class Gate:
             self._questions.count(user)
 
 
+class Proxy:
+    """Who asks, by the headers of a reverse proxy. Raises SettingsError for addresses and rules
+    that cannot be used."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._user, self._groups = settings.auth_user, settings.auth_groups
+        self._rules = settings.config_dir / "access.toml"
+        try:
+            own = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
+        except ValueError:
+            own = []
+        if not own or not all(one.prefixlen for one in own):
+            raise SettingsError(
+                "CODEQA_AUTH_FROM must name the proxy's addresses.", "As in 10.0.3.7, 10.1.0.0/16."
+            )
+        self._own = own
+        read_rules(self._rules)
+
+    def member(self) -> Member:
+        """Who sent this request. Raises RequestRefusedError where it came from elsewhere (403),
+        where it does not name one user (401), and while the rules cannot be read (503)."""
+        address = ip_address(request.remote_addr or "")
+        if address is None or not any(address in one for one in self._own):
+            raise RequestRefusedError(403, "Come through the proxy that signs people in.")
+        user, groups = self._header(self._user), self._header(self._groups).split(",")
+        if not user or "," in user:
+            raise RequestRefusedError(401, f"The proxy must name one user in {self._user}.")
+        try:
+            rules = read_rules(self._rules)
+        except SettingsError as error:
+            log.error("nobody sees any repository: %s", error)
+            raise RequestRefusedError(503, "Its log says what is wrong in access.toml.") from None
+        mine = frozenset(one.strip(" \t") for one in groups) - {""} | {EVERYBODY}
+        name = f"user-{quote(user, safe='@')}"  # escaped: no two names become one
+        owner = not mine.isdisjoint(rules.owners)
+        return Member(name, owner, groups=mine, rules=None if owner else rules)
+
+    def _header(self, name: str) -> str:
+        """Raises RequestRefusedError (401) where it came twice: one may be the user's own."""
+        text = request.headers.get(name, "").encode("latin-1").decode("utf-8", "surrogateescape")
+        if name.upper() in request.headers.get(TWICE, "").split() or not text.isprintable():
+            raise RequestRefusedError(401, f"The proxy must send {name} once, in plain UTF-8.")
+        return text.strip(" \t")
+
+
 def check_settings(settings: Settings) -> None:
-    """Raise SettingsError when others could reach the page and no token is set."""
+    """Raise SettingsError when others could reach the page and nothing says who they are."""
+    if (path := settings.access_log) and not os.access(Path(path).absolute().parent, os.W_OK):
+        raise SettingsError("CODEQA_ACCESS_LOG cannot be written.", "Name another file.")
+    if settings.auth and settings.tokens:
+        raise SettingsError("CODEQA_AUTH and CODEQA_TOKEN are both set.", "Unset one of them.")
     if settings.token.get_secret_value() and not settings.tokens:
         raise SettingsError(
             "CODEQA_TOKEN holds commas but no token.", "Set one token, or several between commas."
         )
-    if not is_loopback(settings.host) and not settings.tokens:
+    if not (is_loopback(settings.host) or settings.tokens or settings.auth):
         raise SettingsError(
             f"The page is not served on {settings.host} without a token.",
             "Set CODEQA_TOKEN, or leave CODEQA_HOST at 127.0.0.1.",
@@ -173,7 +246,7 @@ def secret_key(folder: Path) -> bytes:
 
 def guard(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
-    gate = Gate(settings.tokens)
+    gate, proxy = Gate(settings.tokens), Proxy(settings) if settings.auth else None
     app.extensions["codeqa_gate"] = gate
     app.config.update(
         SECRET_KEY=secret_key(settings.data_dir),
@@ -188,16 +261,21 @@ def guard(app: Flask, settings: Settings) -> None:
     @app.before_request
     def check() -> BaseResponse | None:
         _check_host(settings, gate)
-        if not gate.closed and request.remote_addr and not is_loopback(request.remote_addr):
+        known = gate.closed or proxy
+        if not known and request.remote_addr and not is_loopback(request.remote_addr):
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
         if request.method not in SAFE_METHODS or request.path.startswith(GUARDED_PATHS):
             _check_origin()
         if _is_terminal(app.config[TERMINAL_TOKEN]):
             g.member = TERMINAL
+        elif known and request.path.startswith(OPEN_PATHS):
+            return None
         elif gate.closed:
             return _check_token(gate)
         else:
-            g.member = LOCAL
+            g.member = proxy.member() if proxy else LOCAL
+            if proxy and _asks():
+                gate.count_question(g.member.user)
         return None
 
     @app.after_request
@@ -206,6 +284,8 @@ def guard(app: Flask, settings: Settings) -> None:
             response.headers.setdefault(name, value)
         if not request.path.startswith("/static/"):
             response.headers.setdefault("Cache-Control", "no-store")
+        if settings.access_log and "member" in g and _asks(LOGGED_PATHS):
+            _note(settings, response.status_code)
         return response
 
 
@@ -216,8 +296,9 @@ def member_of_request() -> Member:
 
 def require_owner(may: str) -> None:
     """Raises RequestRefusedError for a request of somebody else than the server's owner."""
-    if not member_of_request().owner:
-        raise RequestRefusedError(403, f"Only the first token in CODEQA_TOKEN may {may}.")
+    if not (member := member_of_request()).owner:
+        who = "owners of access.toml" if member.rules else "first token in CODEQA_TOKEN"
+        raise RequestRefusedError(403, f"Only the {who} may {may}.")
 
 
 def _check_host(settings: Settings, gate: Gate) -> None:
@@ -232,8 +313,11 @@ def _check_host(settings: Settings, gate: Gate) -> None:
         name = (urlsplit(f"//{request.host}").hostname or "").lower()
     except ValueError:
         name = ""
-    if name not in LOOPBACK_NAMES | {settings.host.strip("[]").lower()}:
-        raise RequestRefusedError(421)
+    if settings.auth and ip_address(name):
+        return  # which no page elsewhere has for a name
+    served = {one.strip().lower() for one in settings.auth_host.split(",") if one.strip()}
+    if name not in LOOPBACK_NAMES | served | {settings.host.strip("[]").lower()}:
+        raise RequestRefusedError(421, "Set CODEQA_AUTH_HOST to it." if settings.auth else "")
 
 
 def _check_origin() -> None:
@@ -248,8 +332,6 @@ def _check_origin() -> None:
 
 def _check_token(gate: Gate) -> BaseResponse | None:
     """Find out who asks. Raises RequestRefusedError (401) when it is nobody known."""
-    if request.path.startswith(OPEN_PATHS):
-        return None
     member = gate.member_of_session(str(session.get("mark", "")))
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if member is None and scheme.lower() == "bearer" and token:
@@ -259,10 +341,33 @@ def _check_token(gate: Gate) -> BaseResponse | None:
         return redirect("/login")
     if member is None:
         raise RequestRefusedError(401)
-    if request.method == "POST" and (request.path == "/" or request.path.startswith(ASKING_PATHS)):
+    if _asks():
         gate.count_question(member.user)
     g.member = member
     return None
+
+
+def _asks(paths: tuple[str, ...] = ASKING_PATHS) -> bool:
+    return request.method == "POST" and (request.path == "/" or request.path.startswith(paths))
+
+
+def _note(settings: Settings, status: int) -> None:
+    """Add this request to the log of who asked."""
+    values = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "user": member_of_request().user,
+        "at": f"{request.method} {request.url_rule}",
+        "repositories": [one.id for one in g.engine.repositories] if "engine" in g else [],
+        "status": status,
+    }
+    if settings.access_log_text and status < 400:
+        text = g.get("question") or json.dumps(request.get_json(silent=True), ensure_ascii=False)
+        values["text"] = mask_secrets(text)
+    try:  # opened anew each time, so that whoever rotates it need not tell
+        with open(settings.access_log, "ab", opener=partial(os.open, mode=0o600)) as file:
+            file.write(f"{json.dumps(values)}\n".encode())
+    except OSError as error:
+        log.error("the access log cannot be written: %s", error.strerror)
 
 
 def _is_terminal(token: str) -> bool:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -27,11 +28,12 @@ from codeqa.repositories import (
 from codeqa.repositories.multi_repo import ID_SEPARATOR, end_of, locations_of
 from codeqa.repository.git import Report
 from codeqa.settings import Settings
-from codeqa.store import list_locations
+from codeqa.store import Location, list_locations
+from codeqa.store.location import location_of
 from codeqa.types import Progress
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errors import explained
-from codeqa.web.security import member_of_request
+from codeqa.web.security import Member, may_see, member_of_request
 
 MULTI_REPOS_OPEN = 4
 """Combinations of repositories that stay open: each reads all of its indices by itself."""
@@ -124,31 +126,47 @@ class Workspace:
             self._engines[engine.location.id] = engine
             self._current = engine.location.id
 
-    def engine(self, repo: str = "") -> Engine:
-        """The engine of the repository with that id, or of several; '' gives the current one: the
-        one the server was started with, else the last one used. Raises NotFoundError, and
+    def visible(self) -> list[Location]:
+        """The repositories that there are for who sent this request."""
+        member = member_of_request()
+        return [one for one in list_locations(self.settings) if may_see(member, one)]
+
+    def engine(self, repo: str = "", member: Member | None = None) -> Engine:
+        """The engine of the repository with that id, or of several, as there are for `member`,
+        without one for who sent this request; '' gives the current one. Raises NotFoundError, and
         IndexMissingError when there is no current one."""
+        member = member or member_of_request()
         with self._lock:
-            repo = repo or self._current
             if ID_SEPARATOR in repo:
-                return self._multi_repo(repo)
+                return self._multi_repo(repo, member)
             if repo:
                 known = self._engines.get(repo)
+                if known and not may_see(member, known.location):
+                    known = None
                 if known and known.location.snapshot_of:
                     try:
                         os.utime(known.location.root)  # those asked longest ago make room
                     except FileNotFoundError:
                         del self._engines[repo]
                         known = None
-                return known or self._open_listed(repo)
-            start = self._start or last_used(self.settings)
-            if start is None:
+                return known or self._open_listed(repo, member)
+            if (usual := self._usual(member)) is None:
                 raise IndexMissingError(
                     "No repository is open.", "Choose one on the page, or start with its path."
                 )
-            engine = self.open(start)
-            self._current = engine.location.id
-            return engine
+            return self._engines.get(usual.id) or self.open(usual.root)
+
+    def _usual(self, member: Member) -> Location | None:
+        """The current repository: the one the server was started with, else the last one used; of
+        those that `member` may see."""
+        current = self._engines.get(self._current)
+        first = current and current.location
+        if not first and self._start:
+            first = location_of(self.settings, self._start.resolve())
+        if first and may_see(member, first):
+            return first
+        used = last_used(self.settings, partial(may_see, member))
+        return location_of(self.settings, used) if used else None
 
     def open(self, path: Path, *, update: bool = True) -> Engine:
         """Open the repository at `path`; `update` brings its index up to date behind. Raises
@@ -158,7 +176,7 @@ class Workspace:
     def _open(self, folder: Path, update: bool = True) -> Engine:
         with self._lock:
             engine = self._take_in(open_engine(self.settings, folder), update)
-            if self._start is None:  # else that one is the current one, opened yet or not
+            if self._start is None or self._start.resolve() == engine.location.root:
                 self._current = self._current or engine.location.id
             return engine
 
@@ -203,7 +221,7 @@ class Workspace:
 
     def has_current(self) -> bool:
         """Whether `engine()` has something to give."""
-        return bool(self._current or self._start or last_used(self.settings))
+        return self._usual(member_of_request()) is not None
 
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""
@@ -223,8 +241,13 @@ class Workspace:
         for engine in list(self._engines.values()):
             engine.close()
 
-    def _multi_repo(self, repo: str) -> Engine:
+    def _multi_repo(self, repo: str, member: Member) -> Engine:
         """The engine of several repositories, of which each has an index."""
+        if member.rules:  # others are not in the id: under that it is kept what they said
+            seen = locations_of(self.settings, repo, partial(may_see, member))
+            if len(seen) == 1:
+                return self.engine(seen[0].id, member)
+            repo = ID_SEPARATOR.join(one.id for one in seen)
         id_ = ID_SEPARATOR.join(sorted({end_of(one) for one in repo.split(ID_SEPARATOR)}))
         if known := self._engines.get(id_):
             return known
@@ -234,11 +257,11 @@ class Workspace:
             del self._engines[key]  # it may be answering now
         return self._take_in(open_multi_repo(self.settings, found, id_))
 
-    def _open_listed(self, repo: str) -> Engine:
+    def _open_listed(self, repo: str, member: Member) -> Engine:
         """Only a repository that has an index is opened by its id."""
         known = [*list_locations(self.settings), *list_locations(self.settings, "revs/*")]
         for location in known:
-            if location.id == repo:
+            if location.id == repo and may_see(member, location):
                 # A snapshot lies among our own data, where nothing else may be opened.
                 return (self._open if location.snapshot_of else self.open)(location.root)
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
