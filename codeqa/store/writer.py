@@ -25,6 +25,7 @@ from uuid import uuid4
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import IndexFormatError
 from codeqa.store.location import Location, connect
+from codeqa.store.probe import check_commits
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord, search_text, units_of
 from codeqa.store.schema import (
     ALL_ROWS,
@@ -127,7 +128,10 @@ class Writer:
         `parser` is the version of what extracts the rows, `vector` is the fast embedding.
         When either differs from what the tables hold, or on `rebuild`, a new generation
         is written beside the one that readers use; one that a dead run left is continued.
+        Raises StorageError for an object store that loses commits.
         """
+        if not location.tables_are_local:
+            check_commits(location)
         database = connect(location, read_consistency_interval=timedelta(0))
         meta = choose_generation(database, parser, vector, rebuild)
         generation = meta.building or meta.generation

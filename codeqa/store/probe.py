@@ -1,0 +1,69 @@
+"""Whether an object store keeps what several writers commit at the same time.
+
+LanceDB commits a version by writing its manifest only where there is none yet (`If-None-Match: *`).
+A store that ignores the condition lets one writer replace the commit of another without a word.
+LanceDB offers no such request by itself, so the probe is what would be lost: rows that several
+connections, each at the same version, append at the same moment. A store that honours the condition
+keeps all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from uuid import uuid4
+
+from codeqa.errors import StorageError
+from codeqa.store.location import Location, read_note, write_atomically
+from codeqa.store.reader import run_on_loop
+
+WRITERS = 4
+IMPATIENT = {"connect_timeout": "5s", "client_max_retries": "2", "client_retry_timeout": "20"}
+"""Options of LanceDB for the probe: a store that cannot be reached is told of after seconds."""
+NOTE = "stores.json"
+
+
+def check_commits(location: Location) -> None:
+    """Probe the store that the tables of `location` lie in, once for each data folder.
+
+    Raises StorageError where it loses commits or cannot be written.
+    """
+    store, _, _ = location.tables.rpartition("/")
+    # Of the data folder, in which the repositories and, by repository, the snapshots lie.
+    note = location.folder.parents[2 if location.snapshot_of else 1] / NOTE
+    if store in read_note(note):
+        return
+    try:
+        kept = run_on_loop(_race(store))
+    except (OSError, RuntimeError, ValueError) as error:  # as LanceDB raises it
+        known = r"(?<=<Code>)\w+|(?<=message: \")[\w ]+|Failed to get AWS credentials"
+        why = ", ".join(dict.fromkeys(re.findall(known, str(error))))
+        raise StorageError(
+            f"The tables cannot be written to {store}: {why or 'it does not answer'}.",
+            "See that the bucket exists, and what docs/scale.md says of address and credentials.",
+        ) from error
+    if kept < WRITERS:
+        raise StorageError(
+            f"{store} loses what is written at the same time: {kept} of {WRITERS} rows were kept.",
+            "Use a store that honours `If-None-Match: *` on PUT, or leave CODEQA_TABLES empty.",
+        )
+    write_atomically(note, json.dumps({**read_note(note), store: f"{kept} of {WRITERS} rows kept"}))
+
+
+async def _race(store: str) -> int:
+    """How many of WRITERS rows that are appended at the same time are kept."""
+    import lancedb
+    import pyarrow as pa
+
+    name, row = f"probe-{uuid4().hex}", pa.table({"row": [1]})
+    uri = f"{store}/codeqa-probe"
+    first = await lancedb.connect_async(uri, storage_options=IMPATIENT)
+    await first.create_table(name, schema=row.schema)
+    try:
+        others = [await lancedb.connect_async(uri) for _ in range(WRITERS)]
+        tables = [await one.open_table(name) for one in others]
+        await asyncio.gather(*(table.add(row) for table in tables))
+        return int(await (await first.open_table(name)).count_rows())
+    finally:
+        await first.drop_table(name)
