@@ -23,6 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from redis_server import redis_server
+
 from benchmarks.machine import conditions, free_port, open_files, wait_for_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,9 +123,11 @@ def asked(pid: int, port: int, seconds: float) -> dict[str, Any]:
 
 
 def processor(pid: int) -> float:
-    """Seconds of the processor that a process has used."""
+    """Seconds of the processor that a process and those that it started have used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(processor, map(int, children)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,15 +135,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--connections", type=int, default=1_140)
     parser.add_argument("--once", action="store_true", help="open none again")
     parser.add_argument("--seconds", type=float, default=60.0, help="under attack")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder) / "redis") as redis:
         (Path(folder) / "shop").mkdir()
         (Path(folder) / "shop" / "cart.py").write_text("def total():\n    return 1\n")
         port = free_port()
         server = subprocess.Popen(
-            [sys.executable, "-m", "codeqa", "serve", f"{folder}/shop", "--port", str(port)],
-            cwd=ROOT, env={**os.environ, "CODEQA_DATA": f"{folder}/data"},
+            [sys.executable, "-m", "codeqa", "serve", f"{folder}/shop", "--port", str(port),
+             "--workers", str(options.workers)], cwd=ROOT,
+            env={**os.environ, "CODEQA_DATA": f"{folder}/data", "REDIS_URL": redis.url},
         )  # fmt: skip
         attacker = Attacker(port, options.connections, not options.once)
         try:

@@ -55,13 +55,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for_page(port: int) -> None:
+def wait_for_page(port: int, token: str = "") -> None:
     """Until the server at `port` can answer."""
     deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", "/ready")
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", "/ready", headers=headers)
             if connection.getresponse().status == 200:
                 return
         time.sleep(0.1)

@@ -34,6 +34,7 @@ def _provider_key(name: str) -> Any:
 SERVING = {
     "data", "host", "port", "token", "threads", "workers", "watch", "log_level", "auth",
     "auth_user", "auth_groups", "auth_from", "auth_host", "access_log", "access_log_text",
+    "web_workers", "drain_seconds", "secret_key",
 }  # fmt: skip
 """Settings that say where the data lies and how it is served; no answer depends on them."""
 
@@ -69,7 +70,17 @@ class Settings(BaseSettings):
     auth_host: str = _field("", "Names, with commas, under which people know the proxy.")
     access_log: str = _field("", "File of who asked when of which repository, as lines of JSON.")
     access_log_text: bool = _field(False, "That file holds what was asked, too, secrets masked.")
-    threads: int = _field(256, "Most threads of the server, one per open stream.", ge=4, le=4096)
+    secret_key: SecretStr = _field(
+        SecretStr(""), "Signs sessions; machines that serve the same users need the same one, by "
+        "`openssl rand -hex 32`. Empty: one of the data folder.",
+    )  # fmt: skip
+    threads: int = _field(256, "Most threads of a process, one per open stream.", ge=4, le=4096)
+    web_workers: int = _field(
+        1, "Processes that serve the page; several take gunicorn and Redis.", ge=1, le=64
+    )
+    drain_seconds: float = _field(
+        60.0, "Longest wait after SIGTERM for answers that are being written.", ge=0, le=3_600
+    )
 
     max_file_bytes: int = _field(
         1_000_000, "Larger files are skipped and listed.", ge=1_000, le=100_000_000
@@ -160,7 +171,8 @@ class Settings(BaseSettings):
         "indexed repository, and never read from `.env`.",
     )  # fmt: skip
     redis_url: str = _field(
-        "", "Redis server for cached contexts; empty keeps them in the local state.",
+        "", "Redis server for cached contexts, and for what server processes share: running "
+        "answers, and how much was asked. Empty: the local state, and one process.",
         alias="REDIS_URL",
     )  # fmt: skip
 

@@ -8,25 +8,30 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import openai_server, stream
+from openai_server import Streamed, openai_server, stream
 from pydantic import SecretStr
+from redis_server import RedisServer, redis_server
 from serving import serving
 
 from codeqa.chat.values import Gathered, Piece
 from codeqa.engine import Engine, open_engine
+from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
 from codeqa.web import answer_streams
 from codeqa.web.app import bind, create_app
-from codeqa.web.security import TERMINAL_TOKEN
+from codeqa.web.security import TERMINAL_TOKEN, Gate
 
 pytest_plugins = ("cli_shop",)
 
@@ -348,3 +353,221 @@ def test_what_a_server_that_is_killed_has_kept_of_an_answer_is_there_again(
     engine.close()
     assert turn.question in QUESTION and turn.answer.startswith(before)
     assert not turn.finished and turn.error and turn.error["code"] == "broke_off"
+
+
+# Several processes that share a Redis server.
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with redis_server(tmp_path / "redis") as server:
+        yield server
+
+
+@pytest.fixture
+def both(
+    shop: Path, settings: Settings, model: Dictated, redis: RedisServer
+) -> Iterator[tuple[Page, Page]]:
+    """Anna's page at two servers of one data folder, each with all that a process has."""
+    settings = settings.model_copy(update={"redis_url": redis.url})
+    with ExitStack() as stack:
+        engines = [open_engine(settings, shop, generator=model) for _ in range(2)]
+        for engine in engines:
+            stack.callback(engine.close)
+        ports = [stack.enter_context(serving(settings, engine=engine)) for engine in engines]
+        yield Page(ports[0], "anna"), Page(ports[1], "anna")
+
+
+def test_another_process_reads_an_answer_along_refuses_a_second_and_goes_on_from_it(
+    both: tuple[Page, Page], model: Dictated
+) -> None:
+    here, there = both
+    first = here.ask()
+    model.say("One. ", "Two. ")
+    read_to(first, "Two.")
+    (turn,) = there.opened()["turns"]
+    assert there.opened()["answering"] == turn["id"]
+    second = there.join()
+    assert read_to(second, "Two.") == "One. Two. "
+    for refused in (there.ask(), there.ask(render=False), in_one_piece(there)):
+        assert refused.status == 409 and json.load(refused)["error"]["code"] == "busy"
+    bela = Page(there.port, "bela")
+    assert bela.join().status == 404
+    assert bela.get("POST", "/api/conversations/c/stop") == {"stopped": 0}
+    model.say("Three – ä.", None)
+    assert read_on(second) == ("Three – ä.", read_on(first)[1])
+    third = there.ask("and then?")
+    model.say("Four.", None)
+    done = read_on(third)[1]
+    assert [one["id"] for one in here.opened()["turns"]] == [turn["id"], done["turn"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/conversations/c/stop"),
+        ("DELETE", "/api/conversations/c"),
+        ("DELETE", "/api/privacy/everything"),
+    ],
+)
+def test_another_process_stops_an_answer_for_all_its_readers(
+    both: tuple[Page, Page], model: Dictated, redis: RedisServer, method: str, path: str
+) -> None:
+    here, there = both
+    first = here.ask()
+    model.say("One. ")
+    read_to(first, "One.")
+    second = there.join()
+    read_to(second, "One.")
+    there.get(method, path)
+    for reader in (first, second):
+        assert read_on(reader)[1]["stopped"] is True
+    if method == "POST":
+        again = there.ask("and then?")
+        model.say(None)
+        read_on(again)
+    else:
+        assert here.send("GET", "/api/conversations/c").status == 404
+    for key in ("codeqa:answering:*", "codeqa:answer:*"):  # nothing stays for good
+        for name in redis.command("KEYS", key).split()[2::2]:
+            assert not redis.command("TTL", name).startswith(":-1")
+
+
+def test_an_answer_goes_on_for_its_own_reader_when_redis_dies_and_is_shared_again(
+    both: tuple[Page, Page], model: Dictated, redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, there = both
+    first = here.ask()
+    model.say("One. ")
+    read_to(first, "One.")
+    redis.kill()
+    model.say("Two. ")
+    read_to(first, "Two.")
+    assert there.join().status == 404
+    redis.start()
+    while (second := there.join()).status == 404:
+        time.sleep(0.1)
+    assert read_to(second, "Two.") == "One. Two. "
+    model.say("Three.", None)
+    assert read_on(first)[0] == read_on(second)[0] == "Three."
+    (turn,) = there.opened()["turns"]
+    assert turn["answer"] == "One. Two. Three." and turn["finished"]
+    assert "does not work" in caplog.text
+
+
+def test_guesses_and_questions_are_counted_by_all_processes_together(
+    settings: Settings, redis: RedisServer
+) -> None:
+    settings = settings.model_copy(update={"redis_url": redis.url})
+    gates = [create_app(settings).extensions["codeqa_gate"] for _ in range(2)]
+    assert all(isinstance(gate, Gate) for gate in gates)
+    for number in range(5):
+        assert gates[number % 2].admit("wrong", "192.0.2.1") is None
+    for number in range(120):
+        gates[number % 2].count_question("anna")
+    for gate in gates:
+        with pytest.raises(CodeQAError, match="too many"):
+            gate.admit("anna", "192.0.2.1")
+        with pytest.raises(CodeQAError, match="too many"):
+            gate.count_question("anna")
+        assert gate.admit("anna", "192.0.2.2")
+        gate.count_question("bela")
+    assert 0 < int(redis.command("TTL", gates[0]._guesses._key("192.0.2.1")).strip(":\r\n")) <= 30
+
+
+def process_of(response: http.client.HTTPResponse, processes: list[int]) -> int:
+    """Which of `processes` has the other end of a connection."""
+    own = f"{response.fp.raw._sock.getsockname()[1]:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(f":{own}")}
+    for process in processes:
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            if file.is_symlink() and str(file.readlink()) in inodes:
+                return process
+    raise AssertionError("nobody has it")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_of_two_processes_one_is_killed_and_the_other_ends_its_answers_before_itself(
+    shop: Path, settings: Settings, redis: RedisServer
+) -> None:
+    goes_on = threading.Event()
+
+    def written(path: str, body: dict[str, Any]) -> Streamed:
+        def words() -> Iterator[bytes]:
+            word = "begun "
+            while word:
+                told = {"choices": [{"index": 0, "delta": {"content": word}}]}
+                yield f"data: {json.dumps(told)}\n\n".encode()
+                ends = goes_on.wait(0.1)
+                word = ("whole" if ends else "and ") if word != "whole" else ""
+
+        return Streamed(words())
+
+    with openai_server(written) as models:
+        with bind("127.0.0.1", 0) as listener:
+            port = listener.getsockname()[1]
+        variables = {"CODEQA_DATA": str(settings.data_dir), "CODEQA_MODEL": "custom/m",
+                     "CODEQA_MODEL_URL": models.base_url, "REDIS_URL": redis.url,
+                     "CODEQA_WORKERS": "1", "CODEQA_LOG_LEVEL": "error"}  # fmt: skip
+        command = ["-m", "codeqa", "serve", shop, "--port", str(port), "--workers", "2"]
+        server = subprocess.Popen(
+            [sys.executable, *command], cwd=ROOT, env={**os.environ, **variables},
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None and server.stderr is not None
+            assert f":{port}/" in server.stdout.readline()
+            page, answers = Page(port), dict[int, list[Any]]()
+            children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+            for number in range(40):
+                if len(answers) == 2:
+                    break
+                answer = page.ask(conversation=f"c{number}")
+                read_to(answer, "and ")
+                processes = [*map(int, children.read_text().split())]
+                answers[process_of(answer, processes)] = [answer, f"c{number}"]
+            assert len(answers) == 2
+            # LanceDB, state and threads are those of the processes that serve.
+            assert "lancedb" not in Path(f"/proc/{server.pid}/maps").read_text()
+            files = [file.readlink() for file in Path(f"/proc/{server.pid}/fd").iterdir()]
+            assert not any(file.is_relative_to(settings.data_dir) for file in files)
+            assert len([*Path(f"/proc/{server.pid}/task").iterdir()]) == 1
+            (killed, (lost, asked)), (other, (kept_on, _)) = answers.items()
+            while process_of(along := page.join(asked), processes) != other:
+                along.close()
+            read_to(along, "and ")
+            while "and " not in page.opened(asked)["turns"][0]["answer"]:
+                time.sleep(0.1)
+            os.kill(killed, signal.SIGKILL)
+            with pytest.raises((http.client.HTTPException, OSError)):
+                lost.read()
+            said = read_on(along)[1]
+            assert said["error"]["code"] == "broke_off"
+            while process_of(again := page.send("GET", "/health"), [other, *processes]) == killed:
+                again.close()
+            (turn,) = page.opened(asked)["turns"]
+            assert "begun and " in turn["answer"] and turn["error"]["code"] == "broke_off"
+            assert said["turn"] == turn["id"]
+            server.send_signal(signal.SIGTERM)
+            while page.get("GET", "/health")["status"] != "draining":
+                time.sleep(0.05)
+            refused = page.ask("one more", "d")
+            assert refused.status == 503 and refused.headers["Retry-After"]
+            assert page.send("GET", "/ready").status == 503
+            goes_on.set()
+            assert read_on(kept_on)[0].endswith("and whole")
+            assert server.wait(20) == 0 and server.stderr.read().endswith("Stopped.\n")
+        finally:
+            goes_on.set()
+            server.kill()
+            server.communicate()
+
+
+def test_several_processes_without_redis_are_refused(
+    shop: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CodeQAError, match="need Redis") as caught:
+        create_app(settings.model_copy(update={"web_workers": 2}))
+    assert "REDIS_URL" in str(caught.value)

@@ -32,11 +32,15 @@ pytest_plugins = ("web_kit",)
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def ready(port: int) -> int:
+def get(port: int, path: str) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    with contextlib.closing(connection):
-        connection.request("GET", "/ready")
-        return connection.getresponse().status
+    connection.request("GET", path, headers={"Connection": "close"})
+    return connection.getresponse()
+
+
+def ready(port: int) -> int:
+    with contextlib.closing(get(port, "/ready")) as response:
+        return response.status
 
 
 def post(port: int, question: str) -> http.client.HTTPResponse:
@@ -190,7 +194,15 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
                 time.sleep(0.05)
             reader = post(port, "@codebase total")
             assert reader.readline() and model.wait_for_requests()
-            server.send_signal(signal.SIGTERM)  # as containers are ended; Ctrl-C is handled alike
+            server.send_signal(signal.SIGTERM)  # as containers are ended
+            while ready(port) != 503:
+                time.sleep(0.05)
+            refused = post(port, "@codebase another total")
+            assert refused.status == 503 and refused.headers["Retry-After"]
+            with contextlib.closing(get(port, "/health")) as health:
+                assert json.load(health) == {"status": "draining"}
+            assert reader.readline()
+            server.send_signal(signal.SIGTERM)  # Ctrl-C does not wait either
             assert server.wait(20) == 0
             reader.close()
             assert server.stderr.read().endswith("Stopped.\n")

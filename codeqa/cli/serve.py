@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import resource
 import socket
 import sys
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import click
@@ -38,13 +39,17 @@ PORTS_TRIED = 100
         "codeqa serve                    the repository of the current folder or the last one",
         "codeqa serve ~/src/flask        index it first if needed, then serve the page",
         "codeqa serve --port 8080 --model ollama/qwen3",
+        "codeqa serve --workers 2        with two processes that share a Redis server",
     ],
 )
 @repo_argument
 @click.option("--host", help="Address to serve on; any but this machine's own needs a token.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port to serve on.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes; several need Redis.")
 @model_option
-def serve_command(repo: str | None, host: str | None, port: int | None, model: str) -> None:
+def serve_command(
+    repo: str | None, host: str | None, port: int | None, workers: int | None, model: str
+) -> None:
     """Serve the page in which questions are asked.
 
     Without any repository the page lets you choose one. Text and symbols of a first index are made
@@ -53,7 +58,8 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
     settings = load_settings()
     data = settings.data_dir
     repository = folder_of(repo, data) if repo else folder_here(data) or last_used(settings)
-    settings = load_settings(repository, host=host, port=port, model=model or None)
+    given = {"host": host, "port": port, "web_workers": workers, "model": model or None}
+    settings = load_settings(repository, **given)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
     )
@@ -62,20 +68,28 @@ def serve_command(repo: str | None, host: str | None, port: int | None, model: s
     check_settings(settings)
     if model not in ("", NO_MODEL):
         parse_choice(model)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # a system may allow less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with open_port(settings) as listener:
         port = listener.getsockname()[1]
         app = create_app(settings, repository)
+        # With that model it would answer otherwise than the terminal.
+        door = nullcontext() if model else terminal_door(app, settings, repository, port)
+        if settings.web_workers > 1:
+            try:
+                from codeqa.web.workers import serve_with_workers
+            except ImportError:
+                advice = "Install `codeqa[server]`, or serve with one process."
+                raise SettingsError("Several processes need gunicorn.", advice) from None
+            _print_address(settings, port)
+            with door:
+                serve_with_workers(app, settings, repository, listener)
         space: Workspace = app.extensions["codeqa"]
         try:
             if repository is not None:
                 prepare(space, repository)
-            address = page_address(settings.host, port)
-            print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
-            if settings.tokens:
-                print("Sign in with a token of CODEQA_TOKEN.", flush=True)
-            _print_model(settings)
-            # It asks another model than the terminal would.
-            door = nullcontext() if model else terminal_door(app, settings, repository, port)
+            _print_address(settings, port)
             with door:
                 serve(app, settings, listener)
         finally:
@@ -150,8 +164,13 @@ def _reached(host: str) -> str:
     return {"::": "::1", **dict.fromkeys(EVERY_ADDRESS - {"::"}, "127.0.0.1")}.get(host, host)
 
 
-def _print_model(settings: Settings) -> None:
-    """Say where questions will be sent, if anywhere; what is wrong with that stops nothing."""
+def _print_address(settings: Settings, port: int) -> None:
+    """Say where the page is, and where questions will be sent, if anywhere; what is wrong with that
+    stops nothing."""
+    address = page_address(settings.host, port)
+    print(f"CodeQA is open at {address}  (Ctrl-C stops it)", flush=True)
+    if settings.tokens:
+        print("Sign in with a token of CODEQA_TOKEN.", flush=True)
     models = Models(settings)
     try:
         if used := models.current():

@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -102,6 +102,17 @@ class RedisCache:
     def delete(self, key: str) -> None:
         self._ask(lambda client: client.delete(key))
 
+    def together(self, commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
+        """Replies to commands that are sent, and done, as one; None while the server fails."""
+
+        def send(client: Redis) -> list[Any]:
+            with client.pipeline() as pipe:
+                for command in commands:
+                    pipe.execute_command(*command)  # type: ignore[no-untyped-call]
+                return list(pipe.execute())
+
+        return self._ask(send)
+
     def keys(self, prefix: str) -> list[str] | None:
         """Keys that begin with `prefix`; None while the server does not work."""
         pattern = re.sub(r"([\\*?\[\]^-])", r"\\\1", prefix) + "*"
@@ -137,7 +148,7 @@ class RedisCache:
                 # A resolver may have taken longer than the pause that began with the call.
                 self._try_at = time.monotonic() + PAUSE_SECONDS
             if begins:
-                log.warning("%s Contexts are not cached until it works again.", self.problem)
+                log.warning("%s Until it works again nothing is cached or shared.", self.problem)
             return None
         self.problem = ""
         return result
@@ -180,7 +191,12 @@ def open_cache(settings: Settings, values: ValueStore) -> Cache:
 
     Raises SettingsError when the setting is no address of a Redis server.
     """
-    return RedisCache(settings.redis_url) if settings.redis_url else values
+    return open_redis(settings) or values
+
+
+def open_redis(settings: Settings) -> RedisCache | None:
+    """That server, if one is set. Raises SettingsError as `open_cache` does."""
+    return RedisCache(settings.redis_url) if settings.redis_url else None
 
 
 def context_key(user: str, conversation: str) -> str:
@@ -188,9 +204,9 @@ def context_key(user: str, conversation: str) -> str:
 
     Colons in a name are escaped: no name can spell the key of another user.
     """
-    middle = f":conversation:{_escaped(conversation)}" if conversation else ""
-    return f"user:{_escaped(user)}{middle}:chat_context"
+    middle = f":conversation:{escaped(conversation)}" if conversation else ""
+    return f"user:{escaped(user)}{middle}:chat_context"
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
     return name.replace("%", "%25").replace(":", "%3A")

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 READ_INTERVAL = 0.2
 """Seconds after which a reader looks for new commits: who waits for an edit to be found waits for
 this as well."""
+REMOTE_INTERVAL = 3.0
+"""The same for tables in an object store, where each look is a request."""
 GROWING_INTERVAL = 5.0
 """The same while a first run, or one that makes vectors, commits something every second: what has
 been read of a version serves several questions; each takes three times as long on a new one."""
@@ -89,7 +91,8 @@ class Reader:
     def snapshot(self) -> Snapshot:
         """The tables as they were at most READ_INTERVAL ago, GROWING_INTERVAL while they grow."""
         with self._lock:
-            interval = GROWING_INTERVAL if self._snapshot.meta.growing else READ_INTERVAL
+            interval = READ_INTERVAL if self._location.tables_are_local else REMOTE_INTERVAL
+            interval = GROWING_INTERVAL if self._snapshot.meta.growing else interval
             if time.monotonic() - self._checked >= interval:
                 self._open(self._snapshot)
             return self._snapshot

@@ -6,7 +6,10 @@ error, `e` and `d` the end. A client that asks for rendering also receives the t
 each stage and step, finished blocks as HTML and what the page shows below an answer.
 
 An answer of a page is made by a thread of its own, and whoever has its conversation open reads
-along from the beginning.
+along from the beginning. With Redis it is copied there several times a second, and other processes
+of the server read it along and stop it: a key of its place holds its id and vanishes ALIVE_SECONDS
+after the last sign of who makes it; a hash has its `turn` and counts `stop` and `reads`; a list has
+its lines.
 """
 
 from __future__ import annotations
@@ -15,12 +18,16 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from codeqa.chat.record import BROKE_OFF
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Cancelled
 from codeqa.render import Cite, render_markdown, split_blocks
+from codeqa.state.cache import RedisCache, escaped
 from codeqa.types import Event
 from codeqa.web.errors import RequestRefusedError, explained
 
@@ -49,6 +56,13 @@ UNREAD_SECONDS = 1_800.0
 """After which an answer that nobody reads is stopped: more than any takes that is waited for."""
 ENDING_SECONDS = 5.0
 """Longest wait for an answer that was stopped, or for one to tell under which id it is kept."""
+COPIED_EVERY = 0.2
+"""Seconds between two copies to Redis, and between two looks at one."""
+ALIVE_SECONDS = 5
+"""Without a sign for so long an answer's process counts as dead, and readers elsewhere are told."""
+COPY_SECONDS = 60
+"""For which a copy stays without one; ALIVE_SECONDS once it is whole."""
+PLACES = "codeqa:answering:"
 END = b""
 """Stands behind the last line."""
 
@@ -174,15 +188,20 @@ class Place(NamedTuple):
 
 
 class _AnswerStream:
-    """The lines of an answer in the making."""
+    """The lines of an answer that this process makes."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
+        self.over = threading.Event()
+        self.copying: threading.Thread | None = None
         self.turn: str | None = None
         """Id under which it is kept, '' for none; None until it tells that."""
         self._lines: list[bytes] = []
         self._longer = threading.Condition()
         self._read = time.monotonic()
+
+    def end(self) -> None:
+        self.stop.set()
 
     def cancelled(self) -> bool:
         """Whether it was stopped, or nobody reads it any more."""
@@ -211,6 +230,34 @@ class _AnswerStream:
             self._read = time.monotonic()
             yield b"".join(new)
 
+    def copy(self, redis: RedisCache, place: str, id_: str) -> None:
+        """Keep a copy in Redis until the answer is over; all is copied anew after a failure."""
+        about, lines = f"codeqa:answer:{id_}", f"codeqa:answer:{id_}:lines"
+        copied, reads, over = 0, None, False
+        while not over:
+            over = self.over.wait(COPIED_EVERY)
+            new, seconds = self._lines[copied:], ALIVE_SECONDS if over else COPY_SECONDS
+            last = [END] if over and self.turn != "" else []
+            told = redis.together([
+                ("SET", place, id_, "NX", "EX", ALIVE_SECONDS),  # Redis may have lost it
+                ("EXPIRE", place, ALIVE_SECONDS),
+                ("GET", place),
+                ("HMGET", about, "stop", "reads"),
+                *([] if copied else [("DEL", lines)]),
+                *([("RPUSH", lines, *new, *last)] if new or last else []),
+                *([] if self.turn is None else [("HSET", about, "turn", self.turn)]),
+                ("EXPIRE", about, seconds),
+                ("EXPIRE", lines, seconds),
+                *([("DEL", place)] if over else []),
+            ])  # fmt: skip
+            copied = copied + len(new) if told else 0
+            if told and told[2] != id_:  # another one began here while Redis was away
+                return
+            if told and told[3][0]:
+                self.stop.set()
+            if told and told[3][1] != reads:
+                reads, self._read = told[3][1], time.monotonic()
+
     def wait(self, *, for_turn: bool = False) -> None:
         """Wait for its end, or until it tells its turn, but not for ever."""
         with self._longer:
@@ -220,11 +267,62 @@ class _AnswerStream:
             )
 
 
-class AnswerStreams:
-    """The answers in the making, at most `most` at once."""
+def _key(place: Sequence[str]) -> str:
+    return PLACES + ":".join(map(escaped, place))
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+
+class _Elsewhere:
+    """An answer that another process makes."""
+
+    def __init__(self, redis: RedisCache, place: str, id_: str) -> None:
+        self._redis, self._place, self._id, self._about = redis, place, id_, f"codeqa:answer:{id_}"
+
+    @property
+    def turn(self) -> str | None:
+        told = self._redis.together([("HGET", self._about, "turn")])
+        return told[0] if told else None
+
+    def end(self) -> None:
+        self._look(("HSET", self._about, "stop", 1))
+
+    def _look(self, *work: tuple[Any, ...]) -> list[Any]:
+        """Who has the place, and the replies to `work`; the copy is not forgotten meanwhile."""
+        work = (("GET", self._place), *work, ("EXPIRE", self._about, COPY_SECONDS))
+        return self._redis.together(work) or [None, []]
+
+    def wait(self, *, for_turn: bool = False) -> None:
+        until = time.monotonic() + ENDING_SECONDS
+        while time.monotonic() < until and self._redis.get(self._place) == self._id:
+            if for_turn and self.turn is not None:
+                return
+            time.sleep(COPIED_EVERY / 4)
+
+    def read(self, gone: Cancelled) -> Iterator[bytes]:
+        """As that of an answer made here; where its process dies, words that say so come last."""
+        at, alive = 0, time.monotonic()
+        while not gone():
+            # The place is asked for first: whoever leaves it has written the last line.
+            lines = ("LRANGE", f"{self._about}:lines", at, -1)
+            owner, new, *_ = self._look(lines, ("HINCRBY", self._about, "reads", 1))
+            at += len(new)
+            yield "".join(new).encode()
+            if new[-1:] == [END.decode()]:
+                return
+            if owner == self._id:
+                alive = time.monotonic()
+            elif not self._redis.problem or time.monotonic() > alive + 2 * ALIVE_SECONDS:
+                error = Event("error", {**BROKE_OFF, "turn": self.turn or ""})
+                yield from encode_stream([error], cite=lambda path, start, end: None)
+                return
+            time.sleep(COPIED_EVERY)
+
+
+class AnswerStreams:
+    """The answers in the making, at most `most` at once here; with `redis` those of all processes
+    are read along and stopped."""
+
+    def __init__(self, most: int, redis: RedisCache | None = None) -> None:
+        self._most, self._redis = most, redis
         self._lock = threading.Lock()
         self._streams: dict[Place, _AnswerStream] = {}
 
@@ -260,8 +358,7 @@ class AnswerStreams:
                 yield Event("asked")
                 yield from asked
             finally:
-                del self._streams[place]
-                stream.add(END)
+                self._leave(place, stream)
 
         events = until_end()
         next(events)  # what is begun comes to its end however it is left
@@ -272,6 +369,22 @@ class AnswerStreams:
             if place in self._streams or len(self._streams) >= most:
                 raise RequestRefusedError(409 if place in self._streams else 503)
             self._streams[place] = stream
+        if self._redis:
+            key, id_ = _key(place), uuid.uuid4().hex
+            free = self._redis.together([("SET", key, id_, "NX", "EX", ALIVE_SECONDS)])
+            if free == [None]:
+                del self._streams[place]
+                raise RequestRefusedError(409)
+            copy = partial(stream.copy, self._redis, key, id_)
+            stream.copying = threading.Thread(target=copy, name="copying", daemon=True)
+            stream.copying.start()
+
+    def _leave(self, place: Place, stream: _AnswerStream) -> None:
+        if stream.copying:  # who has its end may ask the next question of another process
+            stream.over.set()
+            stream.copying.join()
+        del self._streams[place]
+        stream.add(END)
 
     def _make(
         self, place: Place, stream: _AnswerStream, events: Iterator[Event], cite: Cite
@@ -281,31 +394,53 @@ class AnswerStreams:
             for line in encode_stream(stream.noted(events), cite=cite):
                 stream.add(line)
         finally:  # readers wait for it, however that ended
-            del self._streams[place]
-            stream.add(END)
+            self._leave(place, stream)
+
+    def _at(self, place: Place) -> _AnswerStream | _Elsewhere | None:
+        return self._streams.get(place) or next(iter(self._elsewhere(place)), None)
+
+    def _elsewhere(self, wanted: Sequence[str]) -> list[_Elsewhere]:
+        """Those at such places that other processes make."""
+        if not self._redis:
+            return []
+        keys, parts = [_key(wanted)], [*map(escaped, wanted)]
+        if not all(wanted):
+            keys = self._redis.keys(PLACES) or []
+        here = {*map(_key, [*self._streams])}
+        found = [
+            (key, self._redis.get(key))
+            for key in keys
+            if key not in here
+            and all(want in ("", has) for want, has in zip(parts, key.split(":")[2:], strict=True))
+        ]
+        return [_Elsewhere(self._redis, key, id_) for key, id_ in found if id_]
 
     def turn(self, place: Place) -> str:
         """Id of the turn that is answered there; '' for none."""
-        if stream := self._streams.get(place):
+        if stream := self._at(place):
             stream.wait(for_turn=True)
         return (stream and stream.turn) or ""
 
     def join(self, place: Place, gone: Cancelled) -> Iterator[bytes]:
         """The lines of the answer there, from its first one on. Raises NotFoundError."""
-        if (stream := self._streams.get(place)) and stream.turn != "":
+        if (stream := self._at(place)) and stream.turn != "":
             return stream.read(gone)
         raise NotFoundError("Nothing is being answered here.", "Load the conversation.")
 
-    def stop(self, repository: str = "", user: str = "", conversation: str = "") -> int:
-        """End the answers there, '' for anywhere, and wait until they are kept; how many."""
+    def stop(
+        self, repository: str = "", user: str = "", conversation: str = "", *, here: bool = False
+    ) -> int:
+        """End the answers there, '' for anywhere, `here` for those that this process makes, and
+        wait until they are kept; how many."""
         wanted = (repository, user, conversation)
-        live = [
+        live: list[_AnswerStream | _Elsewhere] = [
             stream
             for place, stream in [*self._streams.items()]
             if all(want in ("", has) for want, has in zip(wanted, place, strict=True))
         ]
+        live += [] if here else self._elsewhere(wanted)
         for stream in live:
-            stream.stop.set()
+            stream.end()
         for stream in live:
             stream.wait()
         return len(live)

@@ -3,10 +3,11 @@ sign-in), and waitress, which serves it to a clean end."""
 
 from __future__ import annotations
 
-import resource
+import os
 import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -162,20 +163,26 @@ def sign_in(problem: str, status: int) -> BaseResponse:
 
 
 def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
-    """Serve `app` on `listener` until the process is interrupted or told to end."""
+    """Serve `app` on `listener` until the process is interrupted or told to end: by SIGTERM once
+    what is being written has ended, or at the second one."""
     server = make_server(app, settings, listener)
     space: Workspace = app.extensions["codeqa"]
 
+    def drain() -> None:
+        space.drain()
+        if not space.closing.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
     def end(signum: int, frame: object) -> None:
+        if signum == signal.SIGTERM and not space.draining.is_set():
+            threading.Thread(target=drain, daemon=True).start()
+            return
         # Streams end themselves when they see this; waitress then has nothing to wait for.
         space.closing.set()
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with suppress(ValueError, OSError):  # a system may allow less than it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         with suppress(KeyboardInterrupt):
             server.run()

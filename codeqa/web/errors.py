@@ -70,6 +70,8 @@ def handle_errors(app: Flask) -> None:
         told = explained(error)
         methods = error.valid_methods or () if isinstance(error, MethodNotAllowed) else ()
         headers = {"Allow": ", ".join(methods)} if methods else {}
+        if told.http_status == 503:
+            headers["Retry-After"] = "5"
         if not request.path.startswith(API):
             return jsonify({"error": told.as_data()}), told.http_status, headers
         failure, status = api_failure(told)

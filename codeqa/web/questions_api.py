@@ -205,11 +205,12 @@ def ask_engine(
 ) -> Iterator[Event]:
     """The events of an answer for the user of this request, until it is `cancelled` (without that:
     its reader left), or the server ends."""
-    closing, user = workspace().closing, member_of_request().user
+    space, user = workspace(), member_of_request().user
     g.question, g.engine = options.question, engine
     cancelled = cancelled or reader_gone()
-    return engine.chat.ask(
-        replace(options, user=user, cancelled=lambda: closing.is_set() or cancelled())
+    return space.answer(
+        engine,
+        replace(options, user=user, cancelled=lambda: space.closing.is_set() or cancelled()),
     )
 
 

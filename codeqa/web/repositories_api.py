@@ -235,14 +235,17 @@ def skipped(engine: Engine) -> Values:
 
 @endpoints.route("GET", "/health")
 def health() -> Values:
-    """The server runs."""
-    return {"status": "ok"}
+    """The server runs, or ends once what it is writing has ended: `draining`."""
+    return {"status": "draining" if workspace().draining.is_set() else "ok"}
 
 
 @endpoints.route("GET", "/ready")
 def ready() -> Values:
-    """Questions can be answered: an index is there, be it complete or being updated."""
+    """Questions can be answered: an index is there, be it complete or being updated, and the server
+    is not about to end."""
     space = workspace()
+    if space.draining.is_set():
+        raise RequestRefusedError(503)
     about = space.engine().index.status() if space.has_current() else None
     if about is None or not about.files:
         raise RequestRefusedError(503, "Choose a repository on the page, or wait for its index.")

@@ -72,7 +72,7 @@ def announced(
         beside.replace(path)
         yield
     finally:
-        for left in (beside, path):
+        for left in (beside, path) if os.getpid() == server.pid else ():  # no fork of it
             left.unlink(missing_ok=True)
 
 

@@ -37,6 +37,7 @@ from codeqa.errors import SettingsError
 from codeqa.hosts import LOOPBACK_NAMES, ip_address, is_loopback
 from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
+from codeqa.state.cache import RedisCache, open_redis
 from codeqa.store import Location
 from codeqa.web.access import EVERYBODY, Rules, read_rules
 from codeqa.web.errors import RequestRefusedError
@@ -109,28 +110,37 @@ TERMINAL = Member("terminal", owner=False)
 
 
 class Allowance:
-    """At most `most` of something in each `seconds`, for each of many."""
+    """At most `most` of something in each `seconds`, for each of many. With `redis` all processes
+    of the server count together, from the first one on anew after `seconds`."""
 
-    def __init__(self, most: int, seconds: float) -> None:
-        self._most, self._seconds = most, seconds
+    def __init__(self, name: str, most: int, seconds: int, redis: RedisCache | None = None) -> None:
+        self._name, self._most, self._seconds, self._redis = name, most, seconds, redis
         self._times: defaultdict[str, deque[float]] = defaultdict(partial(deque, maxlen=most))
 
     def used_up(self, key: str) -> bool:
+        if self._redis and int(self._redis.get(self._key(key)) or 0) >= self._most:
+            return True
         times = self._times.get(key)  # who only asks leaves no entry
         if times is None or len(times) < self._most:
             return False
         return time.monotonic() - times[0] <= self._seconds
 
+    def _key(self, key: str) -> str:
+        return f"codeqa:allowance:{self._name}:{_digest(key)}"
+
     def count(self, key: str) -> None:
         if len(self._times) >= KEYS_KEPT:
             self._times.clear()
         self._times[key].append(time.monotonic())
+        if self._redis:
+            key = self._key(key)
+            self._redis.together([("SET", key, 0, "NX", "EX", self._seconds), ("INCR", key)])
 
 
 class Gate:
     """Compares tokens in constant time and stops guessing; without tokens it stands open."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
+    def __init__(self, tokens: Sequence[str], redis: RedisCache | None = None) -> None:
         self._by_digest = {}
         for token in tokens:
             digest = _digest(token)
@@ -140,9 +150,9 @@ class Gate:
         self._by_mark = {member.mark: member for member in self._by_digest.values()}
         self.closed = bool(tokens)
         self._lock = threading.Lock()
-        self._guesses = Allowance(5, seconds=30)
+        self._guesses = Allowance("guesses", 5, 30, redis)
         """Wrong tokens from one address; more are not even compared."""
-        self._questions = Allowance(120, seconds=60)
+        self._questions = Allowance("questions", 120, 60, redis)
         """Of one user, so that none keeps the server from the others."""
 
     def member_of_session(self, mark: str) -> Member | None:
@@ -228,6 +238,9 @@ def check_settings(settings: Settings) -> None:
             f"The page is not served on {settings.host} without a token.",
             "Set CODEQA_TOKEN, or leave CODEQA_HOST at 127.0.0.1.",
         )
+    if settings.web_workers > 1 and not settings.redis_url:
+        advice = "Set REDIS_URL, or serve with one process: it has a thread for each reader."
+        raise SettingsError("Several processes need Redis to share their answers.", advice)
 
 
 def secret_key(folder: Path) -> bytes:
@@ -246,10 +259,11 @@ def secret_key(folder: Path) -> bytes:
 
 def guard(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
-    gate, proxy = Gate(settings.tokens), Proxy(settings) if settings.auth else None
+    gate = Gate(settings.tokens, open_redis(settings))
+    proxy = Proxy(settings) if settings.auth else None
     app.extensions["codeqa_gate"] = gate
     app.config.update(
-        SECRET_KEY=secret_key(settings.data_dir),
+        SECRET_KEY=settings.secret_key.get_secret_value() or secret_key(settings.data_dir),
         MAX_CONTENT_LENGTH=BODY_BYTES,
         MAX_FORM_MEMORY_SIZE=BODY_BYTES,
         SESSION_COOKIE_NAME="codeqa",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import cast
 from flask import current_app, request
 
 from codeqa.account import Privacy
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import IndexBusyError, IndexMissingError, NotFoundError, RepositoryError
@@ -28,11 +30,12 @@ from codeqa.repositories import (
 from codeqa.repositories.multi_repo import ID_SEPARATOR, end_of, locations_of
 from codeqa.repository.git import Report
 from codeqa.settings import Settings
+from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
 from codeqa.store.location import location_of
-from codeqa.types import Progress
+from codeqa.types import Event, Progress
 from codeqa.web.answer_streams import AnswerStreams, Place
-from codeqa.web.errors import explained
+from codeqa.web.errors import RequestRefusedError, explained
 from codeqa.web.security import Member, may_see, member_of_request
 
 MULTI_REPOS_OPEN = 4
@@ -115,9 +118,11 @@ class Workspace:
         self, settings: Settings, repository: Path | None = None, engine: Engine | None = None
     ) -> None:
         self.settings = settings
+        self.draining = threading.Event()
         self.closing = threading.Event()
         self.jobs = Jobs()
-        self.answers = AnswerStreams(settings.threads)
+        self.answers = AnswerStreams(settings.threads, open_redis(settings))
+        self._asked: set[Iterator[Event]] = set()
         self._start = repository.absolute() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
@@ -233,11 +238,35 @@ class Workspace:
     def is_open(self, repo: str) -> bool:
         return repo in self._engines
 
+    def answer(self, engine: Engine, options: AskOptions) -> Iterator[Event]:
+        """The events of an answer. Raises RequestRefusedError (503) when the server is to end."""
+        if self.draining.is_set():
+            raise RequestRefusedError(503, "This server is about to end; ask again.")
+        return self._counted(engine, engine.chat.ask(options))
+
+    def _counted(self, engine: Engine, events: Iterator[Event]) -> Generator[Event]:
+        self._asked.add(events)
+        try:
+            yield from events
+        finally:
+            if self.settings.redis_url:  # another process may go on from it, or delete it
+                engine.conversations.flush()
+            self._asked.discard(events)
+
+    def drain(self) -> None:
+        """Take no more questions and wait until those that were asked are answered, but no longer
+        than is set."""
+        self.draining.set()
+        until = time.monotonic() + self.settings.drain_seconds
+        time.sleep(0.05)  # what was let in before begins
+        while self._asked and time.monotonic() < until and not self.closing.is_set():
+            time.sleep(0.05)
+
     def close(self) -> None:
         """End the streams, keep what came of them, and end what runs in the background."""
         self.closing.set()
         self.jobs.close()
-        self.answers.stop()
+        self.answers.stop(here=True)
         for engine in list(self._engines.values()):
             engine.close()
 
