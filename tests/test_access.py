@@ -521,6 +521,13 @@ def test_what_was_said_of_a_repository_is_gone_with_the_right_to_see_it_and_ther
         asked = {"question": ASKED, "repo": world.joint, "conversation": "new"}
         told = client.post("/chat", json=asked, headers=MIA).json["response"]
         assert (SECRET in told) == may
+        # A client that keeps its conversation goes on from the code that is cached for its user.
+        asked = {"question": ASKED, "repo": world.hidden.id}
+        assert client.post("/chat", json=asked, headers=MIA).status_code == good
+        for repo, tells in ((world.hidden.id, may), (world.open.id, False), (world.joint, False)):
+            said = [{"role": "user", "content": f"And what does {NAME}_pays do?"}]
+            sent = {"repo": repo, "messages": said, "without_model": True, "retrieval": "explicit"}
+            assert (SECRET in client.post("/chat", json=sent, headers=MIA).text) == tells, repo
     gone = client.delete("/api/privacy/conversation?id=earlier", headers=MIA)
     assert gone.status_code == 200 and gone.json["counts"]["conversations"] == 1, "it is their own"
     assert NAME not in gone.text
