@@ -21,6 +21,7 @@ from typing import Any
 
 from codeqa.chat.check import is_about
 from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
+from codeqa.chat.claims import last_sentence, names_in, numbers_in, stems_in, terms_in
 from codeqa.chat.values import Citation
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
@@ -32,6 +33,8 @@ ANSWERS = Path(__file__).resolve().parent.parent / "evals" / "grounding" / "cite
 Place = tuple[str, int, int]
 LARGEST = 200
 """Lines of another function that is cited instead."""
+MANY = 4
+"""What fewer words say stands in many places, and shows nothing."""
 
 
 def main() -> None:
@@ -39,11 +42,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("trees", type=Path)
     parser.add_argument("--data", type=Path, default=Path("build/citations"), help="indexes")
-    parser.add_argument("--half", choices=("tuned", "unseen"), help="only this one")
+    parser.add_argument("--answers", type=Path, default=ANSWERS)
+    parser.add_argument("--half", choices=("tuned", "unseen", "fresh"), help="only this one")
     parser.add_argument("--wrong", action="store_true", help="show what was judged wrongly")
     options = parser.parse_args()
-    rows = [json.loads(line) for line in ANSWERS.read_text("utf-8").splitlines()]
-    for half in ("tuned", "unseen"):
+    rows = [json.loads(line) for line in options.answers.read_text("utf-8").splitlines()]
+    for half in dict.fromkeys(row["half"] for row in rows):
         if options.half in (None, half):
             counts: Counter[str] = Counter()
             chosen = [row for row in rows if row["half"] == half]
@@ -75,7 +79,8 @@ def _measure(engine: Engine, rows: list[dict[str, Any]], counts: Counter[str], t
                 verified = any(one.verified and _same(one, shown) for one in judged)
                 moved, inside = shown != place, any(one.holds(*place) for one in chunks)
                 right = verified and (kind == "true" or moved) and _meet(shown, true)
-                kinds = ["true"] if kind == "true" else ["all", kind, *["sent"] * inside]
+                as_much = "as much" if _shows_as_much(said, place, true, code) else "others"
+                kinds = [kind, *["all", as_much, *["sent"] * inside] * (kind != "true")]
                 counts.update(kinds)
                 counts.update(
                     f"{one} right" for one in kinds if right or (kind != "true" and not verified)
@@ -171,6 +176,17 @@ def _altered(
             yield kind, chance.choice(inside or wrong)
 
 
+def _shows_as_much(said: str, place: Place, true: Place, code: CitedCode) -> bool:
+    """Whether the lines of `place` hold what the true ones do of the sentence before them."""
+    sentence = last_sentence(said)
+    terms = names_in(sentence)[0].union(numbers_in(sentence), stems_in(sentence))
+    text, true_text = (
+        "\n".join((code.lines(path) or [])[start - 1 : end]) for path, start, end in (place, true)
+    )
+    held = terms & terms_in(true_text)
+    return len(held) >= MANY and held <= terms_in(text)
+
+
 def _place(found: re.Match[str] | None) -> Place:
     assert found
     return found[1], int(found[2]), int(found[3] or found[2])
@@ -187,7 +203,18 @@ def _meet(one: Place, other: Place) -> bool:
 def _print(half: str, counts: Counter[str]) -> None:
     true, harmed = counts["true"], counts["true"] - counts["true right"]
     print(f"{half}: {harmed} of {true} true citations harmed ({harmed / true:.3f})")
-    for kind in ("all", "sent", "shifted", "function", "neighbour", "range", "caller", "number"):
+    for kind in (
+        "all",
+        "others",
+        "as much",
+        "sent",
+        "shifted",
+        "function",
+        "neighbour",
+        "range",
+        "caller",
+        "number",
+    ):
         found, every = counts[f"{kind} right"], counts[kind]
         print(f"  {kind:10} {found / max(1, every):.3f} found of {every}")
     print(f"  {counts['moved right']} of {counts['moved']} that were moved lie in the true lines")

@@ -162,6 +162,8 @@ def test_how_an_answer_is_cut_into_pieces_changes_nothing(
         ("`App.run` calls `handle` [src/app.py:5-7]", "`App.run` calls `handle` [src/app.py:5-7]"),
         ("`App.run` returns 1 [src/app.py:7]", "`App.run` returns 1 [src/app.py:7]"),
         ("`twice` [src/app.py:5-7]", "`twice` [src/app.py:5-7]"),
+        ("`twice` is never called by `other` [src/app.py:5-7]",
+         "`twice` is never called by `other` [src/app.py:5-7]"),
         ("`None` is returned [src/app.py:7]", "`None` is returned [src/app.py:7]"),
         ("`other` is. It runs [src/app.py:5-7]", "`other` is. It runs [src/app.py:5-7]"),
         ("`other` [lib/other.py:1-2] and [src/app.py:5-7]",

@@ -39,7 +39,7 @@ OF_NAMES, OF_WORDS, FEWEST_WORDS = 0.6, 0.2, 5
 ELSEWHERE = "other lines show what this says"
 FEW = 10
 """Lines that are looked for where those that were cited do not exist."""
-SURE = 0.7
+SURE = 0.6
 """A citation is moved where the second best place shows less than this part of the best."""
 LARGE = 400
 """Lines of a definition to which nearly all of a file belongs."""
@@ -86,7 +86,7 @@ def stems_in(text: str) -> set[str]:
     return {f"~{part[:_STEM]}" for part in parts - QUESTION_WORDS if len(part) > 2}
 
 
-def _terms(text: str) -> set[str]:
+def terms_in(text: str) -> set[str]:
     """Names, numbers and stems of `text`."""
     numbers = re.findall(r"\d+", GROUPED.sub("", text))
     return {name.lower() for name in NAME.findall(text)} | set(numbers) | stems_in(text)
@@ -153,9 +153,9 @@ class Shown:
             return "", None
         problem = f"`{missing[-1]}` does not stand in these lines" if missing else ELSEWHERE
         symbols = [span[2] for span in CODE_SPAN.finditer(sentence)]
-        if symbols and here.isdisjoint(names):
+        if len(symbols) == 1 and here.isdisjoint(names):
             called = definitions_called(self._tables, re.sub(r"\(.*|!$", "", symbols[-1]))
-            if len(called) == 1:  # of several none is sure
+            if len(called) == 1:  # of several definitions, or names, none is sure
                 (unit,) = called
                 return problem, Citation(unit.path, unit.start_line, unit.end_line)
         second = max((score for score, one in found if not _meet(one, place)), default=0.0)
@@ -194,9 +194,9 @@ class Shown:
 
     def _of(self, path: str, start: int, end: int) -> list[set[str]]:
         start = max(start, 1)
-        found = [_terms(line) for line in (self._read(path) or [])[start - 1 : end]]
+        found = [terms_in(line) for line in (self._read(path) or [])[start - 1 : end]]
         for unit in self._units(path):
-            around = _terms(unit.qualified_name)
+            around = terms_in(unit.qualified_name)
             for line in found[max(unit.start_line - start, 0) : max(unit.end_line - start + 1, 0)]:
                 line |= around
         return found
