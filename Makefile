@@ -13,13 +13,14 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-training bench-retrieval bench-intents lint lint-js format types docs wheel clean
+.PHONY: help setup setup-dev browser run test test-slow test-training test-cluster bench-retrieval bench-intents lint lint-js format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
 	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging, properties at random'
 	@echo 'make test-training     the tests of training/, with torch in .venv-training'
+	@echo 'make test-cluster      the tests of several machines that build an index, with Ray in .venv-cluster'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
 	@echo 'make bench-intents     what messages are for, told by their words, on evals/intents'
 	@echo 'make lint              rules and format: ruff for Python, oxlint and oxfmt for the page'
@@ -61,6 +62,17 @@ test-slow: browser
 test-training: setup-dev
 	@sh scripts/setup_training.sh
 	@.venv-training/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
+
+# Ray is some 300 MB, and nothing else needs it.
+.venv-cluster/installed: pyproject.toml requirements.txt requirements-dev.txt constraints.txt | setup-dev
+	@$(PY) -m venv .venv-cluster
+	@.venv-cluster/bin/python -m pip install -qq --disable-pip-version-check --prefer-binary \
+		$(if $(WHEELS),--find-links '$(WHEELS)') -c constraints.txt \
+		-r requirements.txt -r requirements-dev.txt 'lance-ray>=0.5' 'ray[data]>=2.50'
+	@touch $@
+
+test-cluster: .venv-cluster/installed
+	@.venv-cluster/bin/python -m pytest -q -m "slow or not slow" tests/test_cluster.py $(ARGS)
 
 # The others run in an environment of their own; what cannot be installed is left out, with a line.
 bench-retrieval: setup-dev
@@ -111,5 +123,5 @@ wheel: setup-dev
 	@$(PY) -m build --no-isolation
 
 clean:
-	rm -rf .venv .venv-training .venv-lint build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-training .venv-cluster .venv-lint build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

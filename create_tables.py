@@ -24,19 +24,26 @@ def create_tables(
     refine: bool = True,
     wait: bool = True,
     progress: bool = False,
+    engine: str = "",
 ) -> IndexSummary:
     """Parse `repo` and write its tables; later runs only do what changed.
 
     `repo` is then the repository used last, which `app.py` opens. `progress` shows bars on
-    stderr. Raises the errors of `Indexer.run`.
+    stderr. `engine` is `ray` or `ray=HOST:PORT`, where a cluster reads and builds. Raises the
+    errors of `Indexer.run` and `RayEngine`.
     """
     root = Path(repo)
     settings = settings or load_settings(root)
+    builder = None
+    if engine:
+        from codeqa.cluster.ray_engine import RayEngine
+
+        builder = RayEngine(engine)
     indexer = Indexer(settings, open_location(settings, root))
     if not progress:
-        return indexer.run(full=full, refine=refine, wait=wait)
+        return indexer.run(full=full, refine=refine, wait=wait, engine=builder)
     with ProgressDisplay() as display:
-        return indexer.run(display, full=full, refine=refine, wait=wait)
+        return indexer.run(display, full=full, refine=refine, wait=wait, engine=builder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,8 @@ import hmac
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 PREFIX = "CODEQA_"
@@ -69,6 +70,22 @@ def prepare_lancedb() -> None:
         return getattr(package, attribute)
 
     package.__dict__["__getattr__"] = load
+
+
+@contextmanager
+def only_variables(beginnings: tuple[str, ...], given: Mapping[str, str]) -> Iterator[None]:
+    """Meanwhile the environment holds nothing but the variables `given` and those with one of these
+    `beginnings`: what is started then inherits no more."""
+    before = dict(os.environ)
+    try:
+        for name in before:
+            if not name.startswith(beginnings):
+                del os.environ[name]
+        os.environ.update(given)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _in_repository(folder: Path, repository: Path | None) -> bool:

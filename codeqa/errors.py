@@ -73,6 +73,10 @@ class NotFoundError(CodeQAError, code="not_found", http_status=404):
     """A file, unit or turn that was asked for is not in the index."""
 
 
+class ClusterError(CodeQAError, code="cluster", http_status=502):
+    """The machines that build an index together cannot be reached, differ, or have stopped."""
+
+
 class AnswerStoppedError(CodeQAError, code="not_ready", http_status=503):
     """An answer was stopped before its end: by who asked for it, or because the server ends."""
 

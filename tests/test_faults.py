@@ -39,7 +39,7 @@ from tests.indexed import copied, indexed, write
 
 STEPS = {
     "before anything is written": "codeqa.store.writer:Writer.begin before 1",
-    "while files are parsed": "codeqa.indexing.passes:_append after 2",
+    "while files are parsed": "codeqa.indexing.passes:add_result after 2",
     "when changed files are marked": "codeqa.store.writer:Writer.invalidate after 1",
     "behind the methods": "codeqa.store.writer:Writer._commit after 1",
     "behind the classes": "codeqa.store.writer:Writer._commit after 2",

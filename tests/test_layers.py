@@ -25,7 +25,7 @@ LAYERS = (
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
-    {"search", "repositories"},
+    {"search", "repositories", "cluster"},
     {"code", "mentions"},
     {"routing"},
     {"selection"},

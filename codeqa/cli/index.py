@@ -13,7 +13,7 @@ import click
 from codeqa.cli.command import command, json_option, model_option, repo_argument, rev_option
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary
 from codeqa.cli.repos import chosen_repository
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import (
     MAX_TOKENS,
@@ -52,6 +52,12 @@ from codeqa.settings import Settings, load_settings
     help="Let a language model describe the methods in two or three lines each, which are searched "
     "with the code. Says what is sent where, and asks, before anything is.",
 )
+@click.option(
+    "--engine",
+    metavar="ray[=HOST:PORT]",
+    help="Build with Ray, here or on that cluster (extra `cluster`). REPO may be a file with a "
+    "folder in each line.",
+)
 @click.option("--no-wait", is_flag=True, help="Fail where another run is going on.")
 @model_option
 @click.option(
@@ -68,6 +74,7 @@ def index_command(
     branch: str | None,
     full: bool,
     no_refine: bool,
+    engine: str | None,
     no_wait: bool,
     comments: bool,
     model: str,
@@ -83,6 +90,14 @@ def index_command(
         raise UsageError("--model, --limit and --yes go with --comments.", "Add --comments.")
     if comments and as_json:
         raise UsageError("--comments and --json exclude each other.", "Leave one out.")
+    builder = None
+    if engine:
+        from codeqa.cluster.ray_engine import RayEngine
+
+        builder = RayEngine(engine)
+        if repo and Path(repo).is_file():
+            with builder.running(open_location(load_settings(), Path(repo).absolute().parent)):
+                return _index_each(Path(repo).read_text(encoding="utf-8").splitlines())
     if repo and looks_remote(repo):
         root = _cloned(load_settings(), read_remote(repo, branch or ""))
     elif branch:
@@ -97,7 +112,7 @@ def index_command(
     with contextlib.closing(Models(settings)) as models, ProgressDisplay() as show:
         describing = _model_for_comments(models, model, yes) if comments else None
         refine = not no_refine and not comments
-        summary = indexer.run(show, refine=refine, full=full, wait=not no_wait)
+        summary = indexer.run(show, refine=refine, full=full, wait=not no_wait, engine=builder)
         show.close()
         report_on(location)  # noted while the tables are open: a list of repositories opens none
         if as_json:
@@ -118,6 +133,19 @@ def index_command(
             click.echo("Nothing was sent.")
         if not no_refine and settings.embedding:  # described methods have lost their vectors
             indexer.run(show)
+
+
+def _index_each(lines: list[str]) -> None:
+    """Index the folders that stand in `lines`; one that fails keeps no other from it."""
+    context, failed = click.get_current_context(), 0
+    for root in filter(None, map(str.strip, lines)):
+        try:
+            context.invoke(index_command, **context.params | {"repo": root})
+        except CodeQAError as error:
+            failed += 1
+            click.echo(f"{root}: {error}", err=True)
+    if failed:
+        raise UsageError(f"{failed:,} could not be indexed.", "The reasons stand above.")
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:

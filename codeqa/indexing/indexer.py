@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
@@ -87,6 +88,7 @@ class Indexer:
         full: bool = False,
         wait: bool = True,
         behind: bool = False,
+        engine: Any = None,
     ) -> IndexSummary:
         """Bring the index up to date and say what that took.
 
@@ -96,7 +98,8 @@ class Indexer:
         (with `wait` false, when another run holds the index), UsageError, RepositoryError,
         StorageError, EmbeddingError and CancelledError; what was committed stays in each case.
         A run that nobody asked for, `behind` a page, leaves a pause as it is, which others end,
-        makes those vectors until a file changes, and ends with `stop`.
+        makes those vectors until a file changes, and ends with `stop`. An `engine` of `cluster/`
+        does the work of this machine.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
@@ -118,11 +121,12 @@ class Indexer:
 
         recorder = RunRecorder(self.location, listener, ended, lambda: self._paused)
         held = hold(self.location, wait=wait, waiting=waiting)
-        with held, self._running(), recorder, refusals_explained():
+        machines = engine.running(self.location) if engine else contextlib.nullcontext()
+        with held, self._running(), recorder, machines, refusals_explained():
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
             writer, outcome = self._sound(
-                lambda: self._first_pass(fast, full, started_ns, recorder), recorder, behind
+                lambda: self._first_pass(fast, full, started_ns, recorder, engine), recorder, behind
             )
             self._verified, self._pass_seconds = True, time.monotonic() - started
             self._open().look_again()  # else it is seen some seconds later
@@ -166,17 +170,17 @@ class Indexer:
         return first_pass()
 
     def _first_pass(
-        self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener
+        self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener, engine: Any
     ) -> Pass:
         progress(Progress("looking at files", 0, 0))
         limit = self.settings.max_file_bytes
         found = walk(self.location.root, max_file_bytes=limit, own=self._own())
         vector = record_of(fast)
-        writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full)
-        outcome = build(self.settings, found, writer, fast, progress)
+        writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=bool(engine))
+        outcome = build(self.settings, found, writer, fast, progress, engine and engine.read)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))
-            writer.tidy()
+            engine.tidy(writer, progress) if engine else writer.tidy()
         # Files whose times were too young to trust have been compared by content as well.
         if outcome.wrote or outcome.read or writer.meta.growing:
             writer.finish(started_ns, ROWS_VERSION, vector)

@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -56,6 +56,7 @@ TIME_RESOLUTION_NS = 2_000_000_000
 read may have changed again within the same step, unseen by its size and time; such files
 are compared by content, as git does with its index."""
 
+PACKER = "codeqa.store.records:pack_rows"
 _LAST = {"source": 0, "vendored": 2, "generated": 2}
 
 REFINED_ROWS, REFINED_FILES = 512, 20
@@ -100,7 +101,7 @@ def make_plan(found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int) 
     return Plan(read, sorted(manifest.keys() - present), skipped)
 
 
-def _looks_same(record: FileRecord, file: FileEntry | FileResult) -> bool:
+def _looks_same(record: FileRecord, file: FileEntry | FileRecord) -> bool:
     return (record.size, record.mtime_ns) == (file.size, file.mtime_ns)
 
 
@@ -123,15 +124,14 @@ def build(
     writer: Writer,
     fast: Embedding | None,
     progress: Callable[[Progress], None],
+    read: Callable[..., Any] | None = None,
 ) -> Outcome:
-    """Bring the tables up to `found`; whatever ends it leaves a valid index."""
+    """Bring the tables up to `found`, as `read` reads it; what ends it leaves a valid index."""
     manifest = writer.manifest()
     plan = make_plan(found, manifest, writer.checked_ns)
     outcome = Outcome(len(plan.removed), len(plan.read))
-    batch = Batch()
     pending: Future[None] | None = None
     touched: list[FileRecord] = []
-    batch_files = min(FIRST_FILES, settings.batch_files)
 
     def begin() -> None:
         if not outcome.wrote:
@@ -141,12 +141,10 @@ def build(
             outcome.wrote = True
 
     def write(full: Batch) -> None:
-        keep_comments(writer, full)
-        vectors = None
-        if fast is not None:
-            filled = {table: full.tables[table] for table in UNIT_TABLES if full.tables[table]}
-            vectors = {table: fast.embed_passages(rows["code"]) for table, rows in filled.items()}
-        writer.write(full, vectors)
+        if full.append:
+            full.append()
+        else:
+            writer.write(full, embed(writer, full, fast))
 
     if writer.meta.dirty or plan.removed or plan.skipped:
         begin()
@@ -154,35 +152,21 @@ def build(
         if plan.skipped:
             writer.write(Batch(files=plan.skipped))
     progress(Progress("indexing", 0, outcome.read))
-    results: Any = parse_many(
-        found.root,
-        plan.read,
-        workers=settings.worker_count,
-        max_file_bytes=settings.max_file_bytes,
-        known={path: record.hash for path, record in manifest.items() if record.hash},
-        packer="codeqa.store.records:pack_rows",
-    )
-    with closing(results), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
-        for done, result in enumerate(results, 1):
-            progress(Progress("indexing", done, outcome.read, result.path))
-            if result.unchanged:
-                old = manifest[result.path]
-                if not _looks_same(old, result):
-                    touched.append(replace(old, size=result.size, mtime_ns=result.mtime_ns))
-                continue
-            outcome.changed += 1
-            _append(batch, result)
-            if len(batch.files) >= batch_files or batch.rows >= BATCH_ROWS:
+    batches: Any = (read or read_here)(settings, plan.read, manifest, writer, progress)
+    with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
+        for batch in batches:
+            for new in batch.unchanged:
+                old = manifest[new.path]
+                if not _looks_same(old, new):
+                    touched.append(replace(old, size=new.size, mtime_ns=new.mtime_ns))
+            if batch.files:
+                outcome.changed += len(batch.files)
                 begin()
-                batch_files = min(2 * batch_files, settings.batch_files)
                 if pending is not None:
                     pending.result()
-                pending, batch = thread.submit(write, batch), Batch()
+                pending = thread.submit(write, batch)
     if pending is not None:
         pending.result()
-    if batch.files:
-        begin()
-        write(batch)
     if touched:
         begin()
         writer.write_files(touched)
@@ -190,7 +174,45 @@ def build(
     return outcome
 
 
-def _append(batch: Batch, result: FileResult) -> None:
+def read_here(
+    settings: Settings,
+    entries: Sequence[FileEntry],
+    manifest: Mapping[str, FileRecord],
+    writer: Writer,
+    progress: Callable[[Progress], None],
+) -> Iterator[Batch]:
+    """Read and parse `entries` in worker processes."""
+    batch, batch_files = Batch(), min(FIRST_FILES, settings.batch_files)
+    results: Any = parse_many(
+        writer.location.root,
+        entries,
+        workers=settings.worker_count,
+        max_file_bytes=settings.max_file_bytes,
+        known={path: record.hash for path, record in manifest.items() if record.hash},
+        packer=PACKER,
+    )
+    with closing(results):
+        for done, result in enumerate(results, 1):
+            progress(Progress("indexing", done, len(entries), result.path))
+            add_result(batch, result)
+            if len(batch.files) >= batch_files or batch.rows >= BATCH_ROWS:
+                batch_files = min(2 * batch_files, settings.batch_files)
+                yield batch
+                batch = Batch()
+    yield batch
+
+
+def embed(writer: Writer, batch: Batch, fast: Embedding | None) -> dict[str, np.ndarray]:
+    """The fast vectors of each unit table's rows, with the descriptions that methods had."""
+    keep_comments(writer, batch)
+    filled = {table: batch.tables[table] for table in UNIT_TABLES if batch.tables[table]}
+    if fast is None:
+        return {}
+    return {table: fast.embed_passages(rows["code"]) for table, rows in filled.items()}
+
+
+def add_result(batch: Batch, result: FileResult) -> None:
+    """Add what became of one file."""
     record = FileRecord(
         path=result.path,
         hash=result.hash,
@@ -199,7 +221,9 @@ def _append(batch: Batch, result: FileResult) -> None:
         role=result.role,
         indexed_at=time.time(),
     )
-    if result.packed is None:
+    if result.unchanged:
+        batch.unchanged.append(record)
+    elif result.packed is None:
         batch.files.append(replace(record, status=SKIPPED, reason=result.reason))
     else:
         batch.add(record, result.packed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
@@ -97,6 +97,10 @@ class Batch:
     """Files parsed together: columns of each table, ready to be written."""
 
     files: list[FileRecord] = field(default_factory=list)
+    unchanged: list[FileRecord] = field(default_factory=list)
+    """Size and time of files that were read and have the content that was known."""
+    append: Callable[[], None] | None = None
+    """Commits all of it, where other machines have written it already."""
     tables: dict[str, Columns] = field(
         default_factory=lambda: {table: {} for table in ("methods", "classes", "edges")}
     )

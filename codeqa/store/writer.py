@@ -14,7 +14,7 @@ a run wrote before it died between 2 and 3 belong to a file without a row in the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -122,6 +122,7 @@ class Writer:
         vector: EmbeddingRecord | None = None,
         *,
         rebuild: bool = False,
+        beside: bool = False,
     ) -> Writer:
         """Open the tables for writing, creating them where there are none.
 
@@ -129,11 +130,12 @@ class Writer:
         When either differs from what the tables hold, or on `rebuild`, a new generation
         is written beside the one that readers use; one that a dead run left is continued.
         Raises StorageError for an object store that loses commits.
+        `beside`: a first one as well, so that nothing of it is seen before its end.
         """
         if not location.tables_are_local:
             check_commits(location)
         database = connect(location, read_consistency_interval=timedelta(0))
-        meta = choose_generation(database, parser, vector, rebuild)
+        meta = choose_generation(database, parser, vector, rebuild, beside)
         generation = meta.building or meta.generation
         drop_other_generations(database, {meta.generation, generation})
         rebuilding = generation != meta.generation
@@ -244,12 +246,12 @@ class Writer:
         for part in _parts(paths):
             self.tables[table].delete(one_of("path", part))
 
-    def tidy(self) -> None:
-        """Build the indices, or build them anew, and merge fragments, where that pays."""
+    def tidy(self, create: Callable[[Table, str], None] | None = None) -> None:
+        """Build the indices anew, by `create` if given, and merge fragments, where that pays."""
         merge_fragments(self.database.open_table(META_TABLE))
         for handle in self.tables.values():
             merge_fragments(handle)
-        build_indices(self.tables, every=self.first_build)
+        build_indices(self.tables, every=self.first_build, create=create or create_index)
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
         """Note that a pass over the repository is complete; a rebuild becomes current."""
@@ -325,13 +327,14 @@ def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 def choose_generation(
-    database: Any, parser: str, vector: EmbeddingRecord | None, rebuild: bool
+    database: Any, parser: str, vector: EmbeddingRecord | None, rebuild: bool, beside: bool
 ) -> Meta:
     """Commit and return the meta that says which generation this run writes.
 
     The current one while `parser` and `vector` are what its rows were made with, else the
-    next; a rebuild for the same two that a dead run left is continued.
+    next, a first one too if `beside`; a rebuild for the same two that a dead run left goes on.
     """
+    wanted = f"{parser} {vector}"
     try:
         meta = read_meta(database)
     except IndexFormatError:
@@ -339,8 +342,7 @@ def choose_generation(
     if meta is None:
         database.drop_all_tables()
         new = Meta(identity=uuid4().hex, parser=parser, vector=vector, dirty=True)
-        return write_meta(database, new)
-    wanted = f"{parser} {vector}"
+        return write_meta(database, replace(new, building=2 * beside, building_key=wanted))
     stale = (meta.parser, meta.vector) != (parser, vector)
     other = bool(meta.building) and meta.building_key != wanted
     if rebuild or other or (stale and not meta.building):
@@ -407,7 +409,9 @@ def existing_tables(database: Any, generation: int) -> dict[str, Table]:
 # Indices and fragments
 
 
-def build_indices(tables: Mapping[str, Table], *, every: bool) -> None:
+def build_indices(
+    tables: Mapping[str, Table], *, every: bool, create: Callable[[Table, str], None]
+) -> None:
     """Build what is missing, and build anew what many rows are not in; `every`: all of them.
 
     Building an index anew costs no more than updating it would, and leaves the data where
@@ -426,7 +430,12 @@ def build_indices(tables: Mapping[str, Table], *, every: bool) -> None:
                 columns.append(column)
         for column in columns:
             if every or unindexed.get(column, limit + 1) > limit:
-                handle.create_index(column, config=index_config(column), replace=True)
+                create(handle, column)
+
+
+def create_index(handle: Table, column: str) -> None:
+    """Build the index on `column`, or build it anew."""
+    handle.create_index(column, config=index_config(column), replace=True)
 
 
 def merge_fragments(handle: Table) -> None:

@@ -1,0 +1,1 @@
+"""An index that several machines build together; nothing of it is loaded unless it is chosen."""
