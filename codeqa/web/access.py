@@ -16,7 +16,6 @@ from codeqa.store import Location
 from codeqa.store.location import NOTE, read_note
 
 EVERYBODY = "*"
-"""Group of all who are signed in."""
 
 
 class Rules(BaseModel):
@@ -53,8 +52,7 @@ def read_rules(path: Path) -> Rules:
         about = path.stat()
         return _parsed(path, about.st_ino, about.st_ctime_ns, about.st_size)
     except ValidationError as error:
-        first = error.errors()[0]
-        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        why = "{loc}: {msg}".format_map(error.errors()[0])
     except (OSError, ValueError, RecursionError) as error:
         why = str(error)
     raise SettingsError(f"{path} cannot be used: {why}.", "Write it as docs/security.md shows.")

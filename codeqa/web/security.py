@@ -42,6 +42,7 @@ from codeqa.store import Location
 from codeqa.web.access import EVERYBODY, Rules, read_rules
 from codeqa.web.errors import RequestRefusedError
 
+log = logging.getLogger(__name__)
 BODY_BYTES = 1_000_000
 """Largest request body; a question is at most a few thousand characters."""
 SECRET_BYTES = 32
@@ -50,7 +51,6 @@ GUARDED_PATHS = ("/api/", "/v1/")
 """Where even reading must come from our own page or from no page at all."""
 ASKING_PATHS = ("/chat", "/v1/", "/mcp", "/api/review", "/api/tools/")
 """Where, and at `/`, each POST is work for the processor and maybe for a model that costs."""
-LOGGED_PATHS = (*ASKING_PATHS, "/api/search")
 HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
@@ -75,9 +75,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,21 +176,19 @@ class Gate:
 
 
 class Proxy:
-    """Who asks, by the headers of a reverse proxy. Raises SettingsError for addresses and rules
-    that cannot be used."""
+    """Who asks, by the headers of a reverse proxy. Raises SettingsError."""
 
     def __init__(self, settings: Settings) -> None:
         self._user, self._groups = settings.auth_user, settings.auth_groups
         self._rules = settings.config_dir / "access.toml"
         try:
-            own = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
+            self._own = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
         except ValueError:
-            own = []
-        if not own or not all(one.prefixlen for one in own):
+            self._own = []
+        if not self._own or not all(one.prefixlen for one in self._own):
             raise SettingsError(
                 "CODEQA_AUTH_FROM must name the proxy's addresses.", "As in 10.0.3.7, 10.1.0.0/16."
             )
-        self._own = own
         read_rules(self._rules)
 
     def member(self) -> Member:
@@ -298,7 +293,7 @@ def guard(app: Flask, settings: Settings) -> None:
             response.headers.setdefault(name, value)
         if not request.path.startswith("/static/"):
             response.headers.setdefault("Cache-Control", "no-store")
-        if settings.access_log and "member" in g and _asks(LOGGED_PATHS):
+        if settings.access_log and "member" in g and _asks((*ASKING_PATHS, "/api/search")):
             _note(settings, response.status_code)
         return response
 

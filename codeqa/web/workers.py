@@ -13,6 +13,7 @@ import struct
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -25,7 +26,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from codeqa.settings import Settings
 from codeqa.web.connections import AT_ONCE, CONNECTIONS
-from codeqa.web.security import BODY_BYTES
+from codeqa.web.security import BODY_BYTES, TWICE
 from codeqa.web.workspace import Workspace
 
 REQUEST_SECONDS = 60
@@ -54,6 +55,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self._coming.pop(connection, None)
         environ["waitress.client_disconnected"] = partial(_has_left, connection)
         return app(environ, start_response)
+
+    def handle_request(self, req: Any, conn: TConn) -> Any:
+        many = Counter(name for name, _ in req.headers) - Counter({name for name, _ in req.headers})
+        name = TWICE.replace("_", "-")  # a client's own of that name says nothing
+        req.headers = [one for one in req.headers if one[0] != name] + [(name, " ".join(many))]
+        return super().handle_request(req, conn)
 
     def enqueue_req(self, conn: TConn) -> None:
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, LONGEST)
