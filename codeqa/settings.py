@@ -35,6 +35,7 @@ SERVING = {
     "data", "host", "port", "token", "threads", "workers", "watch", "log_level", "auth",
     "auth_user", "auth_groups", "auth_from", "auth_host", "access_log", "access_log_text",
     "web_workers", "drain_seconds", "secret_key",
+    "log_format", "metrics", "metrics_token",
 }  # fmt: skip
 """Settings that say where the data lies and how it is served; no answer depends on them."""
 
@@ -196,7 +197,17 @@ class Settings(BaseSettings):
         "", "Another endpoint that speaks Cohere's rerank API.", alias="COHERE_BASE_URL"
     )
     log_level: Literal["debug", "info", "warning", "error"] = _field(
-        "warning", "What is written to stderr."
+        "warning", "What is written to stderr; `info` also a line for each request."
+    )
+    log_format: Literal["text", "json"] = _field(
+        "text", "Form of the log: `json` is one object a line, without names and texts."
+    )
+    metrics: bool = _field(
+        False, "Measure answers, searches, models and runs for Prometheus, at `/metrics`; needs "
+        "`codeqa[server]`.",
+    )  # fmt: skip
+    metrics_token: SecretStr = _field(
+        SecretStr(""), "Token that reads `/metrics` and nothing else; else the owner's does."
     )
 
     @cached_property

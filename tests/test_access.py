@@ -246,7 +246,8 @@ def test_the_walk_has_every_address_answer_somebody_who_may_see_the_repository(
         silent |= {address} if status >= 400 or '"isError":true' in text else set()
         telling = (SECRET, f"{NAME}-bank", f"{NAME}_pays", f"{NAME}.py")
         told |= {address} if any(one in text for one in telling) else set()
-    assert silent == owners | {"GET /api/conversations/<path:conversation>/answer"}
+    unasked = {"GET /api/conversations/<path:conversation>/answer", "GET /metrics"}
+    assert silent == owners | unasked
     talk = "/api/conversations/<path:conversation>"
     expected = {
         "GET /", "POST /", "POST /chat", "POST /chat/stream", "POST /v1/chat/completions",

@@ -20,7 +20,7 @@ OUTSIDE = {"app", "create_tables", "preprocessing", "prompts", "llm_comments"} |
 }
 
 LAYERS = (
-    {"environment", "errors", "hosts", "settings", "text", "types", "__init__"},
+    {"environment", "errors", "hosts", "metrics", "settings", "text", "types", "__init__"},
     {"languages", "embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},
     {"parsing"},

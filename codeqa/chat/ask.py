@@ -5,6 +5,7 @@ Question → Routed → Gathered → (the answer as it streams) → Checked → 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
@@ -19,6 +20,7 @@ from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
 from codeqa.chat.writers import Writers, write
 from codeqa.errors import CodeQAError
+from codeqa.metrics import measure
 from codeqa.routing.intents import by_words, read
 from codeqa.types import Event
 
@@ -56,10 +58,15 @@ class Chat:
             yield Event("error", error.as_data())
             return
         stream = Stream(question, options.keep)
+        measure("questions")
+        measure("answers_open")
         try:
-            saving, due = None, time.monotonic() + KEPT_EVERY
+            saving, due, silent = None, time.monotonic() + KEPT_EVERY, True
             with closing(self._answer(stream)) as answering:
                 for event in answering:
+                    if event.kind == "token" and silent:
+                        silent = False
+                        measure("first_text_seconds", time.time() - stream.begun)
                     yield event
                     late = stream.saved_as and time.monotonic() > due
                     if late and not (saving and not saving.done()):
@@ -69,7 +76,11 @@ class Chat:
             stream.end(error)
         finally:
             # Collected and told below: a generator that is being closed must not yield here.
+            failed = stream.error or isinstance(sys.exception(), Exception)
             ended = list(self._end(stream)) if stream.loaded else []
+            end = "error" if failed else "done" if stream.finished else "stopped"
+            measure("answer_seconds", time.time() - stream.begun, end=end)
+            measure("answers_open", -1)
         yield from ended
         yield self._last_event(stream)
 

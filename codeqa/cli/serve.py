@@ -26,6 +26,7 @@ from codeqa.repositories import last_used
 from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.types import IndexSummary, Progress
 from codeqa.web.app import bind, create_app, serve
+from codeqa.web.logs import start_log
 from codeqa.web.running import announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
 from codeqa.web.workspace import Workspace
@@ -60,9 +61,7 @@ def serve_command(
     repository = folder_of(repo, data) if repo else folder_here(data) or last_used(settings)
     given = {"host": host, "port": port, "web_workers": workers, "model": model or None}
     settings = load_settings(repository, **given)
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
-    )
+    start_log(settings)
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     check_settings(settings)

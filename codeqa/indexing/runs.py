@@ -23,6 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from codeqa.errors import CodeQAError, IndexBusyError, IndexMissingError, StorageError
+from codeqa.metrics import measure
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Location, Tables
 from codeqa.store.location import read_note, write_atomically
@@ -190,10 +191,11 @@ class RunRecorder:
         self._listener = listener
         self._ended = ended
         self._paused = paused
-        self._written = self._began = 0.0
+        self._written = self._began = self._entered = 0.0
         self._phase = ""
 
     def __enter__(self) -> None:
+        self._entered = time.monotonic()
         self.state("indexing")
 
     def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
@@ -207,6 +209,8 @@ class RunRecorder:
             self.state("failed", f"Unexpected {type(error).__name__}: {error}.")
         else:  # Ctrl-C
             self.state("stopped", INTERRUPTED)
+        end = {"ready": "done", "failed": "error"}.get(self._state, "stopped")
+        measure("index_run_seconds", time.monotonic() - self._entered, end=end)
 
     def state(self, state: str, error: str = "") -> None:
         """Say what the run does now."""

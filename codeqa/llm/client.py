@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, places_of
 from codeqa.hosts import keep_needed_headers, leads_here
 from codeqa.llm.providers import ModelAddress, is_model_name, provider_named
+from codeqa.metrics import measure
 from codeqa.text.tokens import estimate_tokens, well_formed, words
 from codeqa.types import NO_USAGE, StageTime, TokenUsage
 
@@ -244,6 +245,7 @@ class Model:
         Raises ModelError, ContextLengthError when less might do.
         """
         pieces = self._answer(list(messages), max_tokens, list(tools), 1 + retries)
+        provider, end, began = self._provider.name, "stopped", time.monotonic()
         try:
             while not cancelled():
                 future = in_background(anext(pieces, None))
@@ -252,10 +254,18 @@ class Model:
                         future.cancel()
                         return
                 if (piece := future.result()) is None:
+                    end = "done"
                     return
+                if isinstance(piece, TokenUsage):
+                    measure("model_tokens", piece.prompt_tokens, provider=provider, kind="prompt")
+                    measure("model_tokens", piece.completion_tokens, provider=provider, kind="text")
                 yield piece
+        except ModelError:
+            end = "error"
+            raise
         finally:
             in_background(pieces.aclose())
+            measure("model_call_seconds", time.monotonic() - began, provider=provider, end=end)
 
     def complete(self, messages: Sequence[Message], max_tokens: int, **options: Any) -> str:
         """The text of the whole answer, or what there is of it once it is cancelled; `options` are

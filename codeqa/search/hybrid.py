@@ -13,6 +13,7 @@ from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.indexing.runs import holder_of, is_paused
 from codeqa.llm.client import Cancelled, Model, clean_text, never
 from codeqa.llm.models import Models
+from codeqa.metrics import measure
 from codeqa.search.by_model import (
     ORDER,
     join,
@@ -272,6 +273,7 @@ class Search:
         own = whole - sum(stage.milliseconds for stage in stages)
         at = sum(stage.name not in ("rerank", ORDER) for stage in stages)
         stages.insert(at, StageTime("search", own, "done"))
+        measure("search_seconds", whole / 1000)
         return SearchResult(
             question=question,
             query=query,

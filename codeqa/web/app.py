@@ -16,6 +16,7 @@ from typing import Any, cast
 from flask import (
     Blueprint,
     Flask,
+    Response,
     current_app,
     g,
     make_response,
@@ -26,11 +27,12 @@ from flask import (
 )
 from werkzeug.wrappers import Response as BaseResponse
 
-from codeqa import __version__, mcp
+from codeqa import __version__, mcp, metrics
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.repositories.multi_repo import end_of, member_names
 from codeqa.settings import Settings, load_settings
+from codeqa.store import list_locations
 from codeqa.web import (
     code_api,
     conversations_api,
@@ -41,8 +43,18 @@ from codeqa.web import (
     repositories_api,
 )
 from codeqa.web.endpoints import json_body
-from codeqa.web.errors import handle_errors
-from codeqa.web.security import BODY_BYTES, Gate, check_settings, guard
+from codeqa.web.errors import RequestRefusedError, handle_errors
+from codeqa.web.logs import log_requests
+from codeqa.web.security import (
+    BODY_BYTES,
+    METRICS_PATH,
+    SCRAPER,
+    Gate,
+    check_settings,
+    guard,
+    member_of_request,
+    require_owner,
+)
 from codeqa.web.workspace import Workspace, workspace
 
 SESSION_DAYS = 30
@@ -83,7 +95,10 @@ def create_app(
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=SESSION_DAYS)
     app.extensions["codeqa"] = Workspace(settings, repository, engine)
     app.json.sort_keys = False  # type: ignore[attr-defined]
+    if settings.metrics:
+        metrics.start(settings.web_workers)
     handle_errors(app)
+    log_requests(app)  # before the checks, so that what they refuse is logged as well
     guard(app, settings)
     for blueprint in (*(module.endpoints for module in API), pages):
         app.register_blueprint(blueprint)
@@ -129,6 +144,22 @@ def model_context_protocol() -> Any:
     engine = g.engine = workspace().engine(request.args.get("repo", ""))
     named = ", ".join(str(one.root) for one in engine.repositories)
     return mcp.answer(json_body(), named, lambda: engine) or ("", 202)
+
+
+@pages.get(METRICS_PATH)
+def measured() -> BaseResponse:
+    """What is measured, for Prometheus."""
+    space = workspace()
+    if member_of_request() is not SCRAPER:
+        require_owner("read what is measured")
+    if not space.settings.metrics:
+        raise RequestRefusedError(404, "Nothing is measured: set CODEQA_METRICS=on.")
+    problem = "Whether a cache that this process uses does not work"
+    now = {
+        "repositories": ("Repositories that have an index", len(list_locations(space.settings))),
+        "cache_problem": (problem, float(space.cache_problem())),
+    }
+    return Response(metrics.as_text(now), mimetype="text/plain")
 
 
 @pages.route("/login", methods=["GET", "POST"])

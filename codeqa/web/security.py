@@ -55,6 +55,7 @@ HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
 as TERMINAL, from this machine alone."""
+METRICS_PATH = "/metrics"
 OPEN_PATHS = ("/health", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
 USER_DIGITS = 8
@@ -104,6 +105,9 @@ LOCAL = Member("local")
 """Everybody at a server without a token: the user of this machine."""
 TERMINAL = Member("terminal", owner=False)
 """The terminal of that user, whose conversations the page does not list."""
+
+SCRAPER = Member("metrics", owner=False)
+"""Who holds the token of METRICS_PATH, which lets in there alone."""
 
 
 class Allowance:
@@ -277,6 +281,8 @@ def guard(app: Flask, settings: Settings) -> None:
             _check_origin()
         if _is_terminal(app.config[TERMINAL_TOKEN]):
             g.member = TERMINAL
+        elif request.path == METRICS_PATH and _bears(settings.metrics_token.get_secret_value()):
+            g.member = SCRAPER
         elif known and request.path.startswith(OPEN_PATHS):
             return None
         elif gate.closed:
@@ -381,10 +387,13 @@ def _note(settings: Settings, status: int) -> None:
 
 def _is_terminal(token: str) -> bool:
     """Whether the terminal of the user who runs this server asks, on this machine."""
+    return is_loopback(request.remote_addr or "") and _bears(token)
+
+
+def _bears(token: str) -> bool:
+    """Whether the request brings `token`, which is none where it is empty."""
     given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    return is_loopback(request.remote_addr or "") and hmac.compare_digest(
-        given.encode(), token.encode()
-    )
+    return bool(token) and hmac.compare_digest(given.encode(), token.encode())
 
 
 def _find(given: str, members: Mapping[str, Member]) -> Member | None:

@@ -22,6 +22,8 @@ from typing import Any
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from codeqa.settings import Settings
@@ -32,6 +34,13 @@ from codeqa.web.workspace import Workspace
 REQUEST_SECONDS = 60
 """In which a request has to come whole, and its reader to take something of the answer."""
 LONGEST = struct.pack("ll", REQUEST_SECONDS, 0)
+
+
+class Log(Logger):  # type: ignore[misc]
+    """Gunicorn's words among all others, in the form that is set."""
+
+    def setup(self, cfg: Config) -> None:
+        self.error_log.propagate = True
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]
@@ -138,7 +147,7 @@ def serve_with_workers(
         # Longer than processes wait themselves, which then close what they have open.
         "graceful_timeout": int(settings.drain_seconds) + 10,
         "limit_request_line": 8_190,  # the most
-        "loglevel": settings.log_level,
+        "logger_class": Log,
         "forwarded_allow_ips": "",  # no header of a client counts for what a proxy would say
         "control_socket_disable": True,
         "worker_int": lambda worker: worker.space.closing.set(),

@@ -262,6 +262,10 @@ class Workspace:
         while self._asked and time.monotonic() < until and not self.closing.is_set():
             time.sleep(0.05)
 
+    def cache_problem(self) -> bool:
+        """Whether a cache that is in use does not work."""
+        return any(engine.conversations.cache.problem for engine in [*self._engines.values()])
+
     def close(self) -> None:
         """End the streams, keep what came of them, and end what runs in the background."""
         self.closing.set()
