@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser run test test-slow test-training test-cluster bench-retrieval bench-intents lint lint-js format types docs wheel clean
+.PHONY: help setup setup-dev browser postgresql run test test-slow test-training test-cluster bench-retrieval bench-intents lint lint-js format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
@@ -48,11 +48,14 @@ ifneq ($(BROWSER),no)
 	@$(PY) scripts/chromium.py --install
 endif
 
+postgresql: setup-dev
+	@$(PY) scripts/postgresql.py
+
 WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
 
 # Compiled tests are kept whatever the environment says: compiling takes seven seconds each time.
 # In the order of their names the long files, which are the browser's, come first.
-test: browser
+test: browser postgresql
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --timeout=600 -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
 
 test-slow: browser

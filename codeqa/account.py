@@ -1,5 +1,5 @@
 """What is stored of a user and who receives it, counted whenever it is asked; and its deletion from
-state and cache, for good: the state file is written anew, so that no free page of it holds what was
+state and cache, for good: a state file is written anew, so that no free page of it holds what was
 said. The page, the HTTP API and the terminal tell and do the same."""
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class StoredData(DataCounts):
     cached: int | None
     """Contexts in the cache; None when it does not answer."""
     folder: str
+    state: str
+    """Where the conversations of all users lie, and how many bytes they take there."""
     state_bytes: int
-    """Of the file with the conversations of all users."""
     redis: str
     """Address without name and password; '' for a cache in the state file."""
     receivers: tuple[Receiver, ...]
@@ -93,7 +94,8 @@ class Privacy:
             profile=self.state.profile.facts(user),
             cached=None if None in cached else sum(len(found or ()) for found in cached),
             folder=str(self.settings.data_dir),
-            state_bytes=self.state.path.stat().st_size,
+            state=self.state.place,
+            state_bytes=self.state.size(),
             redis=self.cache.address if isinstance(self.cache, RedisCache) else "",
             receivers=tuple(self._receivers()),
             plugins=bool(self.settings.plugins),
@@ -104,7 +106,7 @@ class Privacy:
         self, scope: str, user: str, conversation: str = "", repository: str | None = None
     ) -> DeletionResult:
         """Delete a conversation, the profile or everything of `user`, in state and cache, and have
-        the state file written anew. Raises NotFoundError for a conversation that is not there,
+        the room of it given back. Raises NotFoundError for a conversation that is not there,
         UsageError for another scope, StorageError when nothing can be deleted."""
         if scope not in SCOPES:
             raise UsageError("There is nothing of that name.", f"Choose one: {', '.join(SCOPES)}.")
@@ -127,11 +129,12 @@ class Privacy:
             cached += deleted or 0
             problems += [NOT_UNCACHED] if deleted is None else []
         try:
-            state.compact()
+            problems += filter(None, [state.compact()])
         except StorageError as error:
             problems.append(str(error))
-        for path in sorted(state.path.parent.glob(f"{state.path.name}{ASIDE}*")):
-            problems.append(f"{path} was set aside by a repair and may hold it still: delete it.")
+        old = f"{state.path.name}{'' if state.address else ASIDE}*"
+        for path in sorted(state.path.parent.glob(old)):
+            problems.append(f"{path} is of an earlier time and may hold it still: delete it.")
         after = asdict(data.counts(user))
         gone = {name: max(0, number - after[name]) for name, number in before.items()}
         gone.pop("repositories")
@@ -223,8 +226,8 @@ def privacy_report(stored: StoredData) -> str:
         f"- {counted(len(stored.profile), 'line')} of a profile, which you told me.",
         *facts,
         f"\n**Where:** on this machine, in {code_span(stored.folder)}{redis}; what was said in "
-        f"`state.sqlite` ({stored.state_bytes / 1000:,.0f} kB, for all users). Keys of models"
-        f"{keys} belong to the installation.",
+        f"{code_span(stored.state)} ({stored.state_bytes / 1000:,.0f} kB, for all users). Keys of "
+        f"models{keys} belong to the installation.",
         f"\n**Who can see it:** {seen}",
         "\n**Not there:** tracking, telemetry, advertising. Your browser keeps the theme, the "
         f"switches and a question that you have not sent yet; {cookies}",

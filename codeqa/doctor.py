@@ -25,6 +25,7 @@ from codeqa.llm.models import SOURCES, Models
 from codeqa.repositories import trusted_git
 from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
+from codeqa.state import open_state
 from codeqa.state.database import ASIDE, BESIDE, PRIMARY_CODE, Database
 from codeqa.store import Location, Tables, damage, list_locations
 
@@ -56,7 +57,8 @@ def examine(
     state = settings.data_dir / "state.sqlite"
     yield run_check("git", lambda: (True, trusted_git(settings).program, ""))
     yield run_check("data", partial(_data, settings))
-    yield run_check("state", partial(_state, state), repair and partial(_rescue, state))
+    mend = repair and not settings.state and partial(_rescue, state)
+    yield run_check("state", partial(_state, settings, state), mend)
     yield run_check("model", partial(_model, settings))
     status = reranker_status(settings)
     yield run_check("reranker", lambda: (status.usable, status.text, status.hint))
@@ -154,9 +156,12 @@ def _rebuild(settings: Settings, location: Location) -> str:
 # The conversations
 
 
-def _state(path: Path) -> Found:
+def _state(settings: Settings, path: Path) -> Found:
     """Whether the file that holds the conversations can be read whole. Raises StorageError when it
     cannot be opened though it is not damaged: it is locked, say, or another version wrote it."""
+    if settings.state:
+        server = open_state(settings)
+        return server.size() > 0, f"{server.place} holds the conversations", ""
     if not os.path.lexists(path):
         return True, "no conversations yet", ""
     try:

@@ -35,7 +35,7 @@ from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.routing.followup import SmallCall
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import Settings, load_settings
-from codeqa.state import State
+from codeqa.state import open_state
 from codeqa.state.cache import open_cache
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
@@ -210,7 +210,7 @@ def _joined(
     index: Indexer,
     generator: AnswerGenerator | None = None,
 ) -> Engine:
-    state = State(settings.data_dir)
+    state = open_state(settings)
     cache = open_cache(settings, state.values)
     models = Models(settings)
     files = Files(tables, settings.max_file_bytes)
@@ -268,6 +268,6 @@ def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy
     `models` are those that questions go to, where some are open already. Raises SettingsError
     for a setting that cannot be used.
     """
-    state = State(settings.data_dir)
+    state = open_state(settings)
     cache = open_cache(settings, state.values)
     return Privacy(settings, state, cache, models or Models(settings))

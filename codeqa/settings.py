@@ -51,8 +51,9 @@ class Settings(BaseSettings):
         None, "Folder for indices and local state; default: the user's data folder."
     )
     tables: str = _field(
-        "", "Where the LanceDB tables live instead, also `s3://…`; locks and state stay local."
+        "", "Where the LanceDB tables live instead, also `s3://…`; locks stay local."
     )
+    state: SecretStr = _field(SecretStr(""), "Where the state lies instead: `postgresql://…`.")
     host: str = _field("127.0.0.1", "Address the page is served on; any other needs a token.")
     port: int = _field(5001, "Port the page is served on.", ge=1, le=65535)
     token: SecretStr = _field(

@@ -27,19 +27,22 @@ def find_chromium() -> str:
 
 def install_chromium() -> str:
     """Install Chromium and return its path; '' if no way led to one."""
-    if root_prefix := _apt_prefix():
-        _say("Installing Debian's package chromium")
-        apt = [*root_prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y"]
-        package = [*apt, "install", "--no-install-recommends", "chromium"]
-        if not _run(package):
-            # A fresh system has no list of packages yet.
-            _run([*apt, "update"])
-            _run(package)
-        if found := find_chromium():
-            return found
+    if install_package("chromium") and (found := find_chromium()):
+        return found
     _say("Downloading Playwright's Chromium")
     _run([sys.executable, "-m", "playwright", "install", "chromium"])
     return find_chromium()
+
+
+def install_package(name: str) -> bool:
+    """Install a package of Debian; False where there is no right to, or no apt."""
+    if root_prefix := _apt_prefix():
+        _say(f"Installing Debian's package {name}")
+        apt = [*root_prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y"]
+        package = [*apt, "install", "--no-install-recommends", name]
+        # A fresh system has no list of packages yet.
+        return _run(package) or (_run([*apt, "update"]) and _run(package))
+    return False
 
 
 def _apt_prefix() -> list[str]:

@@ -24,7 +24,7 @@ from tests.forked_workers import Forks
 from tests.repositories import Write, write
 
 # Some files take its names, others its fixtures, in whatever order they are read.
-pytest.register_assert_rewrite("cli_shop")
+pytest.register_assert_rewrite("cli_shop", "postgres_server")
 
 ROOT = Path(__file__).resolve().parent.parent
 START = pool._start_process

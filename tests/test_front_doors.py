@@ -39,7 +39,7 @@ HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
 
 WITHOUT = {"mcp", "serve"}
 """Commands that go on until they are ended."""
-ELSEWHERE = {"doctor": "test_cli", "review": "test_review"}
+ELSEWHERE = {"doctor": "test_cli", "review": "test_review", "state copy": "test_state_server"}
 """Where else JSON is read; that of the tools is in test_tools."""
 
 CALLED = [

@@ -21,6 +21,7 @@ STORED = StoredData(
     profile={"name": "Ada", "format-1": "code first"},
     cached=1,
     folder="/home/ada/data",
+    state="state.sqlite",
     state_bytes=123_456,
     redis="",
     facts=2,

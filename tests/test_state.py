@@ -1,5 +1,5 @@
-"""The state: conversations with their branches, what turns teach, what is found again, and a file
-that others hold, damage or may not read."""
+"""The state, in a file and in PostgreSQL: conversations with their branches, what turns teach, what
+is found again, and a file that others hold, damage or may not read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from postgres_server import close_connections
 
 from codeqa.errors import NotFoundError, StorageError
 from codeqa.state import State, database
@@ -34,12 +36,9 @@ from codeqa.state.records import (
 )
 from codeqa.state.turns import SNIPPET_CHARACTERS, snippet
 
+pytest_plugins = ("postgres_server",)
+in_a_file = pytest.mark.parametrize("state", ["file"], indirect=True)
 PLACE = ("local", "shop")
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> State:
-    return State(tmp_path / "state")
 
 
 def save(
@@ -74,10 +73,11 @@ def active(
 
 
 def test_a_turn_comes_back_as_it_was_saved(state: State) -> None:
-    turn = Turn("t1", "c1", "who?", "him\n", "[CONTEXT]\n\x00", {"chunks": [1, "é"]}, 5.0)
+    turn = Turn("t1", "c1", "who? 🙂", "him\n", "[CONTEXT]\n\x00", {"chunks": [1, "é\x00"]}, 1 / 3)
     state.turns.save(turn)
     state.turns.save(turn)
-    assert state.turns.get("t1") == turn
+    kept = replace(turn, context="[CONTEXT]\n\ufffd") if state.address else turn
+    assert state.turns.get("t1") == kept, "a server takes no NUL"
     assert state.turns.get("t2") is None
 
 
@@ -365,11 +365,11 @@ def test_a_turn_is_kept_with_all_that_it_teaches_or_not_at_all(
 ) -> None:
     save(state, "t1", vector=b"12")
 
-    def fail(*_: object) -> None:
-        raise sqlite3.OperationalError("disk full")
+    def fail(connection: Any, *_: object) -> None:
+        connection.execute("SELECT missing FROM turn")
 
     monkeypatch.setattr(turns_module, "put_fact", fail)
-    with pytest.raises(StorageError, match="disk full"):
+    with pytest.raises(StorageError, match="missing"):
         save(state, "t2", vector=b"12", facts={"name": "Ada"})
     assert active(state) == ["t1"] and state.turns.get("t2") is None
     assert vectors(state) == ["t1"] and state.profile.facts() == {}
@@ -491,6 +491,7 @@ def test_an_expired_value_leaves_the_file_with_the_next_write(
     assert state._database.rows("SELECT key FROM value") == [("new",)]
 
 
+@in_a_file
 def test_a_state_that_stays_busy_is_an_error_after_a_while(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +509,7 @@ def test_a_state_that_stays_busy_is_an_error_after_a_while(
     assert state.values.get("k") == "v"
 
 
+@in_a_file
 def test_writers_of_one_process_take_turns_and_none_is_passed_over(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -536,6 +538,7 @@ def test_writers_of_one_process_take_turns_and_none_is_passed_over(
     assert state.values.keys("") == [f"k{n}" for n in range(8)]
 
 
+@in_a_file
 @pytest.mark.parametrize("damage", ["garbage", "folder", "file in the way", "read-only"])
 def test_a_state_that_cannot_be_opened_is_said_in_a_sentence(
     state: State, monkeypatch: pytest.MonkeyPatch, damage: str
@@ -577,16 +580,22 @@ def test_the_files_are_the_owners_alone_from_the_first_byte_on(tmp_path: Path) -
     assert state.path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_several_processes_fill_a_fresh_state_at_once_and_are_killed_then(state: State) -> None:
+def test_several_processes_fill_a_fresh_state_at_once_and_are_killed_then(
+    state: State, request: pytest.FixtureRequest
+) -> None:
+    if state.address:
+        address = request.getfixturevalue("postgres").new_database()
+        request.addfinalizer(lambda: close_connections(address))
+        state = State(state.path.parent, address)
     code = (
         "import os, signal, sys; from pathlib import Path; from codeqa.state import State\n"
         "from codeqa.state.records import Turn\n"
-        "state = State(Path(sys.argv[1])); name = sys.argv[2]\n"
+        "state = State(Path(sys.argv[1]), sys.argv[2]); name = sys.argv[3]\n"
         "for number in range(10):\n"
         "    state.turns.save(Turn(f'{name}{number}', 'c', name, '', '', {}, repository='shop'))\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    command = [sys.executable, "-c", code, str(state.path.parent)]
+    command = [sys.executable, "-c", code, str(state.path.parent), state.address]
     workers = [
         subprocess.Popen([*command, name], cwd=ROOT, stderr=subprocess.PIPE, text=True)
         for name in "abc"
@@ -602,6 +611,7 @@ def dump(path: Path) -> list[str]:
         return [*connection.iterdump(), str(database.version(connection))]
 
 
+@in_a_file
 @pytest.mark.parametrize(("version", "which"), [(1, "an older"), (99, "a newer")])
 def test_a_state_of_another_version_is_left_alone(state: State, version: int, which: str) -> None:
     state.values.set("k", "v")

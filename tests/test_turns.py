@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sqlite3
 import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pytest
 from block_grammar import parse_block
 from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds, parts, told
@@ -34,7 +36,7 @@ from codeqa.state import State
 from codeqa.state.cache import context_key, open_cache
 from codeqa.types import Event
 
-pytest_plugins = ("chat_fixtures",)
+pytest_plugins = ("chat_fixtures", "postgres_server")
 TOKEN = "ghp_" + "aB3" * 12
 
 
@@ -402,6 +404,36 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(engine: Engine, lea
     assert last.kind == "done" and "could not be kept" in last.data["notice"]
     assert "disk is full" in last.data["notice"]
     assert engine.conversations.turns("talk") == []
+
+
+BREAK = """
+    CREATE SEQUENCE breaks;
+    CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('breaks') <= {times} THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+        RETURN NEW; END $$;
+    CREATE TRIGGER break_off BEFORE INSERT ON conversation FOR EACH ROW EXECUTE FUNCTION break_off()
+"""
+REPAIR = "DROP FUNCTION IF EXISTS break_off CASCADE; DROP SEQUENCE IF EXISTS breaks"
+
+
+@pytest.mark.parametrize(("times", "kept"), [(1, True), (99, False)])
+def test_an_answer_whose_connection_ends_within_the_transaction_is_kept_all_the_same(
+    opened: Open, empty_database: str, times: int, kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    engine = opened(state=empty_database)
+    assert engine.conversations.all() == []  # the tables are there from now on
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(BREAK.format(times=times))
+        try:
+            events = ask(engine, ASK)
+        finally:
+            connection.execute(REPAIR)
+    assert answer(events) and events[-1].kind == "done"
+    found = [one.id for one in engine.conversations.turns("talk")]
+    assert found == ([events[-1].data["turn"]] if kept else [])
+    assert ("could not be kept" in caplog.text) is not kept
+    assert "cret" not in caplog.text and SAYS[0] not in caplog.text
 
 
 def test_a_repetition_that_fails_leaves_the_answer_that_there_was(

@@ -18,6 +18,7 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.mode import read_mode
 from codeqa.state import State
 from codeqa.state.cache import Cache, context_key
+from codeqa.state.database import GoneError
 from codeqa.state.records import LOCAL_USER, CitedLines, Conversation, ConversationMatch, TurnExtras
 from codeqa.types import ContextBlock, Exchange
 
@@ -208,7 +209,7 @@ class Conversations:
             facts = dict(routed.facts) if routed else {}
             extras = TurnExtras(self.vectors.name, vector, facts, turn.begun)
 
-        def save() -> str:
+        def save(last: bool = False) -> str:
             try:
                 if turn.concluded and not ended:
                     return ""  # what is kept next says more
@@ -218,6 +219,8 @@ class Conversations:
                 saved = self.state.turns.save(row, options.replaces, extras, again=turn.stored)
                 turn.save(saved)
             except StorageError as error:
+                if isinstance(error, GoneError) and not last:  # in the middle, so begin once more
+                    return save(last=True)
                 log.warning("an answer could not be kept: %s", error)
                 return str(error)
             except Exception as error:  # a future that nobody asks keeps it to itself

@@ -1,8 +1,9 @@
-"""`codeqa privacy`: what is stored of this machine's user, and its deletion."""
+"""`codeqa privacy`: what is stored of a user, and its deletion; `codeqa state` moves all of it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -10,7 +11,10 @@ from codeqa.account import SCOPES, deletion_preview, deletion_report, privacy_re
 from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_either
 from codeqa.engine import open_privacy
+from codeqa.errors import UsageError
 from codeqa.settings import load_settings
+from codeqa.state import open_database, open_state
+from codeqa.state.database import copy_state
 
 user_option = click.option(
     "--user",
@@ -66,3 +70,26 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
 def _plain(markdown: str) -> str:
     """Markdown of our own as a terminal shows it."""
     return PlainText().feed(markdown.replace("**", "") + "\n").rstrip("\n")
+
+
+@click.group("state")
+def state_command() -> None:
+    """Move conversations between a file and PostgreSQL."""
+
+
+@command("copy", ["CODEQA_STATE=postgresql://… codeqa state copy"], group=state_command)
+@click.option("--from", "source", help="File or postgresql://…; else the data folder's file.")
+@click.option("--to", "target", help="File or postgresql://…; else as CODEQA_STATE says.")
+@click.option("--replace", is_flag=True, help="Lose what the target holds.")
+@json_option
+def copy_command(source: str, target: str, replace: bool, as_json: bool) -> None:
+    """Copy all that is stored of all users, or nothing. What servers keep meanwhile is not copied.
+
+    A password is better left to CODEQA_STATE or PGPASSWORD than written into a command."""
+    state = open_state(load_settings())
+    source, target = source or str(state.path), target or state.address or str(state.path)
+    there, here = open_database(source), open_database(target)
+    if there is here or not ("://" in source or Path(source).is_file()):
+        raise UsageError(f"{there.place} cannot be copied to {here.place}.", "Name two places.")
+    rows = copy_state(there, here, replace)
+    print_either(as_json, rows, f"{here.place} holds the same {sum(rows.values()):,} rows.")

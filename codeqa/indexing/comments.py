@@ -23,7 +23,7 @@ from codeqa.indexing.runs import hold
 from codeqa.llm.client import Complete
 from codeqa.prompts import render_prompt
 from codeqa.settings import Settings
-from codeqa.state import State
+from codeqa.state import open_state
 from codeqa.state.cache import ValueStore
 from codeqa.store import Filter, Location, Tables
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
@@ -97,7 +97,7 @@ def plan_comments(
     methods = Tables(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
     worth = [unit for unit in methods if unit.end_line - unit.start_line >= WORTH_LINES]
     worth.sort(key=lambda unit: ROLES.index(unit.role))
-    known, tasks = _sort_out(worth, model, State(settings.data_dir).values, settings.config_dir)
+    known, tasks = _sort_out(worth, model, open_state(settings).values, settings.config_dir)
     sent = [message["content"] for task in tasks[:limit] for message in task.messages()]
     asked = [unit for task in tasks[:limit] for unit in task.units]
     return CommentPlan(
@@ -123,7 +123,7 @@ def add_comments(
     changed meanwhile gets no description. What was bought is kept even when the run fails or is
     stopped; then `stop()` ends the requests that are under way. Raises ModelError.
     """
-    values = State(settings.data_dir).values
+    values = open_state(settings).values
     changed = 0
     waiting: list[Described] = []
     try:

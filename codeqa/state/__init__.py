@@ -1,10 +1,13 @@
-"""Local state in one SQLite file: conversations with their branches, thumbs, vectors of questions,
-facts about the user, values with a lifetime."""
+"""What is kept of users, in one SQLite file or in PostgreSQL: conversations with their branches,
+thumbs, vectors of questions, facts about the user, values with a lifetime."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
+from codeqa.errors import SettingsError
+from codeqa.settings import Settings
 from codeqa.state.cache import ValueStore
 from codeqa.state.database import Database
 from codeqa.state.turns import ConversationStore, TurnStore
@@ -12,20 +15,39 @@ from codeqa.state.user_data import FeedbackStore, ProfileStore, UserData
 
 
 class State:
-    """The local state in `folder`; safe to share between threads and processes.
+    """The state in `folder`, or at `address`; safe to share between threads and processes.
 
     A conversation belongs to one user and one repository: the same id under another user
     or in another repository is another conversation. Every method of every part raises
-    StorageError when the file cannot be used.
+    StorageError when the state cannot be used.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "state.sqlite"
-        self._database = Database(self.path)
-        self.compact = self._database.compact
+    def __init__(self, folder: Path, address: str = "") -> None:
+        self.path, self.address = folder / "state.sqlite", address
+        self._database = open_database(address or str(self.path))
+        self.place = self._database.place
+        self.size, self.compact = self._database.size, self._database.compact
         self.conversations = ConversationStore(self._database)
         self.turns = TurnStore(self._database)
         self.feedback = FeedbackStore(self._database)
         self.profile = ProfileStore(self._database)
         self.user_data = UserData(self._database)
         self.values = ValueStore(self._database)
+
+
+def open_state(settings: Settings) -> State:
+    """The state where the settings say. Raises SettingsError for what is no such place."""
+    return State(settings.data_dir, settings.state.get_secret_value())
+
+
+@lru_cache
+def open_database(address: str) -> Database:
+    """The file or PostgreSQL server at `address`, not yet connected; one in a process, whose parts
+    share its connections. Raises SettingsError."""
+    if "://" not in address:
+        return Database(Path(address))
+    try:
+        from codeqa.state.postgres import Postgres
+    except ImportError:
+        raise SettingsError("PostgreSQL takes `pip install 'codeqa[server]'`.") from None
+    return Postgres(address)

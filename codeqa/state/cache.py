@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
-from codeqa.state.database import StateTable
+from codeqa.state.database import PUT_VALUE, StateTable
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -51,10 +51,8 @@ class ValueStore(StateTable):
         now = time.time()
         with self._database.writing() as connection:
             connection.execute("DELETE FROM value WHERE expires <= ?", (now,))
-            connection.execute(
-                "INSERT OR REPLACE INTO value VALUES (?, ?, ?)",
-                (key, value, None if seconds is None else now + seconds),
-            )
+            expires = None if seconds is None else now + seconds
+            connection.execute(PUT_VALUE, (key, value, expires))
 
     def delete(self, key: str) -> None:
         self._database.change("DELETE FROM value WHERE key = ?", (key,))

@@ -1,4 +1,4 @@
-"""One SQLite file (WAL), its tables, and the transactions on it.
+"""The tables of the state, and the transactions on them in one SQLite file (WAL).
 
 A connection is opened per transaction: SQLite connections do not cross threads, opening
 costs well under a millisecond, and nothing is left open when a process is killed.
@@ -7,6 +7,7 @@ costs well under a millisecond, and nothing is left open when a process is kille
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 import threading
@@ -16,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from pathlib import Path
 from typing import Any
 
-from codeqa.errors import StorageError
+from codeqa.errors import StorageError, UsageError
 from codeqa.state.records import LOCAL_USER
 
 BUSY_SECONDS = 20.0
@@ -32,7 +33,7 @@ BESIDE = ("", "-wal", "-shm")
 ASIDE = ".damaged-"
 """Between the name and the time of a damaged file that was set aside."""
 VERSION = 4
-"""`PRAGMA user_version` of a file with these tables."""
+"""Of these tables; a file has it as `PRAGMA user_version`."""
 
 # The order of turns holds every column that lists and limits of turns need, and branches are walked
 # over their index alone: the rows themselves carry whole contexts. The index of values keeps the
@@ -41,7 +42,6 @@ VERSION = 4
 # goes; a turn that is saved again stays. A turn's context, and embedding and topic of a
 # conversation, are no longer written.
 TABLES = f"""
-    BEGIN IMMEDIATE;
     CREATE TABLE IF NOT EXISTS value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
     CREATE INDEX IF NOT EXISTS value_expires ON value (expires) WHERE expires IS NOT NULL;
     CREATE TABLE IF NOT EXISTS turn (
@@ -55,7 +55,7 @@ TABLES = f"""
         ON turn (user, repository, conversation, id, parent, created);
     CREATE TABLE IF NOT EXISTS conversation (
         user TEXT NOT NULL, repository TEXT NOT NULL, id TEXT NOT NULL,
-        title TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
+        title TEXT NOT NULL, created REAL NOT NULL, updated DOUBLE PRECISION NOT NULL,
         leaf TEXT NOT NULL DEFAULT '', embedding TEXT NOT NULL DEFAULT '', topic BLOB,
         PRIMARY KEY (user, repository, id)
     );
@@ -78,15 +78,20 @@ TABLES = f"""
         user TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, turn TEXT NOT NULL,
         updated REAL NOT NULL, PRIMARY KEY (user, key)
     );
-    PRAGMA user_version = {VERSION};
-    COMMIT;
 """
-"""All of them or none; nothing where another process was faster."""
-
+"""Nothing where another process was faster. `postgres.py` has all statements in its own words."""
+NAMES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES)
+PUT_VALUE = """INSERT INTO value (key, value, expires) VALUES (?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires"""
+Connection = Any  # a transaction that has begun, with SQLite's `execute`
 
 _WRITING = threading.RLock()
 """Held by the thread that writes: SQLite has those who wait try again at random moments, and of 200
 writers some had no turn in ten seconds."""
+
+
+class GoneError(StorageError):
+    """The server with the state does not answer, or went away within a transaction."""
 
 
 class Database:
@@ -94,16 +99,17 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.place = str(path)  # as people read it
 
-    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one moment and waits for no writer.
 
         Raises StorageError when the file cannot be opened or read.
         """
         return self._transaction("BEGIN")
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A transaction that is kept as a whole, or not at all when its block raises.
+    def writing(self, user: str = "") -> AbstractContextManager[Connection]:
+        """A transaction, kept as a whole or not at all; those of a `user` follow each other.
 
         Raises StorageError when the file cannot be opened or written.
         """
@@ -112,7 +118,7 @@ class Database:
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, in a transaction of its own. Raises StorageError."""
         with self.reading() as connection:
-            return connection.execute(query, parameters).fetchall()
+            return list(connection.execute(query, parameters))
 
     def row(self, query: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """The first row of a query. Raises StorageError."""
@@ -121,13 +127,18 @@ class Database:
     def change(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Number of rows that a statement changed, in a transaction of its own."""
         with self.writing() as connection:
-            return connection.execute(statement, parameters).rowcount
+            return int(connection.execute(statement, parameters).rowcount)
 
-    def compact(self) -> None:
+    def size(self) -> int:
+        """Bytes that it takes."""
+        found = self.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        return int(found[0][0])
+
+    def compact(self) -> str:
         """Write the file anew without free pages, and empty its log.
 
-        Nothing of what was deleted is left in either then. Raises StorageError when the file
-        cannot be written, or others keep using it for longer than `BUSY_SECONDS`.
+        Nothing of what was deleted is left in either then: where it may be is told, here ''. Raises
+        StorageError when the file cannot be written, or others use it for `BUSY_SECONDS`.
         """
         with self.writing() as connection:
             connection.execute("COMMIT")  # neither of these is done inside a transaction
@@ -139,6 +150,7 @@ class Database:
                 f"The local state {self.path} could not be compacted, for it is being read.",
                 "Try again when other processes are done.",
             )
+        return ""
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
@@ -232,19 +244,21 @@ def _code(error: BaseException) -> int:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file.
+    """Make the tables of a new file. Raises StorageError."""
+    check_version(version(connection) or VERSION)
+    if not version(connection):
+        note = f"PRAGMA user_version = {VERSION}"
+        connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {note}; COMMIT")
 
-    Raises StorageError when another version of CodeQA wrote it, which leaves it as it is.
-    """
-    found = version(connection)
-    if found not in (0, VERSION):
+
+def check_version(found: int) -> None:
+    """Raises StorageError for tables of another version of CodeQA, which are left as they are."""
+    if found != VERSION:
         raise StorageError(
             f"The local state was written by {'a newer' if found > VERSION else 'an older'} "
             "version of CodeQA.",
             "Use that version, or another folder by CODEQA_DATA.",
         )
-    if not found:
-        connection.executescript(TABLES)
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -253,7 +267,32 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 class StateTable:
-    """Some of what the file holds; each part of the state is one."""
+    """Some of what is kept; each part of the state is one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+
+def copy_state(source: Database, target: Database, replace: bool = False) -> dict[str, int]:
+    """Copy all rows as they are now, all or none; gives their number by their table. Raises
+    UsageError for a target that holds any, unless these are to be replaced, and StorageError."""
+    done: dict[str, int] = {}
+    with source.reading() as there, target.writing() as here:
+        for table in NAMES:
+            if here.execute(f"SELECT * FROM {table} LIMIT 1").fetchone() and not replace:
+                hint = "Name another target, or add --replace to lose what it holds."
+                raise UsageError(f"{target.place} is not empty.", hint)
+            here.execute(f"DELETE FROM {table}")
+        for table in NAMES:
+            named = (one[0] for one in here.execute(f"SELECT * FROM {table} LIMIT 0").description)
+            columns = [name for name in named if name not in ("rowid", "number")]  # own to each
+            some, marks, last = ", ".join(columns), ", ".join("?" * len(columns)), 0
+            query = f"SELECT rowid, {some} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 200"
+            while rows := there.execute(query, (last,)).fetchall():
+                for last, *row in rows:  # noqa: B007
+                    here.execute(f"INSERT INTO {table} ({some}) VALUES ({marks})", row)
+            count = f"SELECT count(*) FROM {table}"
+            (done[table],) = there.execute(count).fetchone()
+            if here.execute(count).fetchone() != (done[table],):
+                raise StorageError("Less came than there was, so that nothing of it is kept.")
+    return done

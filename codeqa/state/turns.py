@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 from codeqa.errors import NotFoundError
-from codeqa.state.database import StateTable
+from codeqa.state.database import Connection, StateTable
 from codeqa.state.records import (
     LOCAL_USER,
     NO_EXTRAS,
@@ -79,7 +78,7 @@ class _Branches:
         return next((end for end in ends if turn_id in self.path(end)), "")
 
 
-def _branches(connection: sqlite3.Connection, group: Group) -> _Branches:
+def _branches(connection: Connection, group: Group) -> _Branches:
     parents = dict(connection.execute(LINKS, group).fetchall())
     row = connection.execute(
         f"SELECT leaf FROM conversation WHERE {OF_CONVERSATION}", group
@@ -111,7 +110,7 @@ class TurnStore(StateTable):
         created = turn.created or time.time()
         group = (turn.user, turn.repository, turn.conversation)
         texts = (turn.question, turn.answer, turn.context, json.dumps(dict(turn.details)))
-        with self._database.writing() as connection:
+        with self._database.writing(turn.user) as connection:
             if deleted_since(connection, turn.user, "everything", extras.begun):
                 return False
             known_before = connection.execute(
@@ -133,7 +132,8 @@ class TurnStore(StateTable):
                     "INSERT INTO conversation "
                     "(user, repository, id, title, created, updated, leaf) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (user, repository, id) DO UPDATE "
-                    "SET updated = max(updated, excluded.updated), leaf = excluded.leaf",
+                    "SET leaf = excluded.leaf, updated = CASE WHEN excluded.updated > "
+                    "conversation.updated THEN excluded.updated ELSE conversation.updated END",
                     (*group, title_of(turn.question), created, created, turn.id),
                 )
             connection.execute(
@@ -199,7 +199,7 @@ class TurnStore(StateTable):
         Raises NotFoundError when the conversation has no such turn.
         """
         group = (user, repository, conversation)
-        with self._database.writing() as connection:
+        with self._database.writing(user) as connection:
             leaf = _branches(connection, group).end_behind(turn_id)
             if not leaf:
                 raise NotFoundError("There is no such answer.", "It may have been deleted.")
@@ -228,7 +228,7 @@ class TurnStore(StateTable):
         return [PastQuestion(*row) for row in rows]
 
 
-def _turns(connection: sqlite3.Connection, where: str, *parameters: Any) -> list[Turn]:
+def _turns(connection: Connection, where: str, *parameters: Any) -> list[Turn]:
     """Turns that fit a condition, oldest first."""
     query = f"SELECT {_TURN} FROM turn WHERE {where} ORDER BY created, rowid"
     rows = connection.execute(query, parameters)
@@ -239,12 +239,12 @@ def _turns(connection: sqlite3.Connection, where: str, *parameters: Any) -> list
 
 
 def _put_extras(
-    connection: sqlite3.Connection, turn_id: str, group: Group, extras: TurnExtras, created: float
+    connection: Connection, turn_id: str, group: Group, extras: TurnExtras, created: float
 ) -> None:
     if extras.question is not None:
         connection.execute(
-            "INSERT OR IGNORE INTO question "
-            "(turn, user, repository, conversation, embedding, vector) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO question (turn, user, repository, conversation, embedding, vector) "
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (turn) DO NOTHING",
             (turn_id, *group, extras.embedding, extras.question),
         )
     if not deleted_since(connection, group[0], "profile", extras.begun):
@@ -267,7 +267,7 @@ class ConversationStore(StateTable):
     ) -> Conversation | None:
         """The conversation of `user`, or None; without a repository the one last continued of
         that id."""
-        query = _CONVERSATIONS.format("id = ? AND repository = ifnull(?, repository)")
+        query = _CONVERSATIONS.format("id = ? AND repository = coalesce(?, repository)")
         row = self._database.row(query, (user, conversation, repository, 1))
         return None if row is None else Conversation(*row)
 
@@ -282,7 +282,7 @@ class ConversationStore(StateTable):
             return []
         with self._database.reading() as connection:
             query = _CONVERSATIONS.format("repository = ?")
-            rows = connection.execute(query, (user, repository, -1))
+            rows = connection.execute(query, (user, repository, 1 << 62))
             found = (_match(connection, Conversation(*row), words) for row in rows)
             return list(islice(filter(None, found), MATCHES_LISTED))
 
@@ -306,13 +306,13 @@ class ConversationStore(StateTable):
         if not conversation:  # turns without one are no conversation
             return
         group = (user, repository, conversation)
-        with self._database.writing() as connection:  # triggers take along what belongs to turns
+        with self._database.writing(user) as connection:  # triggers take the rest along
             connection.execute(f"DELETE FROM turn WHERE {OF_GROUP}", group)
             connection.execute(f"DELETE FROM conversation WHERE {OF_CONVERSATION}", group)
 
 
 def _match(
-    connection: sqlite3.Connection, conversation: Conversation, words: Sequence[str]
+    connection: Connection, conversation: Conversation, words: Sequence[str]
 ) -> ConversationMatch | None:
     """The latest turn of the conversation with `words`, else its title if that has them."""
     turns = connection.execute(

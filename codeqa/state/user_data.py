@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import astuple
 
 from codeqa.errors import NotFoundError
-from codeqa.state.database import StateTable
+from codeqa.state.database import PUT_VALUE, Connection, StateTable
 from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
 from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import well_formed
@@ -27,6 +26,7 @@ _COUNTS = """
         (SELECT count(*) FROM question WHERE user = ?),
         (SELECT count(*) FROM fact WHERE user = ?)
 """
+_PUT_THUMB = "INSERT INTO feedback (turn, value, reason, sent, created) VALUES (?, ?, ?, ?, ?)"
 
 
 class UserData(StateTable):
@@ -40,7 +40,7 @@ class UserData(StateTable):
 
         Thumbs and vectors go with their turns. Values with a lifetime belong to no user.
         """
-        with self._database.writing() as connection:
+        with self._database.writing(user) as connection:
             for table in ("turn", "conversation", "fact"):
                 connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))
             note_deletion(connection, user, "everything")
@@ -64,7 +64,7 @@ class FeedbackStore(StateTable):
         user has no such turn.
         """
         places = [astuple(place) for place in sent]
-        with self._database.writing() as connection:
+        with self._database.writing(user) as connection:
             owned = connection.execute(
                 "SELECT 1 FROM turn WHERE id = ? AND user = ?", (turn_id, user)
             ).fetchone()
@@ -73,7 +73,7 @@ class FeedbackStore(StateTable):
             connection.execute("DELETE FROM feedback WHERE turn = ?", (turn_id,))
             if value:
                 row = (turn_id, value, well_formed(reason.strip()), json.dumps(places), time.time())
-                connection.execute("INSERT INTO feedback VALUES (?, ?, ?, ?, ?)", row)
+                connection.execute(_PUT_THUMB, row)
 
     def given(self, repository: str) -> list[Feedback]:
         """All thumbs of every user on answers about `repository`, the oldest first."""
@@ -122,35 +122,33 @@ class ProfileStore(StateTable):
 
     def save(self, key: str, value: str, user: str = LOCAL_USER) -> None:
         """Keep a fact, in place of an earlier one under the same key."""
-        with self._database.writing() as connection:
+        with self._database.writing(user) as connection:
             put_fact(connection, user, key, value, "", time.time())
 
     def clear(self, user: str = LOCAL_USER) -> None:
-        with self._database.writing() as connection:
+        with self._database.writing(user) as connection:
             note_deletion(connection, user, "profile")
             connection.execute("DELETE FROM fact WHERE user = ?", (user,))
 
 
 def put_fact(
-    connection: sqlite3.Connection, user: str, key: str, value: str, turn: str, updated: float
+    connection: Connection, user: str, key: str, value: str, turn: str, updated: float
 ) -> None:
     connection.execute(
-        "INSERT INTO fact VALUES (?, ?, ?, ?, ?) ON CONFLICT (user, key) DO UPDATE SET "
-        "value = excluded.value, turn = excluded.turn, updated = excluded.updated",
+        "INSERT INTO fact (user, key, value, turn, updated) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (user, key) DO UPDATE SET value = excluded.value, turn = excluded.turn, "
+        "updated = excluded.updated",
         (user, well_formed(key), well_formed(value), turn, updated),
     )
 
 
-def note_deletion(connection: sqlite3.Connection, user: str, scope: str) -> None:
+def note_deletion(connection: Connection, user: str, scope: str) -> None:
     """Note that `user` deletes this now, for turns that are still in the making anywhere."""
     now = time.time()
-    connection.execute(
-        "INSERT OR REPLACE INTO value VALUES (?, ?, ?)",
-        (_deletion_key(user, scope), repr(now), now + LONGEST_TURN),
-    )
+    connection.execute(PUT_VALUE, (_deletion_key(user, scope), repr(now), now + LONGEST_TURN))
 
 
-def deleted_since(connection: sqlite3.Connection, user: str, scope: str, begun: float) -> bool:
+def deleted_since(connection: Connection, user: str, scope: str, begun: float) -> bool:
     """Whether `user` has deleted this since `begun`; never for 0."""
     row = connection.execute(
         "SELECT value FROM value WHERE key = ?", (_deletion_key(user, scope),)

@@ -22,7 +22,7 @@ from codeqa.errors import UsageError
 from codeqa.llm.models import Models
 from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
-from codeqa.state import State
+from codeqa.state import open_state
 from codeqa.store import locate
 from codeqa.types import EFFORTS, Effort, Progress
 from evals.search.own import COUNT, Own, prepared
@@ -188,7 +188,6 @@ def _ask_own(
 
     The lists with the defaults are written to `out`, the questions to `questions`.
     """
-    state = State(settings.data_dir)
     with ExitStack() as stack:
         # A request to end unwinds as Ctrl-C does, so that the copy is removed.
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -197,7 +196,7 @@ def _ask_own(
         if "hyde" in variants:
             require_drafting(models)
         show = stack.enter_context(ProgressDisplay())
-        thumbs = state.feedback.given(locate(settings, root).id) if state.path.exists() else ()
+        thumbs = open_state(settings).feedback.given(locate(settings, root).id)
         own = stack.enter_context(prepared(settings, root, show, count=count, thumbs=thumbs))
         runs = {PLAIN: _run(own, "", models, show, out)}
         runs |= {VARIANTS[one]: _run(own, one, models, show) for one in variants}

@@ -178,8 +178,8 @@ def test_as_what_is_found_stored_and_suggested_and_as_errors(
     replies(page, "**/api/privacy", {
         "conversations": 1, "repositories": 1, "turns": 1, "thumbs": 0, "vectors": 0,
         "cached": None, "profile": {text: text for text in LINES}, "folder": LINES[3],
-        "state_bytes": 1, "redis": LINES[4], "receivers": receivers, "plugins": True,
-        "keys_file": LINES[5],
+        "state": LINES[4], "state_bytes": 1, "redis": LINES[4], "receivers": receivers,
+        "plugins": True, "keys_file": LINES[5],
     })  # fmt: skip
     replies(page, "**/api/privacy/everything", {"counts": {"facts": 1}, "problems": LINES})
     page.get_by_role("button", name="What is stored").click()

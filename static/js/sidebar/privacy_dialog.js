@@ -137,6 +137,7 @@ function accountOf(stored) {
     cached,
     profile,
     folder,
+    state,
     state_bytes: bytes,
     redis,
     receivers,
@@ -169,7 +170,7 @@ function accountOf(stored) {
     list(
       [
         ["Folder", folder],
-        ["Conversations of all users", byteSize(bytes)],
+        ["Conversations of all users", `${state}, ${byteSize(bytes)}`],
         redis ? ["Cache", redis] : null,
         keys ? ["Keys of models", `${keys}; nothing here deletes them`] : null,
       ].filter(Boolean),

@@ -1,0 +1,134 @@
+"""The state in a PostgreSQL server, for several processes and machines. Neither the password nor
+anything that was said reaches a message: of the server's only its sentence, without the values."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from codeqa.errors import SettingsError, StorageError
+from codeqa.state import database
+from codeqa.state.database import NAMES, TABLES, VERSION, Database, GoneError, check_version
+
+CONNECTIONS = 8  # most of a process: a transaction takes some thousandths of a second
+OURS = {"connect_timeout": 3, "tcp_user_timeout": 20_000, "options": "-c lock_timeout=20s"}
+_WORDS = (
+    (r"\buser\b", '"user"'),  # else it is whoever opened the connection
+    (r"\?", "%s"),
+    (r"json_each\(%s\)", "json_array_elements_text(%s::json)"),
+    (r" INDEXED BY \w+", ""),
+    (r"\bREAL\b", "DOUBLE PRECISION"),
+    (r"\bBLOB\b", "BYTEA"),
+    (r"page_count .*", "pg_database_size(current_database())"),
+    (r"INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY"),
+    (r"CREATE TABLE .*\(", r"\g<0>rowid BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE, "),
+    (
+        r"CREATE TRIGGER IF NOT EXISTS (\w+) (.*)\s+BEGIN (.*;) END;",
+        r"CREATE OR REPLACE FUNCTION \1() RETURNS trigger LANGUAGE plpgsql AS "
+        r"$$BEGIN \3 RETURN NULL; END$$; CREATE OR REPLACE TRIGGER \1 \2 FOR EACH ROW "
+        r"EXECUTE FUNCTION \1();",
+    ),
+)
+"""What SQLite says → what PostgreSQL says, one after the other. Of text it takes no NUL."""
+
+
+class _Connection(psycopg.Connection[Any]):
+    def execute(self, query: Any, parameters: Any = (), **options: Any) -> Any:  # type: ignore[override]
+        for said, instead in _WORDS:
+            query = re.sub(said, instead, query)
+        given = [one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in parameters]
+        return super().execute(query, given or None, **options)
+
+
+class Postgres(Database):
+    """The database at `address`. Raises SettingsError when that is none."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            if not re.fullmatch(r"postgres(ql)?://([^/?#@]*@)?[^@]*", address):
+                raise psycopg.Error
+            self._address: Any = OURS | conninfo_to_dict(address, client_encoding="utf8")
+        except psycopg.Error:  # which may quote the password
+            hint = "Write postgresql://user:password@host/database, special characters as %XX."
+            raise SettingsError("The state has no address of a PostgreSQL server.", hint) from None
+        host, port, name = map(self._address.get, ("host", "port", "dbname"))
+        self.place = f"PostgreSQL at {host or 'localhost'}:{port or 5432}/{name or ''}"
+        self._wait_until: float | None = 0.0
+        """Until when one that went away is waited for; None while it answers, 0 before it did."""
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """A child of this process has connections of its own."""
+        self._idle: list[_Connection] = []
+        self._free = threading.Semaphore(CONNECTIONS)
+
+    def reading(self) -> AbstractContextManager[_Connection]:
+        return self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def writing(self, user: str = "") -> AbstractContextManager[_Connection]:
+        number = zlib.crc32(user.encode(errors="replace"))
+        return self._begun(f"BEGIN; SELECT pg_advisory_xact_lock({number})")
+
+    def compact(self) -> str:
+        with self._begun(f"VACUUM {', '.join(NAMES)}"):
+            return "Logs, copies and backups of PostgreSQL may hold it: ask whoever runs it."
+
+    @contextmanager
+    def _begun(self, statement: str) -> Iterator[_Connection]:
+        """A connection with its first statement done; what follows is kept as a whole, or not at
+        all when the block raises. A server that went away is waited for, for BUSY_SECONDS."""
+        connection = None
+        with self._free:
+            try:
+                while True:
+                    try:
+                        connection = self._idle.pop() if self._idle else self._connect()
+                        connection.execute(statement)
+                        break
+                    except psycopg.Error as error:
+                        if not self._gone(error) or time.monotonic() > (self._wait_until or 0):
+                            raise
+                        time.sleep(0.1)
+                self._wait_until = None
+                yield connection
+                connection.execute("COMMIT")
+            except psycopg.Error as error:
+                said = error.diag.message_primary or str(error).splitlines()[0].rstrip(".")
+                raise (GoneError if self._gone(error) else StorageError)(
+                    f"The state in {self.place} cannot be used: {said}.",
+                    "Nothing that was kept is lost: see to the server, and to CODEQA_STATE.",
+                ) from None
+            finally:
+                if connection:  # which is closed where it is in the middle of something
+                    idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+                    self._idle.append(connection) if idle else connection.close()
+
+    def _gone(self, error: psycopg.Error) -> bool:
+        """Whether the server is not there: starting, ending, full or out of reach."""
+        lost = isinstance(error, psycopg.OperationalError)
+        if not lost or not (error.sqlstate or "08").startswith(("08", "57P", "53300")):
+            return False
+        while self._idle:  # none of them outlived it
+            self._idle.pop().close()
+        if self._wait_until is None:
+            self._wait_until = time.monotonic() + database.BUSY_SECONDS
+        return True
+
+    def _connect(self) -> _Connection:
+        """A new connection to tables of our version, which are made where there are none."""
+        connection = _Connection.connect(**self._address, autocommit=True)
+        if connection.execute("SELECT to_regclass('codeqa')").fetchone() == (None,):
+            made = f"CREATE TABLE IF NOT EXISTS codeqa AS SELECT {VERSION} AS version"
+            connection.execute(f"SELECT pg_advisory_xact_lock(0); {TABLES} {made}")
+        check_version(connection.execute("SELECT version FROM codeqa").fetchone()[0])
+        return connection

@@ -1,0 +1,417 @@
+"""The state in PostgreSQL: what becomes of it when the server goes, who waits for whom, and how it
+is copied from one place to another. What it keeps is in test_state.py, for both places."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from postgres_server import PostgresServer, close_connections, postgres_server, program_path
+
+from codeqa.account import Privacy
+from codeqa.cli.main import main
+from codeqa.doctor import examine
+from codeqa.engine import open_privacy
+from codeqa.errors import SettingsError, StorageError, UsageError
+from codeqa.settings import load_settings
+from codeqa.state import State, database, open_database, open_state
+from codeqa.state.database import NAMES, TABLES, GoneError, copy_state
+from codeqa.state.records import Turn, TurnExtras
+
+pytest_plugins = ("postgres_server",)
+
+NOWHERE = "postgresql://owner:se%2Fcret@/x?host=/nowhere"
+
+
+def turn(number: int, conversation: str = "c", user: str = "local") -> Turn:
+    return Turn(f"t{number}", conversation, f"who is {number}?", "him", "", {}, float(number), user)
+
+
+def fill(state: State) -> None:
+    """Rows in every table."""
+    for number in range(1, 451):  # more than are read at once
+        extras = TurnExtras("e", bytes([number % 256, 0]), {"name": f"Ada {number} \x00\x10"})
+        state.turns.save(turn(number, f"c{number % 3}"), extras=extras)
+    state.feedback.save("t7", "local", -1, "no")
+    state.values.set("key", "value", 1e9)
+    state.values.set("kept", "value")
+
+
+def everything(state: State) -> dict[str, list[Any]]:
+    """All rows by their table, without the numbers that each place gives by itself."""
+    found = {}
+    for table in NAMES:
+        with closing(sqlite3.connect(":memory:")) as empty:
+            empty.executescript(TABLES)
+            names = [row[1] for row in empty.execute(f"PRAGMA table_info({table})")]
+        columns = ", ".join(name for name in names if name != "number")
+        rows = state._database.rows(f"SELECT {columns} FROM {table}")
+        found[table] = sorted(str(row).replace(r"\x00", "\ufffd") for row in rows)
+    return found
+
+
+@pytest.fixture
+def server_state(data_dir: Path, empty_database: str) -> State:
+    return State(data_dir, empty_database)
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """One that a test may stop."""
+    if not program_path("initdb"):
+        pytest.skip("PostgreSQL is not installed: `python scripts/postgresql.py` may do it")
+    with postgres_server() as server:
+        yield server
+        close_connections(server.address())
+
+
+# The server goes
+
+
+def test_a_restart_of_the_server_takes_time_and_nothing_else(
+    own_server: PostgresServer, data_dir: Path
+) -> None:
+    state = State(data_dir, own_server.address())
+    state.turns.save(turn(1))
+    own_server.stop("immediate")
+    saving = threading.Thread(target=state.turns.save, args=(turn(2),))
+    reading: list[Any] = []
+    looking = threading.Thread(target=lambda: reading.append(state.turns.get("t1")))
+    for thread in (saving, looking):
+        thread.start()
+    saving.join(0.3)
+    assert saving.is_alive() and looking.is_alive()
+    own_server.start()
+    for thread in (saving, looking):
+        thread.join()
+    assert reading == [turn(1)]
+    assert state.turns.active("c") == [turn(1), turn_after(2, "t1")]
+
+
+def turn_after(number: int, parent: str) -> Turn:
+    one = turn(number)
+    return Turn(*(getattr(one, name) for name in Turn.__slots__[:-1]), parent=parent)
+
+
+def test_a_server_that_stays_away_is_said_after_a_while_and_then_at_once(
+    own_server: PostgresServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.5)
+    state = State(data_dir, own_server.address())
+    state.turns.save(turn(1))
+    own_server.stop()
+    tries: list[None] = []
+    connect = state._database._connect  # type: ignore[attr-defined]
+    monkeypatch.setattr(state._database, "_connect", lambda: (tries.append(None), connect())[1])
+    for begins, most in ((2, 99), (1, 1)):
+        with pytest.raises(GoneError, match=r"^The state in PostgreSQL at /.* cannot be used: "):
+            state.turns.get("t1")
+        assert begins <= len(tries) <= most
+        tries.clear()
+    own_server.start()
+    assert state.turns.get("t1") == turn(1)
+
+
+def test_a_server_that_is_not_there_is_said_in_a_sentence_without_the_password(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CODEQA_STATE", NOWHERE)
+    monkeypatch.setenv("CODEQA_DATA", str(data_dir))
+    assert main(["privacy", "show", "--debug"]) == 1
+    said = capsys.readouterr().err
+    assert "cret" not in said and "psycopg" not in said.splitlines()[-1]
+    assert "cannot be used: connection" in said.splitlines()[-1]
+    assert "see to the server" in said.splitlines()[-1]
+    assert "2Fcret" not in repr(load_settings())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://owner:se/cret@host/x",
+        "postgresql://owner:se@cret@host/x",
+        "postgresql://owner:se?cret@host/x",
+        "postgresql://owner:se#cret@host/x?nonsense=cret",
+        "mysql://owner:secret@host/x",
+    ],
+)
+def test_what_is_no_address_is_said_without_repeating_it(address: str) -> None:
+    with pytest.raises(SettingsError, match="no address of a PostgreSQL server") as refused:
+        State(Path("unused"), address)
+    assert "cret" not in str(refused.value) and refused.value.__suppress_context__
+
+
+def test_a_wrong_password_is_said_and_not_repeated(
+    postgres: PostgresServer, data_dir: Path
+) -> None:
+    state = State(data_dir, postgres.address().replace("se%2Fcret", "wrong-word"))
+    with pytest.raises(StorageError, match="password authentication failed") as refused:
+        state.turns.get("t1")
+    assert "wrong-word" not in str(refused.value)
+
+
+# Who waits for whom
+
+
+def test_the_transactions_of_a_user_come_one_after_the_other_and_hold_up_nobody_else(
+    server_state: State,
+) -> None:
+    done: list[str] = []
+
+    def save(number: int, user: str) -> None:
+        server_state.turns.save(turn(number, user=user))
+        done.append(user)
+
+    with server_state._database.writing("local") as connection:
+        mine = threading.Thread(target=save, args=(1, "local"))
+        theirs = threading.Thread(target=save, args=(2, "ann"))
+        for thread in (mine, theirs):
+            thread.start()
+        theirs.join()
+        waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while mine.is_alive() and not server_state._database.rows(waiting):
+            pass
+        assert mine.is_alive() and done == ["ann"]
+        columns = "(id, conversation, created, question, answer, context, details, repository)"
+        insert = f"INSERT INTO turn {columns} VALUES ('t0', 'c', 0, '', '', '', '{{}}', '')"
+        connection.execute(insert)
+        columns = "(user, repository, id, title, created, updated, leaf)"
+        values = "('local', '', 'c', '', 0, 0, 't0')"
+        connection.execute(f"INSERT INTO conversation {columns} VALUES {values}")
+    mine.join()
+    assert [one.id for one in server_state.turns.active("c")] == ["t0", "t1"]
+
+
+def test_what_waits_for_longer_than_the_server_lets_it_is_told_so(server_state: State) -> None:
+    writing = server_state._database.writing
+    lock = f"SELECT pg_advisory_xact_lock({zlib.crc32(b'local')})"
+    with writing("local"), pytest.raises(StorageError, match="lock timeout") as late:  # noqa: SIM117
+        with writing("ann") as connection:
+            connection.execute("SET LOCAL lock_timeout = 10")
+            connection.execute(lock)
+    assert not isinstance(late.value, GoneError)
+
+
+def test_more_threads_than_connections_are_served(server_state: State) -> None:
+    threads = [
+        threading.Thread(target=server_state.turns.save, args=(turn(n, user=f"u{n}"),))
+        for n in range(30)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert server_state._database.rows("SELECT count(*) FROM turn") == [(30,)]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_is_forked_has_connections_of_its_own(server_state: State) -> None:
+    server_state.turns.save(turn(1))
+    query = "SELECT pg_backend_pid()"
+    ours = server_state._database.row(query)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            own = server_state._database.row(query) not in (None, ours)
+            status = 0 if server_state.turns.save(turn(2)) and own else 1
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert server_state._database.row(query) == ours
+    assert len(server_state.turns.active("c")) == 2
+
+
+# Other tables
+
+
+@pytest.mark.filterwarnings("ignore:.*was deleted while still open:ResourceWarning")
+@pytest.mark.parametrize(("version", "which"), [(1, "an older"), (99, "a newer")])
+def test_a_database_of_another_version_is_left_alone(
+    server_state: State, version: int, which: str
+) -> None:
+    server_state.values.set("k", "v")
+    change = "UPDATE codeqa SET version = {}".format
+    with psycopg.connect(server_state.address, autocommit=True) as connection:
+        connection.execute(change(version))
+        try:
+            close_connections(server_state.address)
+            with pytest.raises(StorageError, match=f"written by {which} version of CodeQA"):
+                server_state.values.set("k", "w")
+        finally:
+            connection.execute(change(database.VERSION))
+    assert server_state.values.get("k") == "v"
+
+
+def test_the_doctor_looks_at_the_server(
+    data_dir: Path, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {
+        address: next(
+            one
+            for one in examine(load_settings(data=data_dir, state=address), repair=True)
+            if one.name == "state"
+        )
+        for address in (empty_database, NOWHERE)
+    }
+    assert found[empty_database].ok and "PostgreSQL at /tmp" in found[empty_database].detail
+    assert not found[NOWHERE].ok and "see to the server" in found[NOWHERE].hint
+
+
+# Deletion
+
+
+def test_what_a_user_deletes_is_in_no_row_and_what_may_hold_it_still_is_told(
+    data_dir: Path, empty_database: str
+) -> None:
+    settings = load_settings(data=data_dir, state=empty_database)
+    privacy: Privacy = open_privacy(settings)
+    fill(privacy.state)
+    privacy.state.turns.save(turn(1_000, user="ann"))
+    stored = privacy.stored("local")
+    assert stored.turns == 450 and stored.state == privacy.state.place
+    assert stored.state_bytes > 1_000_000 and "cret" not in str(stored)
+    old = data_dir / "state.sqlite"
+    State(data_dir).values.set("k", "v")
+    erased = privacy.delete("everything", "local")
+    assert erased.counts["turns"] == erased.counts["vectors"] == 450
+    assert erased.counts["facts"] == erased.counts["thumbs"] == 1
+    told, *files = erased.problems
+    assert "Logs, copies and backups of PostgreSQL may hold it" in told
+    assert any(one.startswith(f"{old} is of an earlier time") for one in files)
+    left = str(everything(privacy.state))
+    assert "Ada" not in left and "who is 7?" not in left and "who is 1000?" in left
+
+
+# From one place to another
+
+
+@pytest.fixture
+def places(data_dir: Path, empty_database: str, tmp_path: Path) -> tuple[State, State, State]:
+    """A file with rows in every table, an empty server, and an empty file."""
+    file = State(data_dir)
+    fill(file)
+    return file, State(data_dir, empty_database), State(tmp_path / "other")
+
+
+def test_all_that_is_kept_is_the_same_in_a_server_and_back_in_a_file(
+    places: tuple[State, State, State],
+) -> None:
+    file, server, other = places
+    for source, target in ((file, server), (server, other)):
+        for again in (False, True):
+            counts = copy_state(source._database, target._database, again)
+            assert counts["turn"] == counts["question"] == 450
+    assert everything(other) == everything(file)
+    for state in (server, other):
+        assert state.turns.active("c1") == file.turns.active("c1")
+        assert state.turns.past_questions("local", "", "e") == file.turns.past_questions(
+            "local", "", "e"
+        )
+    server.turns.save(turn(451, "c0"), extras=TurnExtras("e", b"12"))
+    assert server.turns.past_questions("local", "", "e")[-1].turn == "t451"
+
+
+def test_a_place_that_holds_something_else_is_not_written_over_unless_that_is_said(
+    places: tuple[State, State, State],
+) -> None:
+    file, server, _ = places
+    server.turns.save(turn(1, user="ann"))
+    before = everything(server)
+    with pytest.raises(UsageError, match=r"is not empty.*--replace"):
+        copy_state(file._database, server._database)
+    assert everything(server) == before
+    copy_state(file._database, server._database, replace=True)
+    assert everything(server)["turn"] != before["turn"]
+    assert server.turns.get("t1", "ann") is None and server.turns.get("t450") is not None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StorageError("full")], ids=repr)
+def test_a_copy_that_is_interrupted_changes_nothing(
+    places: tuple[State, State, State],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+) -> None:
+    file, server, _ = places
+    server.turns.save(turn(1, user="ann"))
+    before = everything(server)
+    reading = file._database.reading
+
+    @contextmanager
+    def interrupted() -> Iterator[Any]:
+        class Rows:
+            def execute(self, query: str, *values: Any) -> Any:
+                if "FROM question" in query and "rowid" in query:
+                    raise error
+                return connection.execute(query, *values)
+
+        with reading() as connection:
+            yield Rows()
+
+    monkeypatch.setattr(file._database, "reading", interrupted)
+    with pytest.raises(type(error)):
+        copy_state(file._database, server._database, replace=True)
+    assert everything(server) == before
+
+
+def test_a_copy_that_lacks_rows_is_not_kept(places: tuple[State, State, State]) -> None:
+    file, server, _ = places
+    server.values.set("k", "v")
+    server.values.delete("k")
+    with psycopg.connect(server.address, autocommit=True) as other:
+        other.execute(
+            "CREATE RULE lose AS ON INSERT TO fact DO INSTEAD NOTHING"  # what no backup notices
+        )
+        try:
+            with pytest.raises(StorageError, match="Less came than there was"):
+                copy_state(file._database, server._database)
+        finally:
+            other.execute("DROP RULE lose ON fact")
+    assert everything(server)["turn"] == []
+    copy_state(file._database, server._database)
+    assert everything(server) == everything(file)
+
+
+def test_the_command_copies_to_where_the_setting_says(
+    places: tuple[State, State, State],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file, server, other = places
+    assert main(["state", "copy"]) == 2
+    monkeypatch.setenv("CODEQA_STATE", server.address)
+    assert main(["state", "copy"]) == 0
+    assert everything(server) == everything(file)
+    assert "PostgreSQL at" in capsys.readouterr().out
+    assert main(["state", "copy", "--from", str(other.path)]) == 2
+    assert main(["state", "copy", "--from", server.address, "--to", str(other.path), "--json"]) == 0
+    assert everything(other) == everything(file)
+    assert '"turn": 450' in (said := capsys.readouterr()).out
+    assert "cret" not in said.out + said.err
+
+
+# Nothing of it unless it is chosen
+
+
+def test_nothing_of_postgresql_is_loaded_until_it_is_set(run_python: Any) -> None:
+    code = (
+        "import sys; from codeqa.settings import load_settings; from codeqa.engine import "
+        "open_privacy; print(open_privacy(load_settings()).stored('local').turns, "
+        "[name for name in sys.modules if 'psycopg' in name or 'postgres' in name])"
+    )
+    assert run_python("-c", code).stdout == "0 []\n"
+
+
+def test_without_its_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "codeqa.state.postgres", None)
+    with pytest.raises(SettingsError, match=r"pip install 'codeqa\[server\]'"):
+        open_state(load_settings(state="postgresql://host/without-package"))
+    assert open_database  # the file needs none
