@@ -25,7 +25,10 @@ RUN apt-get update \
 COPY requirements.txt constraints.txt /tmp/
 RUN pip install --no-cache-dir -c /tmp/constraints.txt -r /tmp/requirements.txt
 COPY --from=build /wheels /tmp/wheels
-RUN pip install --no-cache-dir --no-deps /tmp/wheels/*.whl && rm -rf /tmp/wheels
+# `--build-arg EXTRA=server` adds what several processes and machines need (deploy/compose.yaml).
+ARG EXTRA=""
+RUN pip install --no-cache-dir --no-deps /tmp/wheels/*.whl && rm -rf /tmp/wheels \
+    && if [ -n "$EXTRA" ]; then pip install --no-cache-dir -c /tmp/constraints.txt "codeqa[$EXTRA]"; fi
 
 RUN useradd --create-home --uid 1000 codeqa \
     && mkdir /data /repository \
