@@ -40,7 +40,7 @@ from codeqa.state.cache import open_cache
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
 from codeqa.text import has_tag
-from codeqa.types import Event
+from codeqa.types import Event, Progress
 
 __all__ = [
     "Answer",
@@ -187,17 +187,23 @@ def open_engine(
     return _joined(settings, location, (location,), tables, index, generator)
 
 
-def open_multi_repo(settings: Settings, repositories: Sequence[Location], id_: str = "") -> Engine:
+def open_multi_repo(
+    settings: Settings,
+    repositories: Sequence[Location],
+    id_: str = "",
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Engine:
     """Join the parts for several repositories that are asked as one: their paths begin with their
     names (`repositories.multi_repo.member_names`). `id_` is their id where some are gone by now;
-    one alone without it is opened as ever. Raises as `open_engine` does, and UsageError for too
+    one alone without it is opened as ever. `progress` is told of it where they were not asked
+    together before. Raises as `open_engine` does, and UsageError for too
     many.
     """
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
     members = member_names(repositories)
     location = multi_repo_location(settings, members, id_)
-    tables = MultiRepoTables(location, members)
+    tables = MultiRepoTables(settings, location, members.values(), progress)
     index = MultiRepoIndexer(settings, location, members, tables)
     return _joined(settings, location, tuple(members.values()), tables.opened, index)
 

@@ -13,7 +13,6 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
-from codeqa.repositories import multi_repo
 from codeqa.repositories.multi_repo import (
     MOST_REPOSITORIES,
     end_of,
@@ -86,15 +85,9 @@ def test_every_hit_names_its_repository_and_every_repository_has_its_say(
         "bank/bank/ledger.py:1-3",
         "one-shop/shop/cart.py:1-3",
     }
-    assert {hit.unit.id.partition("/")[0] for hit in result.units} <= set(member_names_of(joined))
+    assert {hit.unit.id.partition("/")[0] for hit in result.units} <= {*FILES}
     assert joined.search.search("what runs out?").files[0].path == "two-shop/shop/stock.py"
     assert joined.files.read("bank/bank/ledger.py").text == FILES["bank"]["bank/ledger.py"]
-
-
-def member_names_of(engine: Engine) -> list[str]:
-    tables = engine.tables()
-    assert isinstance(tables, multi_repo.MultiRepoTables)
-    return list(tables.members)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +130,7 @@ def test_one_without_an_index_and_one_that_is_broken_are_left_out_and_named(
     indexed: tuple[Path, list[Location]], settings: Settings, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*"))
+    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*", "collections"))
     settings = load_settings(data=data)
     found = [locate(settings, one.root) for one in indexed[1]]
     (tmp_path / "empty").mkdir()
@@ -165,9 +158,6 @@ def test_a_changed_file_has_its_repository_caught_up(
     changed.write_text("# moved\n\n\ndef greet_left():\n    return 2\n")
     os.utime(changed, ns=(1, 1))
     assert engine.search.search("greet_left").units[0].unit.start_line == 4
-    members = engine.index._members  # type: ignore[attr-defined]
-    joint = engine.tables().members  # type: ignore[attr-defined]
-    assert all(own._open() is joint[name].tables for name, own in members.items()), "opened twice"
 
 
 def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_left(
@@ -194,7 +184,7 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     indexed: tuple[Path, list[Location]], tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*"))
+    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*", "collections"))
     settings = load_settings(data=data)
     one, _, bank = (locate(settings, place.root) for place in indexed[1])
     space = Workspace(settings)

@@ -76,8 +76,14 @@ def folder_here(data: Path) -> Path | None:
     return None
 
 
+EVERY = "all"
+"""Named alone, it stands for every repository that is indexed."""
+
+
 def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
     """The repositories that are named, else that of the current folder. Raises UsageError."""
+    if [*repos] == [EVERY] and (known := noted_repositories(data)):
+        return [folder for _, root, _ in known if (folder := Path(root)).is_dir()]
     if here := None if repos else folder_here(data):
         return [here]
     if not repos:
@@ -110,7 +116,7 @@ repos_option = click.option(
     "repos",
     multiple=True,
     help="Folder of the repository, or the name it has in 'codeqa repos list'; given several times "
-    "all are asked at once.",
+    "these are asked at once, 'all' asks every one.",
 )
 local_option = click.option(
     "--local", is_flag=True, help="Work it out here, even where a server runs for the repository."

@@ -8,12 +8,15 @@ from dataclasses import asdict
 from typing import Any
 
 from codeqa.chat.values import AskOptions
+from codeqa.cli.command import EVERY
+from codeqa.cli.console import ProgressDisplay
 from codeqa.cli.repos import chosen_repositories
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, StorageError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import open_location
+from codeqa.repositories.multi_repo import ALL
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.search.hybrid import search_for_programs
 from codeqa.settings import load_settings
@@ -64,5 +67,6 @@ def engine_of(repos: Sequence[str], revision: str) -> Iterator[Engine]:
             raise UsageError("--rev is for one repository.", "Name one, or leave --rev out.")
         chosen = [take_snapshot(settings, open_location(settings, chosen[0].root), revision)]
         Indexer(settings, chosen[0]).run(refine=False)
-    with closing(open_multi_repo(settings, chosen)) as engine:
+    id_, show = ALL if [*repos] == [EVERY] else "", ProgressDisplay()
+    with closing(open_multi_repo(settings, chosen, id_, show)) as engine:
         yield engine

@@ -13,6 +13,7 @@ import click
 
 from codeqa.cli.command import (
     DONE,
+    EVERY,
     FAILED,
     ask_first,
     command,
@@ -180,4 +181,6 @@ def chosen_repository(settings: Settings, repo: str | None) -> Path:
 
 def chosen_repositories(settings: Settings, repos: Sequence[str]) -> list[Location]:
     """Those that are named behind `--repo`, else the one of `chosen_repository`. Raises as that."""
+    if [*repos] == [EVERY]:
+        return [locate(settings, folder) for folder in folders_of(repos, settings.data_dir)]
     return [locate(settings, chosen_repository(settings, one)) for one in repos or (None,)]

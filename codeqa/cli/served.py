@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import quote
 
-from codeqa.cli.command import folders_of, noted_repositories
+from codeqa.cli.command import EVERY, folders_of, noted_repositories
 from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
 from codeqa.types import Event, Events
@@ -95,7 +95,7 @@ def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
         stack.enter_context(closing(server))
         with suppress(Exception):
             server.prove(known.token)
-            return server, ends if len(ids) > 1 else ids[0]
+            return server, "~" if [*repos] == [EVERY] else ends if len(ids) > 1 else ids[0]
     raise LookupError("no server is there")
 
 

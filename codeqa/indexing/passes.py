@@ -35,7 +35,6 @@ from codeqa.store.schema import (
     UNIT_TABLES,
     one_of,
     record_of,
-    refined_field,
     vector_array,
 )
 from codeqa.store.writer import Writer, keep_comments
@@ -248,7 +247,8 @@ def refine_units(
     import numpy as np
     import pyarrow as pa
 
-    _prepare_column(writer, embedding)
+    if (record := record_of(embedding)) and writer.meta.refined != record:
+        writer.refine_with(record)
     lacking = _lacking(writer)
     total, done, known = len(lacking), 0, 0
     if not total:
@@ -287,21 +287,6 @@ def _make_way() -> None:
     that of the whole server."""
     if sys.platform == "linux":
         os.nice(NICENESS)
-
-
-def _prepare_column(writer: Writer, embedding: Embedding) -> None:
-    """Drop vectors of another embedding; the rows themselves stay as they are."""
-    record = record_of(embedding)
-    if writer.meta.refined == record:
-        return
-    with writer.growing():
-        writer.update_meta(refined=None)
-        for table in UNIT_TABLES:
-            handle = writer.tables[table]
-            if REFINED in handle.schema.names:
-                handle.drop_columns([REFINED])
-            handle.add_columns(refined_field(embedding.dimension))
-        writer.update_meta(refined=record)
 
 
 def _lacking(writer: Writer) -> list[tuple[str, str]]:

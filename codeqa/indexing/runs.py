@@ -194,9 +194,10 @@ class RunRecorder:
         self._written = self._began = self._entered = 0.0
         self._phase = ""
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> RunRecorder:
         self._entered = time.monotonic()
         self.state("indexing")
+        return self
 
     def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         if error is None:

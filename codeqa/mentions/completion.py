@@ -93,7 +93,9 @@ class MentionCompleter:
 
     def complete(self, typed: str, limit: int = 20) -> tuple[MentionCompletion, ...]:
         """The best `limit` places for `typed`, which stands behind `@`."""
-        return self._index().complete(typed[:LONGEST_MENTION], limit)
+        typed, catalogue = typed[:LONGEST_MENTION], self._tables().catalogue()
+        index = MentionIndex(catalogue, typed) if catalogue.large else self._index()
+        return index.complete(typed, limit)
 
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
         """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
@@ -127,10 +129,12 @@ class MentionCompleter:
 
 
 class MentionIndex:
-    """Everything that can be mentioned; reads the catalogue once, when it is made."""
+    """Everything that can be mentioned, where that is too much what holds the last word of
+    `typed`; reads the catalogue once, when it is made."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        found = [*_files_and_folders(catalogue), *_definitions(catalogue)]
+    def __init__(self, catalogue: Catalogue, typed: str = "") -> None:
+        last = re.split(r"\W", typed.strip(' "“”/'))[-1]
+        found = [*_files_and_folders(catalogue, last), *_definitions(catalogue, last)]
         # Source first, then the shorter, then by path.
         found.sort(key=lambda f: (f[0], len(f[2].label), len(f[2].path), f[2].path, f[2].line))
         self._entries = [entry for _, _, entry in found]
@@ -259,8 +263,8 @@ _Found = tuple[bool, str, MentionCompletion]
 """Whether it stands behind source code; its name; and itself, without `text`."""
 
 
-def _files_and_folders(catalogue: Catalogue) -> Iterator[_Found]:
-    roles = catalogue.roles()
+def _files_and_folders(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
+    roles = catalogue.roles(holding)
     for path, role in roles.items():
         folder, slash, name = path.rpartition("/")
         yield role != "source", name, MentionCompletion("file", "", name, folder + slash, path)
@@ -271,9 +275,9 @@ def _files_and_folders(catalogue: Catalogue) -> Iterator[_Found]:
         yield False, name, MentionCompletion("folder", "", f"{name}/", detail, path)
 
 
-def _definitions(catalogue: Catalogue) -> Iterator[_Found]:
+def _definitions(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
     """Of each path and qualified name the first; none that is only a file under its own name."""
-    rows = catalogue.definitions().sort_by([("start_line", "descending")]).to_pylist()
+    rows = catalogue.definitions(holding).sort_by([("start_line", "descending")]).to_pylist()
     firsts = {(row["path"], row["qualified_name"]): row for row in rows}
     for (path, label), row in firsts.items():
         name, kind, first, last = row["name"], row["kind"], row["start_line"], row["end_line"]

@@ -17,6 +17,7 @@ from pathlib import Path
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.runs import hold, holder_of, read_run
+from codeqa.repositories.multi_repo import forget_removed
 from codeqa.repository.git import Git, Remote, Report, clone, delete_clone, find_git, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate
@@ -111,6 +112,7 @@ def remove_repository(settings: Settings, given: str) -> Location:
         remove(settings, location)
         if ours:
             delete_clone(location.root)
+    forget_removed(settings)
     return location
 
 

@@ -1,68 +1,66 @@
-"""Several repositories that are asked as one: which are meant, what they are called, and how their
-indices are read and kept up to date.
+"""Several repositories that are asked as one: which are meant, what they are called, and how they
+are read and kept up to date.
 
 A path begins with the name of its repository, and so does the id of a unit:
-`flask/src/flask/app.py` is `src/flask/app.py` of the repository called `flask`. Whatever reads an
-index can read this.
+`flask/src/flask/app.py` is `src/flask/app.py` of the repository called `flask`. All that are ever
+asked together lie in one collection (`store/collection.py`), of which a question reads its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
+import copy
 import re
+import shutil
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 from codeqa.errors import (
     CodeQAError,
+    IndexBusyError,
     IndexFormatError,
     IndexMissingError,
     NotFoundError,
     UsageError,
 )
 from codeqa.indexing import Indexer
-from codeqa.indexing.runs import read_status
+from codeqa.indexing.runs import RunRecorder, hold, read_status, refusals_explained
 from codeqa.settings import Settings
-from codeqa.store import (
-    EmbeddingRecord,
-    FileRecord,
-    Filter,
-    Location,
-    Tables,
-    TextSearch,
-    VectorSearch,
-    list_locations,
-)
-from codeqa.store.records import IndexCounts
-from codeqa.store.schema import ALL_ROWS, Meta
-from codeqa.store.tables import Catalogue
+from codeqa.store import EmbeddingRecord, Filter, Location, Tables, list_locations
+from codeqa.store.collection import fill, stamp_of
+from codeqa.store.location import connect, tables_of
+from codeqa.store.reader import Reader, ScopedReader, damage
+from codeqa.store.schema import REPOSITORY, Copied, Meta, one_of, read_meta
+from codeqa.store.tables import UnitCache
 from codeqa.text import counted
-from codeqa.types import IndexStatus, Reference, Unit
+from codeqa.types import IndexStatus, Progress
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-LOOK_INTERVAL = 0.04
-"""Seconds for each repository until all of them are looked at for new commits, which takes .2 ms
-each; one that is searched is looked at every `reader.READ_INTERVAL` besides."""
+LOOK_INTERVAL = 0.2
+"""Seconds until the indices of all repositories are looked at for what is new: 10 µs each."""
+BEING_COPIED = "The repositories are being put together."
+LONGEST_WAIT = 5.0
+"""Seconds that a question waits while another copies repositories into the collection."""
+MOST_NAMED = 50
+"""Repositories that are named in one sentence."""
+MOST_ALONE = 8
+"""Repositories of which what was read for one definition after another is remembered."""
 ID_SEPARATOR = "~"
 """Between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories."""
-MOST_REPOSITORIES = 50
+ALL = ID_SEPARATOR
+"""Stands for every repository that is indexed."""
+MOST_REPOSITORIES = 400
+"""Chosen one by one: their ids are sent in an address, of which gunicorn reads 4,094 bytes."""
 NAMED = 3
 """Repositories whose names stand for all of them."""
 RETRY_SECONDS = 5.0
 """After which a repository whose index could not be opened is tried again."""
 
 _UNSAFE = re.compile(r"[^\w.-]+")
-
-T = TypeVar("T")
 
 
 def end_of(id_: str) -> str:
@@ -81,20 +79,20 @@ def member_names(locations: Sequence[Location]) -> dict[str, Location]:
 def multi_repo_location(
     settings: Settings, members: Mapping[str, Location], id_: str = ""
 ) -> Location:
-    """What stands for all of `members` where one repository is meant; nothing lies there. Its id is
-    `id_`, where some are gone by now, else made of theirs.
+    """What stands for all of `members` where one repository is meant: the collection, in which
+    theirs are read. Its id is `id_`, where some are gone by now, else made of theirs.
 
     Raises UsageError for too many.
     """
-    if len(members) > MOST_REPOSITORIES:
+    if id_ != ALL and len(members) > MOST_REPOSITORIES:
         raise UsageError(
             f"{len(members)} repositories are more than can be asked at once.",
-            f"Choose up to {MOST_REPOSITORIES}.",
+            f"Choose up to {MOST_REPOSITORIES}, or all.",
         )
     id_ = id_ or ID_SEPARATOR.join(sorted(end_of(one.id) for one in members.values()))
-    folder, name = settings.data_dir / "repos" / ID_SEPARATOR, " + ".join(members)
+    folder, name = settings.data_dir / "collections" / "all", " + ".join(members)
     name = name if len(members) <= NAMED else f"{len(members)} repositories"
-    return Location(folder / name, id_, folder, str(folder))
+    return Location(folder / name, id_, folder, tables_of(settings, folder, "collection-all"))
 
 
 def locations_of(
@@ -106,281 +104,203 @@ def locations_of(
     """
     wanted = {end_of(one) for one in id_.split(ID_SEPARATOR)}
     every = (*list_locations(settings), *list_locations(settings, "revs/*"))
-    found = [one for one in every if end_of(one.id) in wanted and among(one)]
+    if id_ == ALL:
+        found = [one for one in list_locations(settings) if among(one)]
+    else:
+        found = [one for one in every if end_of(one.id) in wanted and among(one)]
     if not found:
         raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
     return found
 
 
-class Member:
-    """One of the repositories, under the name that its paths begin with."""
-
-    def __init__(self, name: str, tables: Tables) -> None:
-        self.name, self.tables = name, tables
-
-    def joined(self, path: str) -> str:
-        return path and f"{self.name}/{path}"
-
-    def own(self, keys: Iterable[str]) -> list[str]:
-        """Those of `keys`, paths or ids, that are of this repository, as it has them."""
-        start = f"{self.name}/"
-        return [key.removeprefix(start) for key in keys if key.startswith(start)]
-
-    def unit(self, unit: Unit) -> Unit:
-        return replace(unit, path=self.joined(unit.path), id=self.joined(unit.id))
-
-    def reference(self, place: Reference) -> Reference:
-        unit, target = self.joined(place.unit_id), self.joined(place.target)
-        return replace(place, path=self.joined(place.path), unit_id=unit, target=target)
-
-    def rows(self, rows: pa.Table) -> pa.Table:
-        import pyarrow.compute as pc
-
-        place = rows.schema.get_field_index("path")
-        if place < 0:
-            return rows
-        paths = pc.binary_join_element_wise(self.name, rows["path"], "/")
-        return rows.set_column(place, "path", paths)
-
-
-class MultiRepoCatalogue(Catalogue):
-    """The catalogues of several repositories, with joined paths."""
-
-    def __init__(self, parts: Mapping[Member, Catalogue]) -> None:
-        self.parts = parts
-
-    @cached_property
-    def counts(self) -> IndexCounts:
-        each = [astuple(own.counts) for own in self.parts.values()]
-        return IndexCounts(*map(sum, zip(*each, strict=True)))
-
-    @cached_property
-    def manifest(self) -> pa.Table:
-        import pyarrow as pa
-
-        every = [member.rows(own.manifest) for member, own in self.parts.items()]
-        return pa.concat_tables(every).combine_chunks()
-
-    def _defined(self, columns: Sequence[str]) -> pa.Table:
-        import pyarrow as pa
-
-        found = []
-        for member, own in self.parts.items():
-            with contextlib.suppress(IndexFormatError):  # who searches it says so
-                found.append(member.rows(own._defined(columns)))
-        return pa.concat_tables(found)
-
-
 class MultiRepoTables(Tables):
-    """What the indices at `places` (name → place) hold, for reading, once they are `opened`."""
+    """What a collection holds of the repositories at `places`, for reading, once it is `opened`."""
 
-    def __init__(self, location: Location, places: Mapping[str, Location]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        location: Location,
+        places: Iterable[Location],
+        progress: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
         self.location = location
-        self.members: dict[str, Member] = {}
         self.left_out: dict[str, str] = {}
-        """Name of a repository that cannot be read → why."""
-        self._places = places
-        self._lock, self._tried = threading.Lock(), 0.0
-        self._joined: MultiRepoCatalogue | None = None
-        self._seen: dict[Member, tuple[Meta, list[tuple[str, EmbeddingRecord]]]] = {}
+        """End of the id of a repository that cannot be read → why."""
+        self._settings, self._progress = settings, progress
+        self._places = {end_of(one.id): one for one in places}
+        self._lock, self._merging = threading.Lock(), threading.Lock()
         self._looked = 0.0
+        self._checked = False
+        """Names, and whether the tables are sound, have been looked at."""
+        self._whole: Reader | None = None
+        self._scope = ""
+        self._alone: dict[str, Tables] = {}
 
-    def opened(self) -> MultiRepoTables:
-        """These tables, with every index open that can be: one that cannot is left out, and tried
-        again after RETRY_SECONDS. Raises IndexMissingError where none can be opened."""
+    def opened(self, wait: float = LONGEST_WAIT) -> MultiRepoTables:
+        """These tables with all that was written into the repositories' own indices until now; not
+        all yet, where another thread is copying that for longer than `wait` seconds. One that
+        cannot be read is left out, and tried again after RETRY_SECONDS. Raises IndexMissingError
+        where none can be."""
+        if self._due() and self._merging.acquire(timeout=wait):
+            try:
+                if self._due():  # nobody else just did
+                    self._merge()
+                    self._looked = time.monotonic()
+            finally:
+                self._merging.release()
         with self._lock:
-            missing = [name for name in self._places if name not in self.members]
-            if missing and time.monotonic() - self._tried >= RETRY_SECONDS:
-                for name in missing:
-                    try:
-                        self.members[name] = Member(name, Tables(self._places[name]))
-                        self.left_out.pop(name, None)
-                    except CodeQAError as error:
-                        self.left_out[name] = str(error)
-                self._tried = time.monotonic()
-            if not self.members:
-                raise IndexMissingError(
-                    "None of these repositories can be read.", " ".join(self.notices)
-                )
+            read = self._read()
+            if not read or self._whole is None:
+                if self._merging.locked():
+                    raise IndexMissingError(BEING_COPIED, "Ask again soon.")
+                told = " ".join(self.notices)
+                raise IndexMissingError("None of these repositories can be read.", told)
+            if self._scope != (scope := one_of(REPOSITORY, sorted(read))):
+                self._scope, self._reader = scope, ScopedReader(self._whole, scope)
+                self._cache, self._catalogue, self._alone = UnitCache(), None, {}
             return self
+
+    def _due(self) -> bool:
+        pause = RETRY_SECONDS if self.left_out else LOOK_INTERVAL
+        return not self._looked or time.monotonic() - self._looked >= pause
+
+    def _held(self) -> Mapping[str, Copied]:
+        """What the collection has of each repository."""
+        if self._whole is None:
+            with contextlib.suppress(CodeQAError):
+                self._whole = Reader(self.location)
+        return self._whole.snapshot().meta.members if self._whole else {}
+
+    def _read(self) -> dict[str, Copied]:
+        """What is read of it."""
+        held = self._held()
+        return {one: held[one] for one in self._places if one in held and one not in self.left_out}
+
+    def _merge(self) -> None:
+        """Copy what is new in the repositories' own indices, where anything is; what stands in the
+        way leaves out those that have nothing in the collection yet."""
+        held = self._held()
+        if self._checked and not any(map(partial(self._is_stale, held), self._places)):
+            return
+        end, self._looked = time.monotonic() + LONGEST_WAIT, 0.0
+
+        def waiting(_: str) -> None:
+            if time.monotonic() > end:
+                raise IndexBusyError(BEING_COPIED, "Ask again soon.")
+
+        try:
+            self.location.folder.mkdir(parents=True, exist_ok=True)
+            with hold(self.location, waiting=waiting), refusals_explained():
+                was, self._checked = self._checked, False
+                self.left_out = self._fill(was)
+                self._checked = True
+        except CodeQAError as error:
+            self.left_out = {one: str(error) for one in self._places if one not in held}
+        if self._whole:
+            self._whole.look_again()
+
+    def _is_stale(self, held: Mapping[str, Copied], one: str) -> bool:
+        return one not in held or not 0 < held[one].stamp == stamp_of(self._places[one])
+
+    def _fill(self, sound: bool) -> dict[str, str]:
+        if not sound and damage(self.location, thorough=False):
+            shutil.rmtree(self.location.tables)
+        meta = None
+        with contextlib.suppress(IndexFormatError):  # it is then made anew
+            meta = read_meta(connect(self.location))
+        held = meta.members if meta else {}
+        known = (*list_locations(self._settings), *list_locations(self._settings, "revs/*"))
+        members = [one for one in known if end_of(one.id) in held.keys() - self._places.keys()]
+        members += [one for one in self._places.values() if stamp_of(one)]
+        called = {end_of(at.id): (name, at) for name, at in member_names(members).items()}
+        missing = {
+            one: f"{at.root} has not been indexed yet."
+            for one, at in self._places.items()
+            if one not in called
+        }
+        stale = [
+            one
+            for one, (name, _) in called.items()
+            if (one in self._places and self._is_stale(held, one)) or held[one].name != name
+        ]
+        if not stale and not (meta and (meta.dirty or held.keys() - called.keys())):
+            return missing
+        with RunRecorder(self.location, self._progress, lambda: "", lambda: False) as told:
+            return missing | fill(self.location, called, stale, self._settings.embedding, told)
 
     @property
     def notices(self) -> tuple[str, ...]:
-        told = [f"{name} is left out. {why}" for name, why in sorted(self.left_out.items())]
-        gone = self.location.id.count(ID_SEPARATOR) + 1 - len(self.members) - len(self.left_out)
+        held, told = self._read(), []
+        for one, why in self.left_out.items():
+            told.append(f"{self._places[one].name} is left out. {why}")
+        gone = len({*self.location.id.split(ID_SEPARATOR)} - {"", *self._places})
         if gone > 0:
             told.append(f"{counted(gone, 'repository', 'repositories')} of before: no index now.")
-        for member, (meta, _) in self._seen.items():
-            if member.name in self.members and not meta.complete:
-                files, name = member.tables.counts().files, member.name
-                told.append(f"Of {name} {files:,} of {meta.expected:,} files are indexed so far.")
-        return tuple(told)
+        for name, most in ((one.name, one.expected) for one in held.values() if not one.complete):
+            files = self.around(f"{name}/").counts().files
+            told.append(f"Of {name} {files:,} of {most or 'its'} files are indexed so far.")
+        return tuple(sorted(told))
+
+    def _called(self, path: str) -> str:
+        """The repository that `path` lies in, as the collection has it; '' for none."""
+        name = path.partition("/")[0]
+        return next((one for one, copied in self._read().items() if copied.name == name), "")
 
     def around(self, path: str) -> Tables:
-        if not (member := self.members.get(path.partition("/")[0])):
+        one = self._called(path)
+        if not one or self._whole is None:
             return self
-        alone = MultiRepoTables(self.location, {})
-        alone.members[member.name] = member
-        return alone
+        if one not in self._alone:
+            if len(self._alone) >= MOST_ALONE:
+                self._alone.clear()
+            alone = copy.copy(self)
+            alone._reader = ScopedReader(self._whole, one_of(REPOSITORY, [one]))
+            alone._cache, alone._catalogue = UnitCache(), None
+            self._alone[one] = alone
+        return self._alone[one]
 
     def place_of(self, path: str) -> tuple[Path, str]:
-        name, _, inside = path.partition("/")
-        if name not in self.members:
-            raise NotFoundError(
-                "That is asked of one repository at a time.",
-                f"Here are several: {', '.join(self.members)}.",
-            )
-        return self.members[name].tables.place_of(inside)
+        if one := self._called(path):
+            return self._places[one].root, path.partition("/")[2]
+        names = sorted(copied.name for copied in self._read().values())
+        raise NotFoundError(
+            "That is asked of one repository at a time.",
+            f"Here are several: {', '.join(names[:MOST_NAMED])}{' …' * (len(names) > MOST_NAMED)}.",
+        )
 
     def meta(self) -> Meta:
-        self.catalogue()
         # What is not complete is told by name, in `notices`.
-        return replace(next(iter(self._seen.values()))[0], complete=True)
-
-    def version(self) -> object:
-        return self.catalogue()
+        return replace(super().meta(), complete=True)
 
     def look_again(self) -> None:
         self._looked = 0.0
-        for member in list(self.members.values()):
-            member.tables.look_again()
-
-    # Units
-
-    def best(self, searches: Sequence[TextSearch | VectorSearch]) -> list[list[tuple[Unit, float]]]:
-        merged: list[list[tuple[float, Member, Unit]]] = [[] for _ in searches]
-        for member in list(self.members.values()):
-            asked = {
-                number: replace(one, where=where)
-                for number, one in enumerate(searches)
-                if (where := self._within(member, one.where or Filter()))
-            }
-            found = self._guarded(member, lambda m, own: m.tables.best(own), [*asked.values()])
-            for number, units in zip(asked, found, strict=False):  # none of one that is left out
-                # The score of a text grows with the size of the index.
-                by_text = isinstance(searches[number], TextSearch)
-                weight = math.log(1 + member.tables.counts().units) if by_text else 1.0
-                merged[number] += [(score / weight, member, unit) for unit, score in units]
-        for every in merged:
-            every.sort(key=lambda one: (-one[0], one[1].name, one[2].path, one[2].start_line))
-        return [
-            [(member.unit(unit), score) for score, member, unit in every[: search.limit]]
-            for search, every in zip(searches, merged, strict=True)
-        ]
-
-    def _within(self, member: Member, where: Filter) -> Filter | None:
-        """`where` as `member` reads it, None where that lets nothing through."""
-        if not (where.paths or where.excluded_paths):
-            return where
-
-        def inside(patterns: Iterable[str]) -> Iterable[str]:
-            for pattern in patterns:
-                name, slash, rest = pattern.partition("/")
-                if name == member.name and slash:
-                    yield rest
-                elif name not in self.members:
-                    yield pattern
-
-        paths = tuple(inside(where.paths))
-        excluded = tuple(inside(where.excluded_paths))
-        if (where.paths and not paths) or "" in excluded:
-            return None
-        return replace(where, paths=paths, excluded_paths=excluded)
-
-    def _having(
-        self, column: str, values: Sequence[str], limit: int = ALL_ROWS, where: Filter | None = None
-    ) -> list[Unit]:
-        parts = self.catalogue().parts
-
-        def ask(member: Member, own: Filter) -> Iterable[Unit]:
-            if column == "name_key":
-                names = parts[member].names if member in parts else ()
-                asked = [key for key in values if key in names]
-            else:
-                asked = member.own(values)
-            return map(member.unit, member.tables._having(column, asked, limit, own))
-
-        return self._all(ask, where, limit)
-
-    def units(self, where: Filter | None = None) -> list[Unit]:
-        return self._all(lambda m, own: map(m.unit, m.tables.units(own)), where)
-
-    # References
-
-    def references(self, *, limit: int = ALL_ROWS, **wanted: Sequence[str]) -> list[Reference]:
-        def ask(member: Member, _: Filter) -> Iterable[Reference]:
-            own = {
-                column: member.own(values) if column in ("path", "target") else values
-                for column, values in wanted.items()
-            }
-            if all(own.values()):
-                yield from map(member.reference, member.tables.references(limit=limit, **own))
-
-        return self._all(ask, limit=limit)
-
-    def imported(self, limit: int) -> set[tuple[str, str, str]]:
-        every = self._all(lambda m, _: ((m, place) for place in m.tables.imported(limit)))
-        return {(member.joined(path), name, module) for member, (path, name, module) in every}
-
-    # Files and numbers
-
-    def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
-        def ask(member: Member, own: Filter) -> Iterable[FileRecord]:
-            for record in member.tables.indexed_files(own, limit):
-                yield replace(record, path=member.joined(record.path))
-
-        return self._all(ask, where, limit)
-
-    def catalogue(self) -> MultiRepoCatalogue:
-        known = self._joined
-        fresh = time.monotonic() - self._looked < LOOK_INTERVAL * len(self.members)
-        if known and fresh and len(known.parts) == len(self.members):
-            return known
-        seen = self._all(
-            lambda m, _: [(m, m.tables.catalogue(), m.tables.meta(), m.tables.vector_columns())]
-        )
-        self._seen = {member: (meta, columns) for member, _, meta, columns in seen}
-        parts = {member: own for member, own, _, _ in seen}
-        if known is None or known.parts != parts:
-            self._joined = known = MultiRepoCatalogue(parts)
-        self._looked = time.monotonic()
-        return known
-
-    def holds(self, where: Filter) -> bool:
-        return bool(self._all(lambda m, own: filter(None, [m.tables.holds(own)]), where, limit=1))
+        self.opened()
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
-        self.catalogue()
-        # Those that all have alike: vectors of different embeddings cannot be compared.
-        every = [columns for _, columns in self._seen.values()]
-        return [one for one in every[0] if all(one in others for others in every)]
+        # Those that all have: what is searched by its meaning in one is so in each.
+        every = [copied.columns for copied in self._read().values()]
+        return [one for one in super().vector_columns() if all(one[0] in own for own in every)]
 
-    # The repositories
+    def _sql(self, where: Filter | None) -> str:
+        """A path that does not begin with a repository is one within each."""
+        if not where:
+            return ""
+        names = {copied.name for copied in self._read().values()}
 
-    def _all(
-        self,
-        ask: Callable[[Member, Filter], Iterable[T]],
-        where: Filter | None = None,
-        limit: int = ALL_ROWS,
-    ) -> list[T]:
-        """What `ask` gives of one repository after another, the first `limit`: of those in which
-        `where` lets something through, which it gets as they read it. One that cannot be read any
-        more is left out; raises what the last one raises."""
-        found: list[T] = []
-        for member in list(self.members.values()):
-            if len(found) < limit and (own := self._within(member, where or Filter())):
-                found += self._guarded(member, ask, own)
-        return found[:limit]
+        def joined(pattern: str) -> str:
+            if pattern.partition("/")[0] in names:
+                return pattern
+            return f"*/{pattern}" if {*"*?"}.intersection(pattern) else f"*/{pattern}**"
 
-    def _guarded(self, member: Member, ask: Callable[..., Iterable[T]], *given: object) -> list[T]:
-        try:
-            return list(ask(member, *given))
-        except (IndexFormatError, IndexMissingError) as error:
-            if len(self.members) == 1:
-                raise
-            self.members.pop(member.name, None)
-            self.left_out[member.name] = str(error)
-            return []
+        paths, excluded = map(joined, where.paths), map(joined, where.excluded_paths)
+        return replace(where, paths=tuple(paths), excluded_paths=tuple(excluded)).sql()
+
+
+def forget_removed(settings: Settings) -> None:
+    """Take out of the collection what is of no repository any more."""
+    location = multi_repo_location(settings, {})
+    if location.folder.is_dir():
+        MultiRepoTables(settings, location, ())._merge()
 
 
 class MultiRepoIndexer(Indexer):
@@ -399,24 +319,14 @@ class MultiRepoIndexer(Indexer):
     ) -> None:
         super().__init__(settings, location, tables.opened)
         self._follows = False
-
-        def opened(name: str, one: Location) -> Tables:
-            """The index of one of them, as it is read for all where it is: it is opened once."""
-            with contextlib.suppress(CodeQAError):  # none of them has an index yet
-                if member := tables.opened().members.get(name):
-                    return member.tables
-            return Tables(one)
-
-        self._members = {
-            name: Indexer(settings, one, partial(opened, name, one))
-            for name, one in members.items()
-        }
+        self._together = tables
+        self._members = {end_of(one.id): Indexer(settings, one) for one in members.values()}
         for own in self._members.values():
             own._stop = self._stop  # they end together
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
-        names = {path.partition("/")[0] for path in changed}
-        caught = [own.catch_up() for name, own in self._members.items() if name in names]
+        roots = {self._together.place_of(path)[0] for path in changed}
+        caught = [own.catch_up() for own in self._members.values() if own.location.root in roots]
         return any(caught)
 
     def start_background(self, *_: object) -> None:
@@ -436,10 +346,12 @@ class MultiRepoIndexer(Indexer):
         return any([own.cancel() for own in self._members.values()])  # noqa: C419 - each of them
 
     def _look(self) -> None:
+        with contextlib.suppress(CodeQAError):
+            self._open()  # what was never asked together is copied behind
         for own in self._members.values():
             if not self._stop.is_set():
                 with contextlib.suppress(Exception):  # its own status tells
                     own.run(behind=True)
 
     def status(self) -> IndexStatus:
-        return read_status(self.settings, self.location, self._open)
+        return read_status(self.settings, self.location, partial(self._together.opened, 0))

@@ -100,14 +100,19 @@ def location_of(settings: Settings, real: Path) -> Location:
     folder, snapshot_of = settings.data_dir / "repos" / identity, ""
     if real.parent.parent == (settings.data_dir / "revs").resolve():
         folder, snapshot_of = real.with_name(f"{real.name}.index"), real.parent.name
+    return Location(real, identity, folder, tables_of(settings, folder, identity), snapshot_of)
+
+
+def tables_of(settings: Settings, folder: Path, identity: str) -> str:
+    """The URI of the tables that are called `identity`, of what has this folder."""
     base = settings.tables.rstrip("/")
     if not base:
-        tables = str(folder / "tables")
-    elif "://" in base:
-        tables = f"{base}/{identity}"
-    else:
-        tables = str(Path(base).expanduser().absolute() / identity)
-    return Location(real, identity, folder, tables, snapshot_of)
+        return str(folder / "tables")
+    return (
+        f"{base}/{identity}"
+        if "://" in base
+        else str(Path(base).expanduser().absolute() / identity)
+    )
 
 
 def save_location(location: Location, **changed: str) -> None:

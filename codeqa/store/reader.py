@@ -14,8 +14,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ from codeqa.store.schema import (
     REFINED,
     UNIT_TABLES,
     Meta,
+    all_of,
     generation_tables,
     read_meta,
     refuse_functions,
@@ -70,6 +71,8 @@ class Snapshot:
     key: Key
     indexed: frozenset[tuple[str, str]]
     """Tables and columns whose vectors are all of them in an index (IVF_SQ)."""
+    scope: str = ""
+    """Condition on the rows of every table that are read; '' for all."""
 
 
 class Reader:
@@ -118,13 +121,16 @@ class Reader:
                 raise unreadable(error) from error
 
     def arrow(
-        self, table: str, columns: Sequence[str], where: str = "", limit: int = ALL_ROWS
+        self, table: str, columns: Iterable[str], where: str = "", limit: int = ALL_ROWS
     ) -> pa.Table:
-        """Columns of those rows of `table` that meet the condition `where`, '' for all."""
+        """Columns of those rows of `table` that meet the condition `where`, '' for all. `columns`
+        are names, or names with what is in them in SQL."""
+        chosen = columns if isinstance(columns, dict) else list(columns)
 
         async def action(snapshot: Snapshot) -> pa.Table:
-            query = snapshot.tables[table].query().select(list(columns)).limit(limit)
-            return await (query.where(where) if where else query).to_arrow()
+            query = snapshot.tables[table].query().select(chosen).limit(limit)
+            condition = all_of(snapshot.scope, where)
+            return await (query.where(condition) if condition else query).to_arrow()
 
         return self.ask(action)
 
@@ -209,6 +215,22 @@ class Reader:
             if index.index_type == "IvfSq" and not index.num_unindexed_rows
         }
         return Snapshot(meta, tables, key, frozenset(indexed))
+
+
+class ScopedReader(Reader):
+    """What `reader` reads, of the rows that meet the condition `scope`."""
+
+    def __init__(self, reader: Reader, scope: str) -> None:
+        self._reader, self._scope = reader, scope
+
+    def snapshot(self) -> Snapshot:
+        return replace(self._reader.snapshot(), scope=self._scope)
+
+    def look_again(self) -> None:
+        self._reader.look_again()
+
+    def ask(self, action: Callable[[Snapshot], Coroutine[Any, Any, T]]) -> T:
+        return self._reader.ask(lambda snapshot: action(replace(snapshot, scope=self._scope)))
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -157,15 +157,21 @@ def _unit_columns(units: Sequence[Unit], names: Sequence[str]) -> Columns:
 def _edge_columns(path: str, references: Sequence[Reference]) -> Columns:
     if not references:
         return {}
-    # Edges are numbered on from a hash of their path. 62 bits: the ranges of 100,000 files with
-    # 1,000 edges each meet with a chance of 1e-6.
-    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    first = int.from_bytes(digest, "big") >> 2
+    first = first_edge(path)
     columns: Columns = {
         name: [getattr(reference, name) for reference in references] for name in REFERENCE_COLUMNS
     }
     columns["id"] = list(range(first, first + len(references)))
     return columns
+
+
+def first_edge(path: str) -> int:
+    """The number of a file's first edge, from which the others are numbered on: a hash of its path.
+
+    62 bits: the ranges of 100,000 files with 1,000 edges each meet with a chance of 1e-6.
+    """
+    digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 2
 
 
 def search_text(unit: Unit) -> str:

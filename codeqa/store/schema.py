@@ -13,8 +13,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import IndexFormatError
@@ -36,6 +36,8 @@ ROWS_VERSION = "2"
 the files. `tests/golden/rows.json` notices such a change."""
 
 REFINED = "vector_refined"
+REPOSITORY = "repository"
+"""A column that every table of a collection has besides: the end of a repository's id."""
 
 UNIT_TABLES = ("methods", "classes")
 TABLES = ("methods", "classes", "edges", "files")
@@ -143,6 +145,21 @@ def record_of(embedding: Embedding | None) -> EmbeddingRecord | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Copied:
+    """What a collection holds of one repository."""
+
+    name: str
+    """What its paths and ids begin with."""
+    stamp: int = 0
+    """Of its own index when all of that was copied last; 0: it must be looked at again."""
+    complete: bool = False
+    """Its own first pass was finished once."""
+    expected: int = 0
+    columns: tuple[str, ...] = ()
+    """Those of the vectors that can be compared with the other repositories'."""
+
+
+@dataclass(frozen=True, slots=True)
 class Meta:
     """The state of the database."""
 
@@ -173,6 +190,8 @@ class Meta:
     """Of TABLES at the end of the last run; others are not ours. () for none noted."""
     vector: EmbeddingRecord | None = None
     refined: EmbeddingRecord | None = None
+    members: Mapping[str, Copied] = field(default_factory=dict)
+    """Of a collection: its repositories, by what they have in REPOSITORY."""
 
     @property
     def growing(self) -> bool:
@@ -302,6 +321,11 @@ class Filter:
 def quote(value: str) -> str:
     """`value` as an SQL string."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def all_of(*conditions: str) -> str:
+    """Those of `conditions` that are not ''."""
+    return " AND ".join(filter(None, conditions))
 
 
 def one_of(column: str, values: Iterable[str]) -> str:

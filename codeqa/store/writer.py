@@ -31,6 +31,7 @@ from codeqa.store.schema import (
     ALL_ROWS,
     META_TABLE,
     REFINED,
+    REPOSITORY,
     TABLES,
     UNIT_TABLES,
     VECTOR_DIMENSION,
@@ -123,6 +124,7 @@ class Writer:
         *,
         rebuild: bool = False,
         beside: bool = False,
+        collection: bool = False,
     ) -> Writer:
         """Open the tables for writing, creating them where there are none.
 
@@ -131,6 +133,7 @@ class Writer:
         is written beside the one that readers use; one that a dead run left is continued.
         Raises StorageError for an object store that loses commits.
         `beside`: a first one as well, so that nothing of it is seen before its end.
+        Those of a `collection` have the column REPOSITORY.
         """
         if not location.tables_are_local:
             check_commits(location)
@@ -141,7 +144,7 @@ class Writer:
         rebuilding = generation != meta.generation
         previous = existing_tables(database, meta.generation) if rebuilding else {}
         tables, fresh = open_generation(
-            database, generation, vector, meta.refined, meta.complete and not rebuilding
+            database, generation, vector, meta.refined, meta.complete and not rebuilding, collection
         )
         return cls(location, database, meta, generation, tables, previous, fresh)
 
@@ -152,7 +155,8 @@ class Writer:
 
     def manifest(self) -> dict[str, FileRecord]:
         """All rows of the manifest by path."""
-        rows = self.tables["files"].to_arrow().to_pylist()
+        query = self.tables["files"].search().select([*FileRecord.__slots__])
+        rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
         return {row["path"]: FileRecord(**row) for row in rows}
 
     def begin(self, manifest: Mapping[str, FileRecord]) -> None:
@@ -207,13 +211,24 @@ class Writer:
             {name: given.get(name, columns.get(name, unknown)) for name in handle.schema.names},
             schema=handle.schema,
         )
+        self.put(table, data, replaced)
+
+    def put(self, table: str, data: pa.Table, replaced: Sequence[str]) -> None:
+        """Commit rows of one table; of the files `replaced` no others stay."""
+        handle = self.tables[table]
         if not replaced:
             handle.add(data)
             return
-        merge = handle.merge_insert("id").when_matched_update_all()
-        merge = merge.when_not_matched_insert_all()
+        merge = handle.merge_insert("path" if table == "files" else "id")
+        merge = merge.when_matched_update_all().when_not_matched_insert_all()
         merge = merge.when_not_matched_by_source_delete(one_of("path", replaced))
         merge.execute(data, on_bad_vectors="null")
+
+    def copy(self, rows: Mapping[str, pa.Table], replaced: Sequence[str]) -> None:
+        """Commit `rows` of all TABLES as they are; those of the files `replaced` make room."""
+        self.invalidate(replaced)
+        for table in TABLES:
+            self.put(table, rows[table], replaced)
 
     def invalidate(self, paths: Sequence[str]) -> None:
         """Make the next run read `paths` again unless this one completes them."""
@@ -246,12 +261,29 @@ class Writer:
         for part in _parts(paths):
             self.tables[table].delete(one_of("path", part))
 
+    def refine_with(self, record: EmbeddingRecord) -> None:
+        """Let the column of the chosen embedding hold vectors of `record`: it is emptied of others;
+        the rows themselves stay as they are."""
+        with self.growing():
+            self.update_meta(refined=None)
+            for table in UNIT_TABLES:
+                handle = self.tables[table]
+                if REFINED in handle.schema.names:
+                    handle.drop_columns([REFINED])
+                handle.add_columns(refined_field(record.dimension))
+            self.update_meta(refined=record)
+
     def tidy(self, create: Callable[[Table, str], None] | None = None) -> None:
         """Build the indices anew, by `create` if given, and merge fragments, where that pays."""
         merge_fragments(self.database.open_table(META_TABLE))
         for handle in self.tables.values():
             merge_fragments(handle)
         build_indices(self.tables, every=self.first_build, create=create or create_index)
+
+    def forget_old_versions(self) -> None:
+        """Leave nothing on disk of what was deleted."""
+        for handle in self.tables.values():
+            handle.optimize(cleanup_older_than=timedelta(milliseconds=1))
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
         """Note that a pass over the repository is complete; a rebuild becomes current."""
@@ -366,6 +398,7 @@ def open_generation(
     vector: EmbeddingRecord | None,
     refined: EmbeddingRecord | None,
     complete: bool = False,
+    collection: bool = False,
 ) -> tuple[dict[str, Table], bool]:
     """The tables of `generation`, made where missing, and whether all were made just now.
 
@@ -380,7 +413,10 @@ def open_generation(
         if complete:
             raise unreadable(f"the table {name} is gone")
         database.drop_table(name, ignore_missing=True)
-        tables[table] = database.create_table(name, schema=table_schema(table, dimension))
+        schema = table_schema(table, dimension)
+        if collection:
+            schema = schema.append(schema.field("path").with_name(REPOSITORY))
+        tables[table] = database.create_table(name, schema=schema)
     for handle in map(tables.__getitem__, UNIT_TABLES):
         if refined and REFINED not in handle.schema.names:
             handle.add_columns(refined_field(refined.dimension))
@@ -425,6 +461,8 @@ def build_indices(
         limit = max(UNINDEXED_ROWS, int(rows * UNINDEXED_SHARE))
         few = rows <= UNINDEXED_ROWS  # as soon read as looked up
         columns = [one for one in _COLUMNS[name] if one == "search_text" or not few]
+        if REPOSITORY in handle.schema.names:
+            columns.append(REPOSITORY)
         for column in {"vector", REFINED}.intersection(handle.schema.names):
             if rows >= VECTOR_INDEX_ROWS <= handle.count_rows(f"{column} IS NOT NULL"):
                 columns.append(column)
@@ -464,7 +502,8 @@ def index_config(column: str) -> Any:
         )
     if column in ("vector", REFINED):
         return IvfSq(distance_type="cosine")
-    return Bitmap() if column in ("language", "kind", "role") else BTree()
+    few_values = ("language", "kind", "role", REPOSITORY)
+    return Bitmap() if column in few_values else BTree()
 
 
 # Descriptions, which join the text that is embedded and searched (`code`, `search_text`): one

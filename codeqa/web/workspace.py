@@ -27,7 +27,7 @@ from codeqa.repositories import (
     remove_repository,
     rename_repository,
 )
-from codeqa.repositories.multi_repo import ID_SEPARATOR, end_of, locations_of
+from codeqa.repositories.multi_repo import ALL, ID_SEPARATOR, end_of, locations_of
 from codeqa.repository.git import Report
 from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
@@ -39,7 +39,7 @@ from codeqa.web.errors import RequestRefusedError, explained
 from codeqa.web.security import Member, may_see, member_of_request
 
 MULTI_REPOS_OPEN = 4
-"""Combinations of repositories that stay open: each reads all of its indices by itself."""
+"""Combinations of repositories that stay open: each has a reader of the collection."""
 LONGEST_WAIT = 10.0
 """Seconds until a job that was cancelled is left to itself; it looks several times a second."""
 
@@ -221,7 +221,8 @@ class Workspace:
         rename_repository(self.settings, repo, name)
         with self._lock:
             for key in [*self._engines]:
-                if end_of(repo) in key.split(ID_SEPARATOR):  # it may be answering now
+                # It may be answering now.
+                if key == ALL or end_of(repo) in key.split(ID_SEPARATOR):
                     del self._engines[key]
 
     def has_current(self) -> bool:
@@ -281,11 +282,16 @@ class Workspace:
             if len(seen) == 1:
                 return self.engine(seen[0].id, member)
             repo = ID_SEPARATOR.join(one.id for one in seen)
-        id_ = ID_SEPARATOR.join(sorted({end_of(one) for one in repo.split(ID_SEPARATOR)}))
-        if known := self._engines.get(id_):
+        id_ = ID_SEPARATOR.join(sorted({end_of(one) for one in repo.split(ID_SEPARATOR)})) or ALL
+        known = self._engines.get(id_)
+        if known and id_ != ALL:
             return known
         # The id stays that of the conversations, also where one of them is removed by now.
         found = locations_of(self.settings, id_)
+        if known:
+            if {*known.repositories} == {*found}:
+                return known
+            del self._engines[id_]  # one was added
         for key in [key for key in self._engines if ID_SEPARATOR in key][: 1 - MULTI_REPOS_OPEN]:
             del self._engines[key]  # it may be answering now
         return self._take_in(open_multi_repo(self.settings, found, id_))

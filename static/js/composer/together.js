@@ -7,23 +7,30 @@ import { plural } from "../lib/format.js";
 import { openPopover } from "../lib/popup.js";
 import { rememberQuestion } from "../lib/preferences.js";
 
-const MOST = 50;
+const MOST = 400;
 
 export class Together {
   #chip = byId("together-chip");
   #form = byId("together");
-  #boxes = [...this.#form.querySelectorAll("input")];
+  #all = byId("together-all");
+  #boxes = [...this.#form.querySelectorAll("input[name=repository]")];
   #field;
 
   /** `field` is where the question is written. */
   constructor(field) {
     this.#field = field;
     this.#chip.addEventListener("click", () => openPopover(this.#chip, this.#form));
-    this.#form.addEventListener("change", () => this.#describe());
+    this.#form.addEventListener("change", (event) => this.#change(event.target === this.#all));
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#go(this.#checked());
     });
+    this.#describe();
+  }
+
+  #change(every) {
+    if (every) for (const box of this.#boxes) box.checked = this.#all.checked;
+    else this.#all.checked = false;
     this.#describe();
   }
 
@@ -33,16 +40,17 @@ export class Together {
 
   #describe() {
     const count = this.#checked().length;
-    byId("together-go").disabled = !count || count > MOST;
-    byId("together-count").textContent =
-      count > MOST
-        ? `${count} are too many: up to ${MOST}`
-        : plural(count, "repository", "repositories");
+    const tooMany = count > MOST && !this.#all.checked;
+    byId("together-go").disabled = !count || tooMany;
+    byId("together-count").textContent = tooMany
+      ? `${count} are too many: up to ${MOST}`
+      : plural(count, "repository", "repositories");
   }
 
   #go(boxes) {
     const ends = boxes.map((box) => box.value).sort();
-    const repo = boxes.length === 1 ? boxes[0].dataset.id : ends.join("~");
+    const several = this.#all.checked ? "~" : ends.join("~");
+    const repo = boxes.length === 1 ? boxes[0].dataset.id : several;
     rememberQuestion(repo, this.#field.value);
     location.assign(`/${query({ repo })}`);
   }

@@ -1,0 +1,286 @@
+"""Several repositories in one pair of tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeqa.engine import open_multi_repo
+from codeqa.errors import IndexMissingError
+from codeqa.indexing import Indexer
+from codeqa.repositories import remove_repository, rename_repository
+from codeqa.repositories.multi_repo import (
+    ALL,
+    MultiRepoTables,
+    end_of,
+    locations_of,
+    multi_repo_location,
+)
+from codeqa.settings import Settings, load_settings
+from codeqa.store import Location, Tables, locate
+from codeqa.store import tables as store_tables
+from codeqa.store.reader import Reader
+from codeqa.store.records import first_edge
+from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
+from codeqa.store.writer import Writer, write_comments
+from codeqa.web.security import LOCAL
+from codeqa.web.workspace import Workspace
+
+FILES = {
+    "left": {
+        "a.py": "def one():\n    return two()\n\n\ndef two():\n    return 2\n",
+        "b.md": "# B\n\nWords.\n",
+    },
+    "right": {"a.py": "class Three:\n    def three(self):\n        return 3\n", "c.py": "X = 1\n"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("collection")
+    settings = load_settings(data=base / "data")
+    for name, files in FILES.items():
+        (base / name).mkdir()
+        for path, text in files.items():
+            (base / name / path).write_text(text)
+        Indexer(settings, locate(settings, base / name)).run()
+    return base
+
+
+@pytest.fixture
+def shop(prepared: Path, tmp_path: Path) -> tuple[Settings, Location, Location]:
+    """Settings, and two repositories that are indexed and were never asked together."""
+    shutil.copytree(prepared / "data", tmp_path / "data")
+    settings = load_settings(data=tmp_path / "data")
+    for name, files in FILES.items():  # as they were, whatever the last test did
+        for file in {*(prepared / name).iterdir()} - {prepared / name / path for path in files}:
+            file.unlink()
+        for path, text in files.items():
+            if not (there := prepared / name / path).exists() or there.read_text() != text:
+                there.write_text(text)
+    left, right = (locate(settings, prepared / name) for name in FILES)
+    return settings, left, right
+
+
+def together(settings: Settings, *places: Location) -> MultiRepoTables:
+    location = multi_repo_location(settings, {one.name: one for one in places})
+    return MultiRepoTables(settings, location, places).opened()
+
+
+def rows_of(location: Location, name: str = "", where: str = "") -> dict[str, list[Any]]:
+    """The rows of each table; as `name` has them in a collection, where that is given."""
+    reader, found = Reader(location), {}
+    for table in TABLES:
+        names = reader.snapshot().tables[table]
+        rows = reader.arrow(
+            table, [*store_tables.run_on_loop(names.schema()).names], where
+        ).to_pylist()
+        for row in rows:
+            row.pop(REPOSITORY, None)
+            if name and table == "edges":
+                row["id"] += first_edge(f"{name}/{row['path']}") - first_edge(row["path"])
+            for key in ("path", "unit_id", "target", "id") if name else ():
+                if isinstance(row.get(key), str) and row[key]:
+                    row[key] = f"{name}/{row[key]}"
+        found[table] = sorted(rows, key=str)
+    return found
+
+
+def assert_copied(settings: Settings, *places: Location) -> None:
+    location = multi_repo_location(settings, {})
+    for one in places:
+        mine = rows_of(location, where=f"{REPOSITORY} = '{end_of(one.id)}'")
+        assert mine == rows_of(one, one.name), f"{one.name} is not as in its own index"
+    held = {end_of(one.id) for one in places}
+    for table in TABLES:
+        there = Reader(location).arrow(table, (REPOSITORY,))[REPOSITORY].unique().to_pylist()
+        assert {*there} <= held
+
+
+def test_rows_are_those_of_each_repository_after_every_change(
+    shop: tuple[Settings, Location, Location],
+) -> None:
+    settings, left, right = shop
+    together(settings, left, right)
+    assert_copied(settings, left, right)
+    (left.root / "a.py").write_text("def one():\n    return 'changed'\n")
+    (left.root / "b.md").unlink()
+    (right.root / "new.py").write_text("def fresh():\n    return X\n")
+    for one in (left, right):
+        Indexer(settings, one).run()
+    before = rows_of(multi_repo_location(settings, {}))["files"]
+    tables = together(settings, left, right)
+    assert_copied(settings, left, right)
+    assert before != rows_of(multi_repo_location(settings, {}))["files"]
+    assert [unit.name for unit in tables.named(["one", "two", "fresh"])] == ["one", "fresh"]
+
+
+def test_nothing_is_copied_that_did_not_change(shop: tuple[Settings, Location, Location]) -> None:
+    settings, left, right = shop
+    first = together(settings, left, right).version()
+    assert together(settings, left, right).version() == first
+    (left.root / "a.py").write_text("def one():\n    return 3\n")
+    Indexer(settings, left).run()
+    written: list[str] = []
+
+    def noted(self: Writer, rows: Any, replaced: Any, own: Any = Writer.copy) -> None:
+        written.extend(rows["files"]["path"].to_pylist())
+        own(self, rows, replaced)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Writer, "copy", noted)
+        together(settings, left, right)
+    assert "left/a.py" in written and not any(path.startswith("right/") for path in written)
+
+
+def test_who_asks_some_reads_nothing_of_the_others(
+    shop: tuple[Settings, Location, Location],
+) -> None:
+    settings, left, right = shop
+    together(settings, left, right)
+    alone = together(settings, right)
+    assert {unit.path.partition("/")[0] for unit in alone.units()} == {"right"}
+    assert not alone.named(["one", "two"]) and not alone.in_file("left/a.py")
+    assert not alone.references_named("two") and alone.file("left/a.py") is None
+    assert alone.catalogue().names == Tables(right).catalogue().names
+    assert alone.counts() == Tables(right).counts()
+    found = [unit.path for unit, _ in alone.find(store_tables.TextSearch("methods", "one two", 9))]
+    assert not found
+
+
+def test_wherever_copying_is_killed_the_next_one_completes_it(
+    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, left, right = shop
+    together(settings, left)
+    (left.root / "a.py").write_text("def one():\n    return 'other'\n")
+    Indexer(settings, left).run()
+
+    class Killed(BaseException):
+        """What no code of ours catches."""
+
+    calls = 0
+
+    def dying(after: int, own: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*given: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls > after:
+                raise Killed
+            return own(*given, **named)
+
+        return write
+
+    put, invalidate = Writer.put, Writer.invalidate
+    for after in range(9):
+        calls = 0
+        monkeypatch.setattr(Writer, "put", dying(after, put))
+        monkeypatch.setattr(Writer, "invalidate", dying(after, invalidate))
+        try:
+            together(settings, left, right)
+        except Killed:
+            continue
+        break
+    assert after > 3, "it was never killed between two writes"
+    monkeypatch.undo()
+    together(settings, left, right)
+    assert_copied(settings, left, right)
+
+
+def test_descriptions_and_vectors_that_come_later_are_copied(
+    shop: tuple[Settings, Location, Location],
+) -> None:
+    settings, left, right = shop
+    together(settings, left, right)
+    record = EmbeddingRecord("chosen", "1", 8)
+    for one in (left, right):
+        meta = Tables(one).meta()
+        writer = Writer.open(one, meta.parser, meta.vector)
+        unit = next(unit for unit in Tables(one).units() if unit.is_method)
+        with writer.growing():
+            write_comments(writer, [(unit, "Says what it does.")])
+        if one is left:
+            writer.refine_with(record)
+            writer.tables["methods"].update(values={REFINED: [0.5] * 8})
+            writer.update_meta(dirty=False)
+    tables = together(settings, left, right)
+    mine = rows_of(tables.location, where=f"{REPOSITORY} = '{end_of(left.id)}'")
+    assert mine == rows_of(left, left.name)
+    described = rows_of(tables.location)
+    texts = [row["llm_comment"] for row in described["methods"]]
+    assert texts.count("Says what it does.") == 2
+    # One of them has no such vectors, so that none is searched by them.
+    assert [column for column, _ in tables.vector_columns()] == ["vector"]
+    assert REFINED in dict(together(settings, left).vector_columns())
+
+
+def test_what_is_removed_leaves_the_collection_and_its_files(
+    shop: tuple[Settings, Location, Location],
+) -> None:
+    settings, left, right = shop
+    (right.root / "secret.py").write_text("def unspeakable_word():\n    return 1\n")
+    Indexer(settings, right).run()
+    tables = together(settings, left, right)
+    remove_repository(settings, right.id)
+    assert_copied(settings, left)
+    folder = Path(tables.location.tables)
+    assert not [
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and b"unspeakable_word" in file.read_bytes()
+    ]
+    with pytest.raises(IndexMissingError):
+        together(settings, replace(right, id="gone-00000000"))
+
+
+def test_a_new_name_is_that_of_all_paths(shop: tuple[Settings, Location, Location]) -> None:
+    settings, left, right = shop
+    together(settings, left, right)
+    rename_repository(settings, left.id, "other")
+    tables = together(settings, left, right)
+    assert {path.partition("/")[0] for path in tables.catalogue().paths} == {"other", "right"}
+    assert_copied(settings, left, right)
+
+
+def test_damaged_tables_are_made_anew(shop: tuple[Settings, Location, Location]) -> None:
+    settings, left, right = shop
+    location = together(settings, left, right).location
+    shutil.rmtree(Path(location.tables) / "methods.lance" / "_versions")
+    together(settings, left, right)
+    assert_copied(settings, left, right)
+
+
+def test_all_stands_for_every_repository_there_is_now(
+    shop: tuple[Settings, Location, Location], tmp_path: Path
+) -> None:
+    settings, left, right = shop
+    space = Workspace(settings)
+    engine = space.engine(ALL, LOCAL)
+    assert space.engine(ALL, LOCAL) is engine
+    assert {one.id for one in engine.repositories} == {left.id, right.id}
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third" / "z.py").write_text("def zed():\n    return 0\n")
+    third = locate(settings, tmp_path / "third")
+    Indexer(settings, third).run()
+    assert locations_of(settings, ALL) == sorted((left, right, third), key=lambda one: one.id)
+    assert space.engine(ALL, LOCAL).search.search("zed").units[0].unit.path == "third/z.py"
+    assert space.engine(ALL, LOCAL).location.id == ALL
+    space.close()
+
+
+def test_names_of_a_large_index_are_looked_up_where_they_lie(
+    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_tables, "MOST_NAMES", 1)
+    settings, left, right = shop
+    with open_multi_repo(settings, [left, right]) as engine:
+        assert not engine.tables().catalogue().names
+        assert engine.search.search("three").units[0].unit.name.lower() == "three"
+        completed = [one.text for one in engine.completion.complete("thr")]
+        assert {"Three", "three"} & {one.rpartition(".")[2] for one in completed}
+        assert [one.path for one in engine.completion.complete("left/a")] == ["left/a.py"]
