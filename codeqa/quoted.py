@@ -159,7 +159,8 @@ def gather_evidence(
         alone = not own and query.overview
         own = overview_of(tables) if alone else own
         if not own:
-            lead, told = _of_kind(tables, query)
+            of_kind, told = _of_kind(tables, query)
+            lead = of_kind or lead
             main = _main([Hit(unit, 1.0) for unit in told], query) or main
     others = [hit for hit in result.units if not (told or _repeats(hit.unit, main))][:FURTHER]
     held = [_held(hit.unit, query.words) for hit in result.units]

@@ -63,11 +63,12 @@ def test_what_is_imported_is_listed() -> None:
     imported = {name for path in sources for name in IMPORT.findall(path.read_text("utf-8"))}
     ours = {"codeqa", *(path.stem for path in ROOT.glob("*.py"))}
     third_party = imported - set(sys.stdlib_module_names) - ours
-    modules = {"markdown-it-py": "markdown_it", "google-re2": "re2"}
-    listed = {modules.get(name, name.replace("-", "_")) for name in pins("requirements.txt")}
+    modules = {"markdown-it-py": "markdown_it", "google-re2": "re2", "pylance": "lance"}
+    names = set(pins("requirements.txt"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for lines in project["optional-dependencies"].values():
-        listed |= {re.split(r"[=<>]", line)[0].replace("-", "_") for line in lines}
+        names |= {Requirement(line).name for line in lines}
+    listed = {modules.get(name, name.replace("-", "_")) for name in names}
     # Flask's own parts, which its users import beside it.
     assert third_party <= listed | {"werkzeug", "jinja2", "markupsafe"}
 
