@@ -35,7 +35,7 @@ SERVING = {
     "data", "host", "port", "token", "threads", "workers", "watch", "log_level", "auth",
     "auth_user", "auth_groups", "auth_from", "auth_host", "access_log", "access_log_text",
     "web_workers", "drain_seconds", "secret_key",
-    "log_format", "metrics", "metrics_token",
+    "log_format", "metrics", "metrics_token", "jobs",
 }  # fmt: skip
 """Settings that say where the data lies and how it is served; no answer depends on them."""
 
@@ -80,6 +80,10 @@ class Settings(BaseSettings):
     web_workers: int = _field(
         1, "Processes that serve the page; several take gunicorn and Redis.", ge=1, le=64
     )
+    jobs: Literal["", "rq"] = _field(
+        "", "Who clones, refreshes, indexes and describes: `rq`: `codeqa worker`, by a queue in "
+        "Redis; empty: the server.",
+    )  # fmt: skip
     drain_seconds: float = _field(
         60.0, "Longest wait after SIGTERM for answers that are being written.", ge=0, le=3_600
     )

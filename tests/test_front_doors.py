@@ -37,7 +37,7 @@ COMMANDS = {
 """Doors that are a command, and what their errors begin with."""
 HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
 
-WITHOUT = {"mcp", "serve"}
+WITHOUT = {"mcp", "serve", "worker"}
 """Commands that go on until they are ended."""
 ELSEWHERE = {"doctor": "test_cli", "review": "test_review", "state copy": "test_state_server"}
 """Where else JSON is read; that of the tools is in test_tools."""

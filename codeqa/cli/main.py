@@ -13,6 +13,7 @@ from codeqa.cli.command import HELP, debug_option, run_command, shown
 MODULES = {
     **{name: name for name in ("ask", "index", "mcp", "models", "privacy", "repos", "serve")},
     "search": "ask", "review": "ask", "sync": "repos", "doctor": "repos", "state": "privacy",
+    "worker": "serve",
 }  # fmt: skip
 """Names of commands → where each is, as `<name>_command`."""
 

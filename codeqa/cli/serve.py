@@ -95,9 +95,18 @@ def serve_command(
             space.close()
 
 
+@command("worker", ["CODEQA_JOBS=rq REDIS_URL=redis://… codeqa worker"])
+def worker_command() -> None:
+    """Clone, refresh, index and describe what servers with the same settings and data ask for."""
+    from codeqa.web.jobs import work
+
+    work(load_settings())
+
+
 def prepare(space: Workspace, repository: Path) -> None:
     """Open `repository` and bring its index up to date behind; a first index is told of here."""
-    engine = space.open(repository.absolute(), update=False)
+    queued = bool(space.settings.jobs)
+    engine = space.open(repository.absolute(), update=queued)
     told, show = engine.index.status().checked_at > 0, ProgressDisplay()
 
     def tell(progress: Progress) -> None:
@@ -112,7 +121,8 @@ def prepare(space: Workspace, repository: Path) -> None:
             if isinstance(outcome, IndexSummary):
                 print_summary(outcome, sys.stderr)
 
-    engine.index.start_background(tell, ran)
+    if not queued:
+        engine.index.start_background(tell, ran)
     threading.Thread(target=engine.chat.warm_up, name="warm-up", daemon=True).start()
 
 

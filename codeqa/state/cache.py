@@ -80,7 +80,7 @@ class RedisCache:
     """
 
     def __init__(self, url: str) -> None:
-        self._client = _client(url)
+        self._client = redis_client(url)
         parts = urlsplit(url)
         self.address = f"{parts.netloc.rpartition('@')[2]}{parts.path}" or "localhost"
         """Host, port and database, or the socket's path; without name and password."""
@@ -152,8 +152,9 @@ class RedisCache:
         return result
 
 
-def _client(url: str) -> Redis:
-    """A client of the server at `url`, not yet connected. Raises SettingsError."""
+def redis_client(url: str, **options: Any) -> Redis:
+    """A client of the server at `url`, not yet connected, with other `options` of its connections.
+    Raises SettingsError."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -169,7 +170,7 @@ def _client(url: str) -> Redis:
         "driver_info": None,
     }
     try:
-        client = redis.Redis.from_url(url, **ours)
+        client = redis.Redis.from_url(url, **ours | options)
         client.connection_pool.make_connection()
     except (ValueError, TypeError, redis.RedisError):
         # Not even as its cause: these errors quote the address, and with it the password.

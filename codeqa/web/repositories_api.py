@@ -17,7 +17,7 @@ from pydantic import Field
 
 from codeqa.engine import Engine
 from codeqa.environment import with_home
-from codeqa.errors import RepositoryError
+from codeqa.errors import RepositoryError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.indexing import Indexer
 from codeqa.repositories import (
@@ -25,11 +25,9 @@ from codeqa.repositories import (
     clone_location,
     find_repository,
     report_on,
-    sync_clone,
-    take_clone,
 )
 from codeqa.repositories.snapshots import revision_names, take_snapshot
-from codeqa.repository.git import Report, looks_remote, read_remote
+from codeqa.repository.git import looks_remote, read_remote
 from codeqa.search.rerank import reranker_status
 from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
@@ -61,7 +59,7 @@ class NameBody(Schema):
 
 
 class SteerBody(Schema):
-    action: Literal["pause", "cancel", "check"]
+    action: Literal["pause", "cancel", "check", "describe"]
 
 
 class RevisionBody(Schema):
@@ -103,12 +101,7 @@ def add(body: PathBody) -> Values:
         location = clone_location(space.settings, remote)
         url, branch = remote.url, remote.branch
         about = RepositoryReport(location.name, url, "failed", url=url, branch=branch)
-
-        def work(tell: Report) -> None:
-            space.open(take_clone(space.settings, remote, tell).root)
-
-        started = space.jobs.start(location.id, about, "cloning", work)
-        return _row(location.id, started)
+        return _row(location.id, space.begin("cloning", location, about, url, branch))
     if Path(given) not in [location.root for location in space.visible()]:
         require_owner(OWNERS)
     location = space.open(Path(given)).location
@@ -128,13 +121,7 @@ def refresh(repo: str) -> Values:
     """Fetch the newest commit where it is a clone, and index what changed, behind."""
     space = workspace()
     location = find_repository(space.settings, repo)
-
-    def work(tell: Report) -> None:
-        sync_clone(space.settings, location, tell)
-        space.open(location.root, update=False).index.check()
-
-    started = space.jobs.start(location.id, report_on(location), "refreshing", work)
-    return _row(location.id, started)
+    return _row(location.id, space.begin("refreshing", location))
 
 
 @endpoints.route("POST", "/api/repos/<repo>/cancel", owners=OWNERS)
@@ -186,8 +173,8 @@ def _folders_in(top: Path, own: Path) -> Iterator[Values]:
 
 
 def _row(repo: str, report: RepositoryReport) -> Values:
-    """`state` may also be `cloning` or `refreshing`, with `progress`, or `failed`: it was not
-    cloned, and `problem` says why."""
+    """`state` may also be `cloning`, `refreshing` or `describing`, with `progress`, or `failed`:
+    it was not cloned, and `problem` says why."""
     return asdict(report) | {"id": repo, "open": workspace().is_open(repo)}
 
 
@@ -212,11 +199,22 @@ def status(engine: Engine) -> Values:
 
 @endpoints.route("POST", "/api/index", status=202, owners="steer indexing")
 def steer(engine: Engine, body: SteerBody) -> Values:
-    """Pause or cancel the indexing of this server, or look for changes now, which ends a pause.
+    """Pause or cancel the indexing of this server, look for changes now, which ends a pause, or
+    have the chosen model describe the methods, which sends it their code.
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
     """
-    getattr(engine.index, body.action)()
+    space, action, queued = workspace(), body.action, bool(engine.settings.jobs)
+    if action == "pause" and queued:
+        raise UsageError("A worker cannot be paused.", "Cancel it; the next run completes it.")
+    if not queued and action != "describe":
+        getattr(engine.index, action)()
+        return status(engine)
+    for one in engine.repositories:
+        if action == "cancel":
+            space.jobs.cancel(one.id)
+        else:
+            space.begin({"check": "indexing", "describe": "describing"}[action], one)
     return status(engine)
 
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -18,14 +17,14 @@ from codeqa.account import Privacy
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
-from codeqa.errors import IndexBusyError, IndexMissingError, NotFoundError, RepositoryError
-from codeqa.indexing.runs import CancelledError
+from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, RepositoryError
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,
     last_used,
     remove_repository,
     rename_repository,
+    report_on,
 )
 from codeqa.repositories.multi_repo import ALL, ID_SEPARATOR, end_of, locations_of
 from codeqa.repository.git import Report
@@ -33,78 +32,14 @@ from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
 from codeqa.store.location import location_of
-from codeqa.types import Event, Progress
+from codeqa.types import Event
 from codeqa.web.answer_streams import AnswerStreams, Place
-from codeqa.web.errors import RequestRefusedError, explained
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.jobs import Jobs, QueuedJobs, before_indexing
 from codeqa.web.security import Member, may_see, member_of_request
 
 MULTI_REPOS_OPEN = 4
 """Combinations of repositories that stay open: each has a reader of the collection."""
-LONGEST_WAIT = 10.0
-"""Seconds until a job that was cancelled is left to itself; it looks several times a second."""
-
-
-class Jobs:
-    """Clones and refreshes in the background, one for each repository (by id) at a time."""
-
-    def __init__(self) -> None:
-        self._reports: dict[str, RepositoryReport] = {}
-        self._threads: dict[str, threading.Thread] = {}
-        self._cancelled: set[str] = set()
-        self._lock = threading.Lock()
-
-    def reports(self) -> dict[str, RepositoryReport]:
-        """What is being done, and what failed until it is started anew or dismissed."""
-        return dict(self._reports)
-
-    def start(
-        self, repo: str, before: RepositoryReport, doing: str, work: Callable[[Report], None]
-    ) -> RepositoryReport:
-        """Do `work` in the background, which the page is told as the state `doing`, and `before`
-        again when it fails. Gives what is told; raises IndexBusyError while another job goes on
-        for that repository."""
-        thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
-        with self._lock:
-            if repo in self._threads:
-                raise IndexBusyError(
-                    f"{before.name} is being cloned or refreshed.", "Wait, or cancel that."
-                )
-            self._cancelled.discard(repo)
-            self._threads[repo] = thread
-            started = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")
-            self._reports[repo] = started
-        thread.start()
-        return started
-
-    def _run(self, repo: str, before: RepositoryReport, work: Callable[[Report], None]) -> None:
-        def tell(step: Progress) -> None:
-            if repo in self._cancelled:
-                raise CancelledError("It was cancelled.")
-            self._reports[repo] = replace(self._reports[repo], progress=step)
-
-        problem = ""
-        try:
-            work(tell)
-        except CancelledError:
-            pass
-        except Exception as error:  # there is nobody to raise it to
-            problem = str(explained(error))
-        with self._lock:
-            del self._threads[repo], self._reports[repo]
-            if problem:
-                self._reports[repo] = replace(before, problem=problem)
-
-    def cancel(self, repo: str) -> None:
-        """End what goes on for that repository and wait for it, or forget that it failed."""
-        if thread := self._threads.get(repo):
-            self._cancelled.add(repo)
-            thread.join(LONGEST_WAIT)
-        else:
-            self._reports.pop(repo, None)
-
-    def close(self) -> None:
-        for repo in list(self._threads):
-            self.cancel(repo)
 
 
 class Workspace:
@@ -120,7 +55,7 @@ class Workspace:
         self.settings = settings
         self.draining = threading.Event()
         self.closing = threading.Event()
-        self.jobs = Jobs()
+        self.jobs = QueuedJobs(settings) if settings.jobs else Jobs()
         self.answers = AnswerStreams(settings.threads, open_redis(settings))
         self._asked: set[Iterator[Event]] = set()
         self._start = repository.absolute() if repository else None
@@ -187,9 +122,26 @@ class Workspace:
 
     def _take_in(self, engine: Engine, update: bool = True) -> Engine:
         engine = self._engines.setdefault(engine.location.id, engine)
-        if update:
+        alone = len(engine.repositories) == 1 and not engine.location.snapshot_of
+        if update and self.settings.jobs and alone:
+            with suppress(CodeQAError):  # it is at work there, or Redis is gone
+                self.begin("indexing", engine.location)
+        elif update:
             engine.index.start_background()
         return engine
+
+    def begin(
+        self, doing: str, location: Location, before: RepositoryReport | None = None, *remote: str
+    ) -> RepositoryReport:
+        """Have done behind what `before_indexing` does for `doing`, and the index brought up to
+        date; `before` as `Jobs.start` takes it. Raises as that does."""
+        given = remote or (str(location.root),)
+
+        def work(tell: Report) -> None:
+            before_indexing(self.settings, doing, given, tell)
+            self.open(location.root, update=False).index.check()
+
+        return self.jobs.start(location.id, before or report_on(location), doing, work, given)
 
     def remove(self, repo: str) -> None:
         """Delete the index of a repository, with its files if they are a clone, and close it.

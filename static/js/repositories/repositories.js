@@ -10,12 +10,13 @@ import { setUpFolders } from "./folders.js";
 
 const BUSY = 700; // milliseconds between two looks while something goes on
 const BEGINS = 4000; // until what was asked for has begun
-const GOES_ON = ["cloning", "refreshing", "indexing", "paused"];
+const GOES_ON = ["cloning", "describing", "refreshing", "indexing", "paused"];
 const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
 
 const STATES = {
   "folder gone": "folder is gone",
   cloning: "being cloned",
+  describing: "being described",
   failed: "not cloned",
   incomplete: "not complete",
   indexing: "being indexed",
@@ -173,7 +174,7 @@ function actions({ id, name, state, problem }) {
       { "aria-label": `${label} ${name}`, title: label, "data-key": `${id} ${key}`, onclick },
       icon(symbol),
     );
-  if (["cloning", "refreshing"].includes(state))
+  if (["cloning", "describing", "refreshing"].includes(state))
     return element("div.row-actions", button("cancel", "stop", "Cancel", ask("cancel")));
   const dismiss = problem ? button("dismiss", "close", "Dismiss", ask("cancel")) : null;
   if (state === "failed") return element("div.row-actions", dismiss);

@@ -1,0 +1,272 @@
+"""Work behind the page: repositories are cloned, refreshed, indexed and described in threads of
+this process or, with `CODEQA_JOBS=rq`, by `codeqa worker` from a queue of RQ in Redis.
+
+A job is named by its repository, so a second request joins the first. It says how far it is in its
+`meta`; a key beside it says that it is cancelled. A run that is killed is completed by the next, so
+the job of a dead worker is simply done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codeqa.errors import IndexBusyError, SettingsError, UsageError
+from codeqa.indexing import Indexer
+from codeqa.indexing.comments import add_comments, plan_comments
+from codeqa.indexing.runs import CancelledError
+from codeqa.llm.models import Models
+from codeqa.repositories import RepositoryReport, open_location, report_on, sync_clone, take_clone
+from codeqa.repository.git import Report, read_remote
+from codeqa.settings import Settings, load_settings
+from codeqa.state.cache import redis_client
+from codeqa.types import Progress
+from codeqa.web.errors import RequestRefusedError, explained
+
+if TYPE_CHECKING:
+    from rq import Queue
+    from rq.job import Job
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT = 10.0
+"""Seconds until a job that was cancelled is left to itself; it looks several times a second."""
+TELL_SECONDS = 0.4
+"""Between two words of a worker on how far it is, and looks whether it is to end."""
+SHOWN, TRIED_AGAIN, KEPT_SECONDS = 500, 2, 7 * 86_400
+"""Jobs of each state that are told of; tries after a worker died; how long a failure is told."""
+DIED = (
+    "The workers that did this were killed. It is not lost: start it again, and look at their log."
+)
+BUSY, CANCELLED = "is being cloned or refreshed.", "codeqa:cancelled:"
+
+Work = Callable[[Report], None]
+Given = Sequence[str]
+"""Address and branch of what is cloned, else the folder."""
+
+
+def before_indexing(settings: Settings, doing: str, given: Given, tell: Report) -> Path:
+    """What comes before an index is brought up to date: its folder is `cloning`, `refreshing` (if
+    it is a clone) or `describing` by a model; `indexing` alone needs nothing. Raises CodeQAError,
+    and what `tell` raises."""
+    if doing == "cloning":
+        return take_clone(settings, read_remote(*given), tell).root
+    location = open_location(settings, Path(given[0]))
+    if doing == "refreshing":
+        sync_clone(settings, location, tell)
+    elif doing == "describing":
+        with closing(Models(settings)) as models:
+            if (model := models.answer_model()) is None:
+                raise UsageError("No language model is chosen.", "Choose one, or set CODEQA_MODEL.")
+            units, ask = plan_comments(settings, location, model.name).units, model.complete
+            add_comments(settings, location, units, ask, model.name, tell, model.close)
+    return location.root
+
+
+class Jobs:
+    """Such work in threads of this process, one for each repository (by id) at a time."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, RepositoryReport] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._cancelled: set[str] = set()
+        self._lock = threading.Lock()
+
+    def reports(self) -> dict[str, RepositoryReport]:
+        """What is being done, and what failed until it is started anew or dismissed."""
+        return dict(self._reports)
+
+    def start(
+        self, repo: str, before: RepositoryReport, doing: str, work: Work, given: Given
+    ) -> RepositoryReport:
+        """Do `work` in the background, which the page is told as the state `doing`, and `before`
+        again when it fails. Gives what is told; raises IndexBusyError while another job goes on
+        for that repository. A worker is told `doing` and what is `given` for it instead."""
+        thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
+        with self._lock:
+            if repo in self._threads:
+                raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
+            self._cancelled.discard(repo)
+            self._threads[repo] = thread
+            started = replace(before, state=doing, progress=Progress("waiting", 0, 0), problem="")
+            self._reports[repo] = started
+        thread.start()
+        return started
+
+    def _run(self, repo: str, before: RepositoryReport, work: Work) -> None:
+        def tell(step: Progress) -> None:
+            if repo in self._cancelled:
+                raise CancelledError("It was cancelled.")
+            self._reports[repo] = replace(self._reports[repo], progress=step)
+
+        problem = ""
+        try:
+            work(tell)
+        except CancelledError:
+            pass
+        except Exception as error:  # there is nobody to raise it to
+            problem = str(explained(error))
+        with self._lock:
+            del self._threads[repo], self._reports[repo]
+            if problem:
+                self._reports[repo] = replace(before, problem=problem)
+
+    def cancel(self, repo: str) -> None:
+        """End what goes on for that repository and wait for it, or forget that it failed."""
+        if thread := self._threads.get(repo):
+            self._cancelled.add(repo)
+            thread.join(LONGEST_WAIT)
+        else:
+            self._reports.pop(repo, None)
+
+    def close(self) -> None:
+        for repo in list(self._threads):
+            self.cancel(repo)
+
+
+class QueuedJobs(Jobs):
+    """The same as jobs in Redis, which outlive this process. Each call but `reports` raises
+    RequestRefusedError (503) without Redis; SettingsError where it or RQ is not set up."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._queue = open_queue(settings)
+
+    def reports(self) -> dict[str, RepositoryReport]:
+        """Those at work, where dead workers are noticed; those that ended badly; those to come."""
+        queue = self._queue
+        with suppress(RequestRefusedError), self._asked():
+            ended = queue.failed_job_registry, queue.finished_job_registry
+            places = (queue.started_job_registry, *ended, queue)
+            ids = dict.fromkeys(id_ for one in places for id_ in one.get_job_ids(0, SHOWN))
+            return {job.id: self._told(job) for job in self._jobs(*ids) if job}
+        return {}
+
+    def start(
+        self, repo: str, before: RepositoryReport, doing: str, work: Work, given: Given
+    ) -> RepositoryReport:
+        from rq import Retry
+        from rq.exceptions import DuplicateJobError
+
+        queue, meta = (
+            self._queue,
+            {"doing": doing, "before": asdict(replace(before, progress=None))},
+        )
+        with self._asked():
+            waits = queue.get_job_position(repo) is not None
+            if not waits and repo not in queue.started_job_registry.get_job_ids():
+                queue.connection.delete(CANCELLED + repo)
+                for ended in filter(None, self._jobs(repo)):
+                    ended.delete()
+            with suppress(DuplicateJobError):
+                queue.enqueue_call(
+                    "codeqa.web.jobs.perform", (doing, repo, *given), job_id=repo, unique=True,
+                    description=doing, timeout=-1, result_ttl=0, failure_ttl=KEPT_SECONDS,
+                    retry=Retry(max=TRIED_AGAIN), meta=meta,
+                )  # fmt: skip
+            (job,) = self._jobs(repo)
+            if job and job.args[0] != doing:
+                raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
+            return self._told(job) if job else before
+
+    def cancel(self, repo: str) -> None:
+        end = time.monotonic() + LONGEST_WAIT
+        with self._asked():
+            while (job := self._jobs(repo)[0]) and job.is_started and time.monotonic() < end:
+                self._queue.connection.set(CANCELLED + repo, 1, ex=KEPT_SECONDS)
+                time.sleep(0.1)
+            if job and not job.is_started:
+                job.delete()
+
+    def close(self) -> None:
+        self._queue.connection.close()
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        from redis import RedisError
+
+        try:
+            yield
+        except RedisError as error:  # its own words may quote what was sent
+            log.warning("The queue of jobs cannot be reached: %s.", type(error).__name__)
+            hint = "Redis, which holds the queue of jobs, is silent. What is indexed can be asked."
+            raise RequestRefusedError(503, hint) from None
+
+    def _jobs(self, *ids: str) -> list[Job | None]:
+        from rq.job import Job
+
+        return Job.fetch_many(ids, self._queue.connection, self._queue.serializer)
+
+    def _told(self, job: Job) -> RepositoryReport:
+        from rq import Worker
+
+        before = RepositoryReport(**job.meta["before"])
+        if job.is_failed or job.is_finished:
+            return replace(before, problem=job.meta.get("problem") or DIED)
+        there = job.is_started or Worker.all(queue=self._queue)
+        waits = f"waiting for {'a' if there else 'the start of a'} `codeqa worker`"
+        told = job.is_started and job.meta.get("progress")
+        step = Progress(**told) if told else Progress(waits, 0, 0)
+        return replace(before, state=job.meta["doing"], progress=step, problem="")
+
+
+def open_queue(settings: Settings, seconds: float | None = 5.0) -> Queue:
+    """The queue, in which arguments are JSON; nothing is connected yet. Raises SettingsError."""
+    try:
+        from rq import Queue
+    except ImportError:
+        raise SettingsError("CODEQA_JOBS=rq needs RQ.", "Install `codeqa[server]`.") from None
+    if not settings.redis_url:
+        raise SettingsError("CODEQA_JOBS=rq needs Redis.", "Set REDIS_URL.")
+    connection = redis_client(settings.redis_url, decode_responses=False, socket_timeout=seconds)
+    return Queue("codeqa", connection=connection, serializer="json")
+
+
+def perform(doing: str, repo: str, *given: str) -> None:
+    """One job, in a process that a worker forked for it: its settings are those of the worker."""
+    from redis import RedisError
+    from rq import get_current_job
+
+    job, told = get_current_job(), 0.0
+    assert job is not None
+
+    def tell(step: Progress) -> None:
+        nonlocal told
+        if time.monotonic() > told + TELL_SECONDS:
+            told = time.monotonic()
+            with suppress(RedisError):  # the work goes on without it
+                if job.connection.exists(CANCELLED + repo):
+                    raise CancelledError("It was cancelled.")
+                if job.connection.exists(job.key):
+                    job.meta["progress"] = asdict(step)
+                    job.save_meta()  # type: ignore[no-untyped-call]
+
+    try:
+        tell(Progress("beginning", 0, 0))
+        settings = load_settings(None if doing == "cloning" else Path(given[0]))
+        location = open_location(settings, before_indexing(settings, doing, given, tell))
+        job.meta["doing"] = "indexing"  # a clone can be opened from now on
+        Indexer(settings, location).run(tell)
+        report_on(location)  # noted, so that the page need not count
+    except CancelledError:
+        pass
+    except Exception as error:  # what RQ sees fail it would do again
+        job.meta["problem"], job.result_ttl = str(explained(error)), KEPT_SECONDS
+        job.save_meta()  # type: ignore[no-untyped-call]
+
+
+def work(settings: Settings) -> None:
+    """Do what the queue holds until a signal ends it, each job in a fork of this process, which
+    therefore loads nothing of LanceDB. Raises SettingsError."""
+    queue = open_queue(settings, None)
+    from rq import Worker
+
+    Worker(
+        [queue], connection=queue.connection, serializer="json",
+        job_monitoring_interval=5, maintenance_interval=30,
+    ).work(logging_level="WARNING")  # fmt: skip

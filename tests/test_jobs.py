@@ -1,0 +1,169 @@
+"""Work by `codeqa worker`: a real Redis server, and real workers in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from redis_server import RedisServer, redis_server, server_binaries
+
+from codeqa.indexing.runs import hold
+from codeqa.repositories import open_location
+from codeqa.settings import load_settings
+from codeqa.web.app import create_app
+from codeqa.web.jobs import QueuedJobs
+
+pytest.importorskip("rq")
+pytestmark = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture
+def client(redis: RedisServer, data_dir: Path, tmp_path: Path) -> Iterator[FlaskClient]:
+    """The page; a repository `shop` stands beside it that is not indexed yet."""
+    redis.command("FLUSHALL")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/store.py").write_text("def buy():\n    return 1\n")
+    app = create_app(load_settings(data=data_dir, jobs="rq", redis_url=redis.url))
+    yield app.test_client()
+    app.extensions["codeqa"].close()
+
+
+@contextmanager
+def worker(redis: RedisServer, data: Path) -> Iterator[subprocess.Popen[bytes]]:
+    environment = os.environ | {"CODEQA_DATA": str(data), "CODEQA_JOBS": "rq"}
+    environment |= {"REDIS_URL": redis.url, "CODEQA_WORKERS": "1"}
+    command = [sys.executable, "-m", "codeqa", "worker"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        for child in [*children(process.pid), process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        process.wait()
+
+
+def children(pid: int) -> list[int]:
+    with suppress(OSError):
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def until(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def row(client: FlaskClient) -> dict[str, Any]:
+    found: list[dict[str, Any]] = client.get("/api/repos").json["repositories"]
+    return found[0] if found else {}
+
+
+def waits_for_the_index(client: FlaskClient) -> bool:
+    """Whether a worker said so of the job; an index that is held says no more than `indexing`."""
+    return "held by" in (row(client).get("progress") or {}).get("detail", "")
+
+
+def test_a_worker_indexes_what_the_page_asks_for_and_a_killed_one_is_replaced(
+    client: FlaskClient, redis: RedisServer, data_dir: Path, tmp_path: Path
+) -> None:
+    given = {"path": str(tmp_path / "shop")}
+    repo = client.post("/api/repos", json=given).json["id"]
+    assert row(client)["state"] == "indexing"
+    assert "codeqa worker" in row(client)["progress"]["phase"], "nobody is there to do it"
+    client.post("/api/repos", json=given)
+    assert redis.command("LLEN", "rq:queue:codeqa") == ":1\r\n", "the second joined the first"
+
+    location = open_location(load_settings(data=data_dir), tmp_path / "shop")
+    with hold(location), worker(redis, data_dir) as process:
+        until(lambda: waits_for_the_index(client))
+        (job,) = until(lambda: children(process.pid))
+        os.kill(job, signal.SIGKILL)  # as the system does that runs out of memory
+        until(lambda: children(process.pid) not in ([], [job]))
+        until(lambda: "started" in redis.command("HGET", f"rq:job:{repo}", "status"))
+        again = children(process.pid)
+        for pid in (process.pid, *again):
+            os.kill(pid, signal.SIGKILL)  # as a machine that fails
+        process.wait()
+        # A minute passes without a word of it.
+        started = redis.command("ZRANGE", "rq:wip:codeqa", "0", "-1").split("\r\n")[2]
+        redis.command("ZADD", "rq:wip:codeqa", "1", started)
+        assert row(client)["progress"]["phase"].startswith("waiting")
+    with worker(redis, data_dir):
+        until(lambda: row(client)["state"] == "ready")
+    assert row(client)["files"] == 1 and row(client)["id"] == repo
+    assert client.get("/api/status", query_string={"repo": repo}).json["state"] == "ready"
+
+
+def test_a_job_is_cancelled_before_and_while_it_is_done_and_a_failure_is_told(
+    client: FlaskClient, redis: RedisServer, data_dir: Path, tmp_path: Path
+) -> None:
+    given = {"path": str(tmp_path / "shop")}
+    repo = client.post("/api/repos", json=given).json["id"]
+    steer = {"query_string": {"repo": repo}, "json": {"action": "cancel"}}
+    client.post("/api/index", **steer)
+    assert redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n"
+    location = open_location(load_settings(data=data_dir), tmp_path / "shop")
+    check = steer | {"json": {"action": "check"}}
+    assert client.post("/api/index", **steer | {"json": {"action": "pause"}}).status_code == 400
+    with worker(redis, data_dir):
+        with hold(location):
+            client.post("/api/index", **check)
+            until(lambda: waits_for_the_index(client))
+            busy = client.post("/api/index", **steer | {"json": {"action": "describe"}})
+            assert busy.status_code == 409
+            client.post("/api/index", **steer)
+            until(lambda: not redis.command("EXISTS", f"rq:job:{repo}").startswith(":1"))
+        client.post("/api/index", **check)
+        until(lambda: row(client)["state"] == "ready")
+        client.post("/api/index", **steer | {"json": {"action": "describe"}})
+        assert "No language model" in until(lambda: row(client)["problem"])
+        client.post(f"/api/repos/{repo}/cancel")
+    assert row(client)["problem"] == ""
+
+
+def test_without_redis_what_is_indexed_stays_and_the_reason_is_said(
+    tmp_path: Path, data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"unix://{tmp_path}/nobody"
+    jobs = QueuedJobs(load_settings(data=data_dir, jobs="rq", redis_url=url))
+    assert jobs.reports() == {} and "queue of jobs cannot be reached" in caplog.text
+    app = create_app(load_settings(data=data_dir, jobs="rq", redis_url=url))
+    (tmp_path / "shop").mkdir()
+    added = app.test_client().post("/api/repos", json={"path": str(tmp_path / "shop")})
+    repo = added.json["id"]
+    refused = app.test_client().post(
+        "/api/index", query_string={"repo": repo}, json={"action": "check"}
+    )
+    assert refused.status_code == 503 and "Redis" in refused.json["error"]["hint"]
+    app.extensions["codeqa"].close()
+
+
+def test_a_worker_loads_no_tables_before_it_forks_and_a_server_of_its_own_no_rq() -> None:
+    code = (
+        "import sys; from codeqa.cli.serve import worker_command; import codeqa.web.jobs; "
+        "from codeqa.web.workspace import Workspace; from codeqa.settings import load_settings; "
+        "Workspace(load_settings()); "
+        "print({'rq', 'redis'} & set(sys.modules)); import rq; "
+        "print({'lancedb', 'pyarrow', 'openai'} & set(sys.modules))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\nset()\n"
