@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 import yaml
 from conftest import ROOT
+from postgres_server import postgres_server
 from redis_server import free_port, redis_server
 from s3_server import BUCKET, ENVIRONMENT, s3_stores
 
-from codeqa.settings import Settings, settings_table
+from codeqa.settings import settings_table
 from tests.repositories import write
 
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))
@@ -91,11 +92,11 @@ def test_two_servers_share_conversations_tables_and_measurements(tmp_path: Path)
             "CODEQA_TOKEN": TOKEN, "CODEQA_SECRET_KEY": "0" * 64, "CODEQA_METRICS": "on",
             "CODEQA_LOG_FORMAT": "json", "CODEQA_WEB_WORKERS": "2", "CODEQA_EFFORT": "fast",
         }  # fmt: skip
-        if "state" in Settings.model_fields:
-            from postgres_server import postgres_server
-
-            server = running.enter_context(postgres_server())
-            environment["CODEQA_STATE"] = server.new_database()
+        server = running.enter_context(postgres_server())
+        environment |= {"CODEQA_STATE": server.new_database(), "CODEQA_JOBS": "rq"}
+        worker = subprocess.Popen([sys.executable, "-m", "codeqa", "worker"], env=environment)
+        running.callback(worker.wait)
+        running.callback(worker.kill)
         first = running.enter_context(web(tmp_path / "shop", environment))
         second = running.enter_context(web(tmp_path / "shop", environment))
         question = {"question": "@codebase what is a discounted price?", "conversation": "c"}
