@@ -3,15 +3,12 @@
 They are the code of the best hits, the lines that matter of further ones, where the best is used
 and what is missing; or what a question of its own kind asks for: a pasted traceback, which tests,
 an overview, where the edges lead from what the conversation found. Of a long unit the part is shown
-that holds the question's words, as whole statements with what they lie in.
+that a model would be shown.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,8 +19,6 @@ from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
     bullet_list,
     cite_unit,
-    doc_lines,
-    is_doc,
     outline_of,
     overview_of,
     unit_item,
@@ -32,10 +27,9 @@ from codeqa.code.descriptions import (
 )
 from codeqa.code.tools.edges import use_places
 from codeqa.code.tools.reading import one_file
-from codeqa.code.usages import members, usages
-from codeqa.context import COMMENT_LINE, Statement, choose_lines, outlined, spans_of, statements
+from codeqa.code.usages import usages
+from codeqa.context import COMMENT_LINE, cut_chunk, outlined, spans_of, unit_chunk
 from codeqa.errors import CodeQAError
-from codeqa.parsing.units import comment_text
 from codeqa.repository.classify import role_of
 from codeqa.search.channels import gather
 from codeqa.search.hybrid import SearchResult
@@ -64,7 +58,7 @@ from codeqa.text.tokens import (
     words,
     written_forms,
 )
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
+from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 CONSIDERED, SHOWN, FURTHER = 20, 6, 14
 """Best units of the search that an answer is made from, those whose code is shown, and those that
@@ -101,8 +95,6 @@ class Finding:
     hit: Hit
     uses: str = ""
     """Where it is used."""
-    members: tuple[str, ...] = ()
-    """Names of what a class has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +172,7 @@ def gather_evidence(
         if hit.unit.kind in TEXT_KINDS:
             return Finding(hit)
         most = USES if asks("uses", query.text) else FEW_USES
-        uses = uses_section(tables, hit.unit, most) if hit is main[0] else ""
-        is_class = hit.unit.kind in CLASS_KINDS and hit.unit.signature  # and no file's head
-        held = members(tables, hit.unit) if is_class else ()
-        return Finding(hit, uses, tuple(one.name for one in held))
+        return Finding(hit, uses_section(tables, hit.unit, most) if hit is main[0] else "")
 
     return QuotedEvidence(
         query=query,
@@ -400,23 +389,12 @@ NOTHING_LOOKED_UP = (
     "`@codebase where does the program start?`\n"
 )
 
-WHOLE_LINES, EXCERPT_LINES = 80, 50
-"""A unit of at most so many lines is shown whole, of another at most so many."""
-LONG_DECLARATION = 11
-"""Lines of a declaration that are shown, beside its last two."""
+WHOLE_LINES, CHARACTERS_A_LINE, HEADS = 80, 60, 400
+"""A unit of at most so many lines is shown whole, of another as many of its length or of this one;
+`cut_chunk` counts the heads of some spans, which are not shown here."""
 LONGEST_LINE = 300
-"""A longer line is data or machine-made; it is never shown, nor cut."""
-MEMBERS = 16
-"""Members of a class that are named."""
+"""A unit with a longer line, which is data or machine-made, is not shown whole."""
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
-_LISTS = re.compile(
-    r"\s*(?:[:@](?:param|return|rtype|raise|throws|since|author|see)"
-    r"|(?:# )?(?:Arg(?:ument)?s|Parameters|Returns|Raises|Yields|Attributes|Errors|Panics|Safety)"
-    r":?$)"
-)
-"""A line of a doc comment behind which stand parameters and the like."""
-_VALUE = re.compile(r"\s*(?:(?:indirect )?case\s+)?(?!static\b)([A-Za-z_]\w*)\s*(?:[=,({:;]|$)")
-_FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 
 
 def quoted_answer(evidence: QuotedEvidence | None) -> Iterator[str]:
@@ -453,8 +431,7 @@ def _unit_lines(hits: Iterable[Hit], words: Sequence[str]) -> str:
     for unit in (hit.unit for hit in hits):
         items.append(unit_item(unit))
         lines = unit.source_code.split("\n")
-        costs = _costs(unit, lines, statements(unit.source_code, unit.language), len(lines))
-        weights = _weights(lines, costs, words, len(lines))
+        weights = _weights(lines, words)
         best = sorted(range(len(lines)), key=lambda at: -weights[at])[:MATTER]
         for at in sorted(at for at in best if weights[at] >= NEAR_MOST * weights[best[0]] > 0):
             place = cite(unit.path, unit.start_line + at, unit.start_line + at)
@@ -498,174 +475,67 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
     for chunk in chunks[:CACHED_SHOWN]:
         lines = (chunk.start_line, chunk.end_line)
         unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
-        if shown := whole_unit(unit) or excerpt(unit, words):
-            yield joined([cite(unit.path, shown.start, shown.end), _block(unit, shown)])
+        yield joined([cite(unit.path, *lines), excerpt(unit, words)])
     if not evidence.chosen:
         yield "Add `@codebase` to the question to search the code base anew."
 
 
 def _finding_section(finding: Finding, evidence: QuotedEvidence, room: int) -> str:
-    """With at most so many lines of code, and a declaration."""
-    unit, words, is_best = finding.hit.unit, evidence.query.words, finding is evidence.findings[0]
+    """With about `room` lines of code at most, and the doc comment's beginning where they lack
+    it."""
+    unit, words = finding.hit.unit, evidence.query.words
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
     heading = f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
     if unit.kind in TEXT_KINDS:
-        return joined([heading, *_text(unit, words, room)])
-    if small := whole_unit(unit, min(WHOLE_LINES, room)):
-        return joined([heading, _block(unit, small), finding.uses])
-    lines = _lines(unit, words, room)
-    doc = _doc(unit, words, brief=not is_best)
-    return joined([heading, doc, *lines, _members(finding), finding.uses])
+        return joined([heading, _text(unit, words, room)])
+    code = excerpt(unit, words, min(WHOLE_LINES, room))
+    paragraph = unit.doc_comment.partition("\n\n")[0]
+    doc = "" if paragraph.partition("\n")[0] in code else block_quote(prose(paragraph))
+    return joined([heading, doc, code, finding.uses])
 
 
-def _doc(unit: Unit, words: Iterable[str], *, brief: bool) -> str:
-    """The part of the doc comment before its lists of parameters and the like: its beginning, of a
-    `brief` one the first paragraph, and where that is not all, the paragraph further down that
-    speaks of the question."""
-    lines = unit.doc_comment.split("\n")
-    doc = "\n".join(itertools.takewhile(lambda line: not _LISTS.match(line.rstrip()), lines))
-    told = prose(doc)
-    if brief:
-        told = re.sub(r"\n\n.*", "\n\n…", told, flags=re.DOTALL)
-    if told.endswith("…"):
-        patterns = [form_pattern(word) for word in words]
-        new = [pattern for pattern in patterns if not pattern.search(told.lower())]
-        spoken = _FENCED.sub("", doc).split("\n\n")
-        paragraphs = [one for one in spoken if not one.startswith("    ")]
-        found = {one: sum(bool(p.search(one.lower())) for p in new) for one in paragraphs}
-        best = max(paragraphs, key=found.__getitem__, default="")
-        if found.get(best) and (more := prose(best)):
-            told += f"\n\n{more}\n\n…"
-    return block_quote(told) if told else ""
-
-
-def _lines(unit: Unit, words: Sequence[str], room: int) -> list[str]:
-    shown = excerpt(unit, words, min(EXCERPT_LINES, room))
-    return [_block(unit, shown)] if shown else []
-
-
-def _block(unit: Unit, shown: Excerpt) -> str:
-    """A block of code that says where it stands, so that its lines can be numbered."""
-    return code_block(shown.code, unit.language, f"{unit.path}:{shown.start}-{shown.end}")
-
-
-def _members(finding: Finding) -> str:
-    values = _values(finding.hit.unit) if finding.hit.unit.kind == "enum" else ()
-    names = list(filter(None, dict.fromkeys((*values, *finding.members))))
-    more = f" and {len(names) - MEMBERS} more" if len(names) > MEMBERS else ""
-    return f"Members: {', '.join(map(code_span, names[:MEMBERS]))}{more}" if names else ""
-
-
-def _values(unit: Unit) -> list[str]:
-    """The values of an enum: what stands first in the lines of code next deeper than its own."""
-    code = [line for line in unit.source_code.split("\n") if not COMMENT_LINE.match(line)]
-    depths = [(len(line) - len(line.lstrip()), line) for line in code if line.strip()]
-    deeper = sorted({depth for depth, _ in depths})[1:2]
-    found = (_VALUE.match(line) for depth, line in depths if depth in deeper)
-    return [one[1] for one in found if one and one[1] != unit.name]
-
-
-def _text(unit: Unit, words: Sequence[str], room: int) -> list[str]:
-    """A section of a document as quoted prose, other text as the lines that matter."""
+def _text(unit: Unit, words: Sequence[str], room: int) -> str:
+    """A section of a document as quoted prose, other text as code."""
     if unit.language in PROSE_LANGUAGES or unit.kind == "document":
         title = f"**{inline(unit.name)}**"
         told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
-        return [block_quote(told)] if told else []
-    if small := whole_unit(unit, min(WHOLE_LINES, room)):
-        return [_block(unit, small)]
-    told = prose(comment_text([unit.source_code]))  # of comments alone there is no excerpt
-    return _lines(unit, words, room) or ([block_quote(told)] if told else [])
+        return block_quote(told) if told else ""
+    return excerpt(unit, words, min(WHOLE_LINES, room))
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Lines `start`..`end` (1-based) of a file, their common indentation removed."""
+def excerpt(unit: Unit, words: Sequence[str], limit: int = WHOLE_LINES) -> str:
+    """The unit as a block of code that says where it stands, so that its lines can be numbered.
 
-    start: int
-    end: int
-    code: str
-    """Where lines are left out, one says how many."""
-
-
-def excerpt(unit: Unit, words: Sequence[str], limit: int = EXCERPT_LINES) -> Excerpt | None:
-    """The declaration and at most `limit` lines of the body: whole statements that hold the most
-    words of the question, what they lie in, and what stands near them.
-
-    A rare word of the unit counts more than one that stands on every line. Without any of the
-    words, the beginning of the body, and of a class only its declaration; None for comments alone.
+    Of one longer than `limit` lines it holds what a model would be shown of it in as much room:
+    whole statements around the lines that hold `words`, and what they lie in. '' where that is
+    not one line.
     """
-    lines = unit.source_code.split("\n")
-    found = statements(unit.source_code, unit.language)
-    costs = _costs(unit, lines, found, limit)
-    weights = _weights(lines, costs, words, limit)
-    spans = choose_lines(lines, found, weights, costs, limit)
-    shown = [line for span in spans for line in range(*span) if costs[line]]
-    if not shown or (unit.kind in CLASS_KINDS and not any(weights[line] for line in shown)):
-        spans = spans_of([line for line, cost in enumerate(costs) if not cost], lines)
-    if not spans:
-        return None
-    first = unit.start_line
-    shown_code = textwrap.dedent(outlined([one.rstrip("\r") for one in lines], spans, first))
-    return Excerpt(first + spans[0][0], first + spans[-1][1] - 1, shown_code)
+    lines, first = unit.source_code.split("\n"), unit.start_line
+    shown: Sequence[Chunk] = [unit_chunk(unit)]
+    if len(lines) > limit or max(map(len, lines)) > LONGEST_LINE:
+        room = HEADS + limit * min(CHARACTERS_A_LINE, len(unit.source_code) // len(lines))
+        shown = cut_chunk(shown[0], room, [form_pattern(word) for word in words])
+    if not shown:
+        return ""
+    numbers = {n for one in shown for n in range(one.start_line - first, one.end_line - first + 1)}
+    spans = spans_of(numbers, lines)
+    code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans, first))
+    place = f"{unit.path}:{first + spans[0][0]}-{first + spans[-1][1] - 1}"
+    return code_block(code.strip("\n"), unit.language, place)
 
 
-def whole_unit(unit: Unit, limit: int = WHOLE_LINES) -> Excerpt | None:
-    """The unit itself when it has at most `limit` lines, none of them overlong."""
-    lines = unit.source_code.split("\n")
-    if len(lines) > limit or any(len(line) > LONGEST_LINE for line in lines):
-        return None
-    code = textwrap.dedent("\n".join(line.rstrip("\r") for line in lines)).strip("\n")
-    return Excerpt(unit.start_line, unit.start_line + len(lines) - 1, code)
-
-
-def _declaration(
-    unit: Unit, lines: Sequence[str], found: Sequence[Statement]
-) -> tuple[list[int], int]:
-    """Numbers of the lines of the declaration, and of the first line behind it and its doc."""
-    body = 0 if not unit.signature or unit.kind in TEXT_KINDS else 1
-    if len(found) < body:
-        return [], 0
-    end = found[body].start if body < len(found) else len(lines)
-    head = [n for n in range(end * body) if lines[n].strip() and not COMMENT_LINE.match(lines[n])]
-    doc = doc_lines(unit)
-    while doc and end < len(lines) and (not lines[end].strip() or is_doc(lines[end], doc)):
-        end += 1
-    return [n for n in head if n >= found[0].first or not is_doc(lines[n], doc)], end
-
-
-def _costs(unit: Unit, lines: Sequence[str], found: Sequence[Statement], limit: int) -> list[int]:
-    """1 for each line of the body, 0 for the declaration, more than `limit` for what is not shown:
-    overlong lines, comments that stand alone, the doc comment, members of a class."""
-    declaration, behind = _declaration(unit, lines, found)
-    last = unit.head_end_line - unit.start_line if unit.kind in CLASS_KINDS else 0
-    costs = [1] * len(lines)
-    hidden = [line for one in found if one.first == one.end for line in range(one.start, one.end)]
-    hidden += [n for n, line in enumerate(lines) if len(line) > LONGEST_LINE or 0 < last < n]
-    for line in (*range(behind), *hidden):
-        costs[line] = limit + 1
-    for line in (*declaration[:LONG_DECLARATION], *declaration[-2:]):
-        costs[line] = 0
-    return costs
-
-
-def _weights(
-    lines: Sequence[str], costs: Sequence[int], words: Sequence[str], limit: int
-) -> list[float]:
-    """How much each line of the body matters: the question's words that it holds, each by its
-    rarity.
+def _weights(lines: Sequence[str], words: Sequence[str]) -> list[float]:
+    """How much each line matters: the question's words that it holds, each by its rarity.
 
     The parts of a name (`dispatch` of `dispatch_request`) count half, and so does a comment.
     """
     shares = {part: 0.5 for word in words for part in split_identifier(word) if len(part) > 2}
     shares.update(dict.fromkeys(words, 1.0))
-    patterns = {word: form_pattern(word) for word in shares}
-    found: list[list[str]] = []
-    for line, cost in zip(lines, costs, strict=True):
-        lower = line.lower() if 0 < cost <= limit else ""
-        found.append([word for word, pattern in patterns.items() if pattern.search(lower)])
-    counts = Counter(word for held in found for word in held)
-    weights = []
-    for line, held in zip(lines, found, strict=True):
-        worth = sum(shares[word] / counts[word] ** 0.5 for word in held)
-        weights.append(worth / 2 if COMMENT_LINE.match(line) else worth)
+    weights = [0.0] * len(lines)
+    for word, share in shares.items():
+        pattern = form_pattern(word)
+        holding = [at for at, line in enumerate(lines) if pattern.search(line.lower())]
+        for at in holding:
+            told = share / 2 if COMMENT_LINE.match(lines[at]) else share
+            weights[at] += told / len(holding) ** 0.5
     return weights
