@@ -477,11 +477,12 @@ def test_a_clone_is_named_by_where_it_comes_from_and_a_name_by_its_owner(
     rules = read_rules(settings.config_dir / "access.toml")
     found = {}
     for place in ("host.example/acme/shop", "host.example/acme,sub/tool", "host.example/other/shop",
-                  "evil.example/host.example,acme/x"):  # fmt: skip
+                  "evil.example/host.example,acme/x", "host.example/acme/shop@release,1",
+                  "host.example_8443/acme/shop"):  # fmt: skip
         location = location_of(settings, settings.data_dir.resolve() / "clones" / place)
         save_location(location)
         found[place] = rules.groups_of(location)
-    assert list(found.values()) == [{"acme"}, {"acme"}, {"shop"}, set()]
+    assert list(found.values()) == [{"acme"}, {"acme"}, {"shop"}, set(), {"acme"}, {"acme"}]
     rename_repository(settings, location.id, "shop2")
     rules = Rules(repositories={"shop2": {"x"}})
     assert rules.groups_of(location) == {"x"}

@@ -140,6 +140,16 @@ def test_a_job_is_cancelled_before_and_while_it_is_done_and_a_failure_is_told(
     assert row(client)["problem"] == ""
 
 
+def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was(
+    client: FlaskClient, redis: RedisServer, tmp_path: Path
+) -> None:
+    repo = client.post("/api/repos", json={"path": str(tmp_path / "shop")}).json["id"]
+    jobs = client.application.extensions["codeqa"].jobs
+    (job,) = jobs._jobs(repo)
+    assert job and redis.command("DEL", f"rq:job:{repo}") == ":1\r\n"
+    assert jobs._told(job, workers=True).state == "indexing"
+
+
 def test_without_redis_what_is_indexed_stays_and_the_reason_is_said(
     tmp_path: Path, data_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

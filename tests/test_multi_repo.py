@@ -13,6 +13,7 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
+from codeqa.repositories import rename_repository
 from codeqa.repositories.multi_repo import (
     MOST_REPOSITORIES,
     end_of,
@@ -140,6 +141,20 @@ def test_one_without_an_index_and_one_that_is_broken_are_left_out_and_named(
     assert {hit.unit.path.partition("/")[0] for hit in result.units} == {"bank", "one-shop"}
     told = " ".join(result.warnings)
     assert "empty is left out." in told and "two-shop is left out." in told
+
+
+def test_one_that_is_not_asked_for_and_is_broken_is_not_told_of(
+    indexed: tuple[Path, list[Location]], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*", "collections"))
+    settings = load_settings(data=data)
+    *asked, other = [locate(settings, one.root) for one in indexed[1]]
+    open_multi_repo(settings, [*asked, other]).search.search("total")
+    rename_repository(settings, other.id, "vault")
+    shutil.rmtree(Path(other.tables) / "methods.lance" / "data")
+    result = open_multi_repo(settings, asked).search.search("total")
+    assert result.units and "vault" not in " ".join(result.warnings)
 
 
 def test_a_changed_file_has_its_repository_caught_up(

@@ -226,7 +226,9 @@ class MultiRepoTables(Tables):
         if not stale and not (meta and (meta.dirty or held.keys() - called.keys())):
             return missing
         with RunRecorder(self.location, self._progress, lambda: "", lambda: False) as told:
-            return missing | fill(self.location, called, stale, self._settings.embedding, told)
+            failed = fill(self.location, called, stale, self._settings.embedding, told)
+        # What else the collection holds is not told of: who asks may not see it.
+        return missing | {one: why for one, why in failed.items() if one in self._places}
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ class Rules(BaseModel):
 
     owners: frozenset[str] = frozenset()
     repositories: dict[str, frozenset[str]] = {}
-    """Pattern → groups. With a `/` it is for where a clone comes from (`host/owner/name`), or for
-    the path of a folder, else for the name."""
+    """Pattern → groups. With a `/` it is for where a clone comes from (`host/owner/name`, each
+    branch of it, with or without the port), or for the path of a folder, else for the name."""
 
     def groups_of(self, location: Location) -> frozenset[str]:
         """The groups that see a repository; of a snapshot those that see what it is of."""
@@ -37,11 +37,18 @@ class Rules(BaseModel):
             if not root:  # it was removed
                 return frozenset()
             location = replace(location, root=Path(root), folder=folder, snapshot_of="")
-        clones, source = location.folder.parents[1].resolve() / "clones", str(location.root)
+        clones, sources = location.folder.parents[1].resolve() / "clones", {str(location.root)}
         if location.root.is_relative_to(clones):
-            source = location.root.relative_to(clones).as_posix().replace(",", "/")
+            # `host_port/owner,group/name@branch`, as `git.read_remote` makes it.
+            server, *path = (
+                location.root.relative_to(clones).as_posix().replace(",", "/").split("/")
+            )
+            host, _, port = server.rpartition("_")
+            servers = {f"{host}:{port}", host} if host and port.isdigit() else {server}
+            sources = {f"{one}/{'/'.join(path).partition('@')[0]}" for one in servers}
         for pattern, groups in self.repositories.items():
-            if fnmatchcase(source if "/" in pattern else location.name, pattern):
+            asked = sources if "/" in pattern else {location.name}
+            if any(fnmatchcase(one, pattern) for one in asked):
                 return groups
         return frozenset()
 

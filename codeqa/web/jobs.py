@@ -139,18 +139,22 @@ class QueuedJobs(Jobs):
 
     def reports(self) -> dict[str, RepositoryReport]:
         """Those at work, where dead workers are noticed; those that ended badly; those to come."""
+        from rq import Worker
+
         queue = self._queue
         with suppress(RequestRefusedError), self._asked():
             ended = queue.failed_job_registry, queue.finished_job_registry
             places = (queue.started_job_registry, *ended, queue)
             ids = dict.fromkeys(id_ for one in places for id_ in one.get_job_ids(0, SHOWN))
-            return {job.id: self._told(job) for job in self._jobs(*ids) if job}
+            jobs = [job for job in self._jobs(*ids) if job]
+            workers = bool(jobs and Worker.all(queue=queue))
+            return {job.id: self._told(job, workers) for job in jobs}
         return {}
 
     def start(
         self, repo: str, before: RepositoryReport, doing: str, work: Work, given: Given
     ) -> RepositoryReport:
-        from rq import Retry
+        from rq import Retry, Worker
         from rq.exceptions import DuplicateJobError
 
         queue, meta = (
@@ -172,15 +176,15 @@ class QueuedJobs(Jobs):
             (job,) = self._jobs(repo)
             if job and job.args[0] != doing:
                 raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
-            return self._told(job) if job else before
+            return self._told(job, bool(Worker.all(queue=queue))) if job else before
 
     def cancel(self, repo: str) -> None:
         end = time.monotonic() + LONGEST_WAIT
         with self._asked():
-            while (job := self._jobs(repo)[0]) and job.is_started and time.monotonic() < end:
+            while (job := self._jobs(repo)[0]) and _at_work(job) and time.monotonic() < end:
                 self._queue.connection.set(CANCELLED + repo, 1, ex=KEPT_SECONDS)
                 time.sleep(0.1)
-            if job and not job.is_started:
+            if job and not _at_work(job):
                 job.delete()
 
     def close(self) -> None:
@@ -202,17 +206,21 @@ class QueuedJobs(Jobs):
 
         return Job.fetch_many(ids, self._queue.connection, self._queue.serializer)
 
-    def _told(self, job: Job) -> RepositoryReport:
-        from rq import Worker
-
+    def _told(self, job: Job, workers: bool) -> RepositoryReport:
         before = RepositoryReport(**job.meta["before"])
-        if job.is_failed or job.is_finished:
+        if job.get_status(refresh=False) in ("failed", "finished"):
             return replace(before, problem=job.meta.get("problem") or DIED)
-        there = job.is_started or Worker.all(queue=self._queue)
-        waits = f"waiting for {'a' if there else 'the start of a'} `codeqa worker`"
-        told = job.is_started and job.meta.get("progress")
+        waits = (
+            f"waiting for {'a' if _at_work(job) or workers else 'the start of a'} `codeqa worker`"
+        )
+        told = _at_work(job) and job.meta.get("progress")
         step = Progress(**told) if told else Progress(waits, 0, 0)
         return replace(before, state=job.meta["doing"], progress=step, problem="")
+
+
+def _at_work(job: Job) -> bool:
+    """As it was when it was fetched: one that has ended since is gone from Redis."""
+    return job.get_status(refresh=False) == "started"
 
 
 def open_queue(settings: Settings, seconds: float | None = 5.0) -> Queue:

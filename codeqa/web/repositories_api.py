@@ -204,7 +204,8 @@ def steer(engine: Engine, body: SteerBody) -> Values:
 
     What is committed stays and can be searched. It concerns every user, so it is the owner's.
     """
-    space, action, queued = workspace(), body.action, bool(engine.settings.jobs)
+    space, action = workspace(), body.action
+    queued = bool(space.settings.jobs)
     if action == "pause" and queued:
         raise UsageError("A worker cannot be paused.", "Cancel it; the next run completes it.")
     if not queued and action != "describe":
