@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from codeqa.state import State, open_database
@@ -59,6 +58,8 @@ class PostgresServer:
 
     def new_database(self) -> str:
         """The address of one that holds nothing."""
+        import psycopg  # the wheel is tested without it
+
         name = f"state{next(self._numbers)}"
         with psycopg.connect(self.address(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
@@ -95,6 +96,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A server for all tests; what stops it is given one of its own."""
+    pytest.importorskip("psycopg", reason="the extra `server` is not installed")
     if not program_path("initdb"):
         pytest.skip("PostgreSQL is not installed: `python scripts/postgresql.py` may do it")
     with postgres_server() as server:
