@@ -196,8 +196,7 @@ def open_multi_repo(
     """Join the parts for several repositories that are asked as one: their paths begin with their
     names (`repositories.multi_repo.member_names`). `id_` is their id where some are gone by now;
     one alone without it is opened as ever. `progress` is told of it where they were not asked
-    together before. Raises as `open_engine` does, and UsageError for too
-    many.
+    together before. Raises as `open_engine` does.
     """
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)

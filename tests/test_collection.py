@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codeqa.engine import open_multi_repo
-from codeqa.errors import IndexMissingError
+from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import remove_repository, rename_repository
 from codeqa.repositories.multi_repo import (
@@ -22,12 +22,13 @@ from codeqa.repositories.multi_repo import (
     multi_repo_location,
 )
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, Tables, locate
+from codeqa.store import Location, Tables, list_locations, locate
 from codeqa.store import tables as store_tables
 from codeqa.store.reader import Reader
 from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
 from codeqa.store.writer import Writer, write_comments
+from codeqa.web.access import Rules
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
 
@@ -284,3 +285,50 @@ def test_names_of_a_large_index_are_looked_up_where_they_lie(
         completed = [one.text for one in engine.completion.complete("thr")]
         assert {"Three", "three"} & {one.rpartition(".")[2] for one in completed}
         assert [one.path for one in engine.completion.complete("left/a")] == ["left/a.py"]
+
+
+def test_a_name_that_passes_from_one_repository_to_another_takes_no_rows_with_it(
+    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, left, right = shop
+    rename_repository(settings, left.id, "zz")
+    rename_repository(settings, right.id, "left")
+    together(settings, left, right)
+    monkeypatch.setattr("codeqa.store.collection.COMMIT_EDGES", 1)
+    rename_repository(settings, right.id, "zzz")
+    rename_repository(settings, left.id, "left")
+    together(settings, left, right)
+    assert_copied(settings, left, right)
+
+
+def test_all_may_be_more_than_can_be_chosen_also_where_rules_leave_some_out(
+    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, left, right = shop
+    monkeypatch.setattr("codeqa.web.workspace.MOST_REPOSITORIES", 1)
+    space = Workspace(settings)
+    member = replace(LOCAL, groups=frozenset({"all"}), rules=Rules(repositories={"*": {"all"}}))
+    assert {*space.engine(ALL, member).repositories} == {left, right}
+    with pytest.raises(UsageError):
+        space.engine(f"{left.id}~{right.id}", member)
+    space.close()
+
+
+def test_a_repository_that_another_process_removed_does_not_come_back_by_itself(
+    shop: tuple[Settings, Location, Location],
+) -> None:
+    settings, left, _ = shop
+    here, other = Workspace(settings), Workspace(settings)
+    index = here.open(left.root, update=False).index
+    index.run()
+    assert here.engine(left.id, LOCAL).index is index
+    other.remove(left.id)
+    (left.root / "a.py").write_text("def again():\n    pass\n")
+    assert not index.catch_up()
+    index.follow(lambda _: None)  # which ends by itself
+    assert left.id not in {one.id for one in list_locations(settings)}
+    with pytest.raises(NotFoundError):
+        here.engine(left.id, LOCAL)
+    here.open(left.root, update=False).index.run()  # by somebody who asks for it
+    assert left.id in {one.id for one in list_locations(settings)}
+    here.close()

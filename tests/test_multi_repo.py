@@ -15,6 +15,7 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import rename_repository
 from codeqa.repositories.multi_repo import (
+    ID_SEPARATOR,
     MOST_REPOSITORIES,
     end_of,
     locations_of,
@@ -189,10 +190,9 @@ def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_le
     assert locations_of(settings, f"{joined}~00000000") == locations_of(settings, joined)
     with pytest.raises(NotFoundError):
         locations_of(settings, "00000000~11111111")
+    many = ID_SEPARATOR.join([one.id] + [f"{n:08}" for n in range(MOST_REPOSITORIES)])
     with pytest.raises(UsageError):
-        open_multi_repo(settings, [one] + [
-            Location(one.root / str(n), f"{n:08}", one.folder, "") for n in range(MOST_REPOSITORIES)
-        ])  # fmt: skip
+        Workspace(settings).engine(many, LOCAL)
 
 
 def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_removed(

@@ -229,7 +229,8 @@ def test_every_address_asks_who_it_is_and_refuses_other_pages_and_members_what_i
     refused, operations = set(), operations | {("post", "/mcp")}
     foreign = {"Authorization": f"Bearer {ANNA}", "Sec-Fetch-Site": "cross-site"}
     for method, path in operations:
-        if path in ("/health", "/api/terminal/hello"):
+        if path in ("/health", "/ready", "/api/terminal/hello"):
+            assert shared.open(path, method=method.upper(), json=body).status_code != 401, path
             continue
         address = re.sub(r"{\w+}", "x", path)
         if method != "get":

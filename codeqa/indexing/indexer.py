@@ -29,7 +29,7 @@ from codeqa.indexing.runs import (
 )
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
-from codeqa.store.location import Location, local_bytes, save_location
+from codeqa.store.location import NOTE, Location, local_bytes, save_location
 from codeqa.store.reader import damage
 from codeqa.store.records import SKIPPED
 from codeqa.store.schema import ROWS_VERSION, record_of
@@ -104,6 +104,8 @@ class Indexer:
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
         checked_root(self.location.root)  # one that was removed is not noted anew
+        if behind and self.was_removed():
+            raise CancelledError("The index was removed.")
         save_location(self.location)
         if not behind:
             self.resume()
@@ -340,6 +342,10 @@ class Indexer:
             self._thread.join(timeout)
 
     # What there is
+
+    def was_removed(self) -> bool:
+        """Whether the index that this made or read is gone: another process has removed it."""
+        return self._verified and not (self.location.folder / NOTE).exists()
 
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""

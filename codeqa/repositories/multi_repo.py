@@ -26,7 +26,6 @@ from codeqa.errors import (
     IndexFormatError,
     IndexMissingError,
     NotFoundError,
-    UsageError,
 )
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import RunRecorder, hold, read_status, refusals_explained
@@ -80,15 +79,7 @@ def multi_repo_location(
     settings: Settings, members: Mapping[str, Location], id_: str = ""
 ) -> Location:
     """What stands for all of `members` where one repository is meant: the collection, in which
-    theirs are read. Its id is `id_`, where some are gone by now, else made of theirs.
-
-    Raises UsageError for too many.
-    """
-    if id_ != ALL and len(members) > MOST_REPOSITORIES:
-        raise UsageError(
-            f"{len(members)} repositories are more than can be asked at once.",
-            f"Choose up to {MOST_REPOSITORIES}, or all.",
-        )
+    theirs are read. Its id is `id_`, where some are gone by now, else made of theirs."""
     id_ = id_ or ID_SEPARATOR.join(sorted(end_of(one.id) for one in members.values()))
     folder, name = settings.data_dir / "collections" / "all", " + ".join(members)
     name = name if len(members) <= NAMED else f"{len(members)} repositories"

@@ -76,12 +76,14 @@ def fill(
         writer.begin(writer.manifest())
     before = {} if writer.fresh else writer.meta.members
     gone = before.keys() - members.keys()
+    # A name may pass from one to another, whose new rows have the paths of the old ones then.
+    renamed = {one for one in wanted if one in before and before[one].name != members[one][0]}
     held = {one: copied for one, copied in before.items() if one not in gone}
     held |= {one: replace(held.get(one, Copied(members[one][0])), stamp=0) for one in wanted}
     # From now on they are there, in part, also when this is killed.
     writer.update_meta(dirty=True, members=held)
-    for handle in writer.tables.values() if gone else ():
-        handle.delete(one_of(REPOSITORY, gone))
+    for handle in writer.tables.values() if gone | renamed else ():
+        handle.delete(one_of(REPOSITORY, gone | renamed))
     waiting, left_out = list[_Rows](), dict[str, str]()
     for number, one in enumerate(wanted):
         # Without its name: others ask other repositories, and see how far this is.
@@ -99,7 +101,8 @@ def fill(
                 held = {key: replace(each, stamp=0, columns=()) for key, each in held.items()}
             made = {"vector": (meta.vector, vector), REFINED: (record, writer.meta.refined)}
             columns = tuple(key for key, (has, ours) in made.items() if has and has == ours)
-            for rows in _changed(writer, own, one, name, columns, new=one not in before):
+            new = one in renamed or one not in before
+            for rows in _changed(writer, own, one, name, columns, new=new):
                 waiting.append(rows)
                 if sum(len(each["edges"]) for each in waiting) >= COMMIT_EDGES:
                     _commit(writer, waiting)

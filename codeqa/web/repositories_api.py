@@ -33,7 +33,7 @@ from codeqa.text.tokens import well_formed
 from codeqa.web.endpoints import Endpoints, Filled, Id, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.running import proof
-from codeqa.web.security import TERMINAL_TOKEN, member_of_request, require_owner
+from codeqa.web.security import LOCAL, TERMINAL_TOKEN, member_of_request, require_owner
 from codeqa.web.workspace import workspace
 
 FOLDERS_SHOWN = 1_000
@@ -241,11 +241,11 @@ def health() -> Values:
 @endpoints.route("GET", "/ready")
 def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated, and the server
-    is not about to end."""
+    is not about to end. A proxy asks, which is nobody's."""
     space = workspace()
     if space.draining.is_set():
         raise RequestRefusedError(503)
-    about = space.engine().index.status() if space.has_current() else None
+    about = space.engine(member=LOCAL).index.status() if space.has_current(LOCAL) else None
     if about is None or not about.files:
         raise RequestRefusedError(503, "Choose a repository on the page, or wait for its index.")
     return {"status": about.state}

@@ -56,7 +56,7 @@ TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
 as TERMINAL, from this machine alone."""
 METRICS_PATH = "/metrics"
-OPEN_PATHS = ("/health", "/login", "/static/", HELLO_PATH)
+OPEN_PATHS = ("/health", "/ready", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
 USER_DIGITS = 8
 """Hexadecimal digits of a token's digest that name its user in the state and in Redis."""

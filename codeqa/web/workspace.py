@@ -17,7 +17,13 @@ from codeqa.account import Privacy
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
-from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, RepositoryError
+from codeqa.errors import (
+    CodeQAError,
+    IndexMissingError,
+    NotFoundError,
+    RepositoryError,
+    UsageError,
+)
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,
@@ -26,7 +32,13 @@ from codeqa.repositories import (
     rename_repository,
     report_on,
 )
-from codeqa.repositories.multi_repo import ALL, ID_SEPARATOR, end_of, locations_of
+from codeqa.repositories.multi_repo import (
+    ALL,
+    ID_SEPARATOR,
+    MOST_REPOSITORIES,
+    end_of,
+    locations_of,
+)
 from codeqa.repository.git import Report
 from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
@@ -82,6 +94,9 @@ class Workspace:
             if repo:
                 known = self._engines.get(repo)
                 if known and not may_see(member, known.location):
+                    known = None
+                if known and known.index.was_removed():  # by another process
+                    del self._engines[repo]
                     known = None
                 if known and known.location.snapshot_of:
                     try:
@@ -177,9 +192,9 @@ class Workspace:
                 if key == ALL or end_of(repo) in key.split(ID_SEPARATOR):
                     del self._engines[key]
 
-    def has_current(self) -> bool:
+    def has_current(self, member: Member | None = None) -> bool:
         """Whether `engine()` has something to give."""
-        return self._usual(member_of_request()) is not None
+        return self._usual(member or member_of_request()) is not None
 
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""
@@ -228,7 +243,14 @@ class Workspace:
             engine.close()
 
     def _multi_repo(self, repo: str, member: Member) -> Engine:
-        """The engine of several repositories, of which each has an index."""
+        """The engine of several repositories, of which each has an index. Raises UsageError for too
+        many."""
+        chosen = len([one for one in repo.split(ID_SEPARATOR) if one])
+        if chosen > MOST_REPOSITORIES:
+            raise UsageError(
+                f"{chosen} repositories are more than can be asked at once.",
+                f"Choose up to {MOST_REPOSITORIES}, or all.",
+            )
         if member.rules:  # others are not in the id: under that it is kept what they said
             seen = locations_of(self.settings, repo, partial(may_see, member))
             if len(seen) == 1:

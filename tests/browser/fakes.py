@@ -519,6 +519,9 @@ class FakeIndex:
 
     def stop(self) -> None: ...
 
+    def was_removed(self) -> bool:
+        return False
+
 
 class FakeEngine:
     def __init__(self) -> None:
