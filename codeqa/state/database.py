@@ -55,7 +55,7 @@ TABLES = f"""
         ON turn (user, repository, conversation, id, parent, created);
     CREATE TABLE IF NOT EXISTS conversation (
         user TEXT NOT NULL, repository TEXT NOT NULL, id TEXT NOT NULL,
-        title TEXT NOT NULL, created REAL NOT NULL, updated DOUBLE PRECISION NOT NULL,
+        title TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
         leaf TEXT NOT NULL DEFAULT '', embedding TEXT NOT NULL DEFAULT '', topic BLOB,
         PRIMARY KEY (user, repository, id)
     );
