@@ -42,6 +42,7 @@ from codeqa.web import (
     questions_api,
     repositories_api,
 )
+from codeqa.web.assets import SHEETS, address_of, send_asset
 from codeqa.web.endpoints import json_body
 from codeqa.web.errors import RequestRefusedError, handle_errors
 from codeqa.web.logs import log_requests
@@ -73,6 +74,7 @@ API = (
 
 pages = Blueprint("pages", __name__)
 """No part of the API, so that they are not described as it is."""
+pages.add_url_rule("/static/all/<name>", "asset_file", send_asset)
 
 
 def create_app(
@@ -94,6 +96,7 @@ def create_app(
     )
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=SESSION_DAYS)
     app.extensions["codeqa"] = Workspace(settings, repository, engine)
+    app.jinja_env.globals.update(asset=address_of, sheets=SHEETS)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     if settings.metrics:
         metrics.start(settings.web_workers)

@@ -188,7 +188,7 @@ def open_page(chromium: Browser, idle_pages: dict[bool, list[Page]]) -> Iterator
     With `own` it is a new one, and closed afterwards: a clock does not come out again.
     Afterwards: nothing was written to the console, where a request that wants to leave the machine
     is written too: no name leads anywhere, and the page's policy forbids what is not its server's.
-    (Listening to the sixty requests of a page costs an eighth of its time.)
+    (Listening to the requests of every page costs time.)
     """
     opened: list[tuple[bool, list[Page], Page]] = []
 

@@ -1,0 +1,65 @@
+"""The scripts and styles of a page, as one file each."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+from flask.testing import FlaskClient
+
+from codeqa.web.assets import SHEETS, script
+
+pytest_plugins = ("web_kit",)
+
+STATIC = Path(__file__).parent.parent / "static"
+
+
+def test_a_page_takes_all_scripts_as_one_file_that_a_browser_keeps(client: FlaskClient) -> None:
+    page = client.get("/").text
+    (address,) = re.findall(r'type="module" src="([^"]+)"', page)
+    sent = client.get(address, headers={"Accept-Encoding": "gzip"})
+    assert sent.headers["Cache-Control"] == "max-age=31536000" and len(sent.data) < 60_000
+    text = gzip.decompress(sent.data).decode()
+    assert client.get(address).text == text
+    assert "import {" not in text and "class Conversation" in text and "class Panel" in text
+    etag = {"If-None-Match": sent.headers["ETag"]}
+    assert client.get(address, headers=etag).status_code == 304
+    assert client.get("/static/all/other.js").status_code == 404
+
+
+def test_a_page_can_take_the_single_files_instead(client: FlaskClient) -> None:
+    for page in ("/?source=yes", "/repositories?source=yes"):
+        for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', client.get(page).text):
+            assert "/all/" not in address
+            with client.get(address) as response:
+                assert response.status_code == 200
+
+
+def test_every_sheet_of_styles_is_sent() -> None:
+    assert sorted(SHEETS) == sorted(path.stem for path in (STATIC / "css").glob("*.css"))
+
+
+def test_modules_keep_their_names_to_themselves(tmp_path: Path) -> None:
+    (tmp_path / "a.js").write_text(
+        'import { b } from "./b.js";\n'
+        'import {\n  c as d,\n  e,\n} from "./b.js";\n\n'
+        "const own = 1; // its own\nb(own, d, e);\n"
+    )
+    (tmp_path / "b.js").write_text(
+        "/** Why. */\nexport function b() {\n  // nothing\n}\n"
+        "const own = 2;\nexport const c = own;\nexport class e {}\n"
+    )
+    assert script(tmp_path / "a.js").splitlines() == [
+        "const m0 = (() => {",
+        *("function b() {", "}", "const own = 2;", "const c = own;", "class e {}"),
+        *("return {b,c,e};", "})();", "const m1 = (() => {"),
+        *("const { b } = m0;", "const { c: d, e, } = m0;"),
+        *("const own = 1;", "b(own, d, e);", "return {};", "})();"),
+    ]
+
+
+def test_no_string_of_a_script_goes_over_several_lines() -> None:
+    for path in STATIC.glob("js/**/*.js"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert line.replace(r"\`", "").count("`") % 2 == 0, f"{path.name}: {line}"
