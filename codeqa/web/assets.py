@@ -57,7 +57,7 @@ def script(entry: Path) -> str:
 
 
 def smaller(text: str) -> str:
-    """`text` without comments and indents. No string in it may go over several lines."""
+    """`text` without comments and indents, which a string over several lines would lose too."""
     return INDENT.sub("", BEHIND.sub("", COMMENT.sub("", text)))
 
 

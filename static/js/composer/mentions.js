@@ -11,7 +11,7 @@ const WRITTEN = new RegExp(
   "g",
 );
 const TYPED = new RegExp(`${BEFORE}("[^"\\n]{0,300}|“[^”\\n]{0,300}|[^\\s"“”\`<>@]{0,300})$`);
-const REST = /^[^\s"“”\x60<>@]*/;
+const REST = /^[^\s"“”`<>@]*/;
 const TAG = /^(codebase\b|repo:)/i; // which are no places in the index
 const MOST = 10; // more the server does not look up
 const LETTERS = {
