@@ -148,7 +148,7 @@ def requests_of(app: Flask, repo: str, world: World, user: str) -> Iterator[tupl
         "q": NAME[:4], "question": ASKED, "query": f"{NAME} pays", "model": root, "value": 1,
         "messages": [{"role": "user", "content": ASKED}], "name": f"{NAME}_pays", "title": "Pays",
         "body": f"{NAME}_pays gives too much", "text": f"@{NAME}_pays", "pattern": f"{NAME}_pays",
-        "revision": "HEAD", "without_model": True, "challenge": "x", "render": True,
+        "revision": "HEAD", "line": "1", "without_model": True, "challenge": "x", "render": True,
     }  # fmt: skip
     paths = {"/api/repos": str(world.hidden.root), "/api/tree": "", "/api/folders": "/"}
     found = []
@@ -253,6 +253,7 @@ def test_the_walk_has_every_address_answer_somebody_who_may_see_the_repository(
         "GET /", "POST /", "POST /chat", "POST /chat/stream", "POST /v1/chat/completions",
         "GET /v1/models", "GET /api/repos", "POST /api/repos", "GET /api/status", "GET /api/file",
         "GET /api/tree", "GET /api/complete", "GET /api/skipped", "GET /api/revisions",
+        "GET /api/outline", "GET /api/name",
         "GET /api/conversations", f"GET {talk}", f"GET {talk}/export", f"POST {talk}/branch",
         "GET /api/context/<turn>", "POST /api/search", "POST /api/mentions", "POST /api/review",
         "MCP initialize", "MCP ask", "MCP review", "MCP open_file", "MCP grep", "MCP symbol",

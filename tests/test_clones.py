@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from repositories import git as run_git
+from repositories import write
 
 from codeqa.cli.main import main
 from codeqa.errors import RepositoryError, UsageError
@@ -25,7 +27,7 @@ from codeqa.repositories import (
     take_clone,
 )
 from codeqa.repository import git
-from codeqa.repository.git import clone, find_git, looks_remote, read_remote
+from codeqa.repository.git import clone, find_git, hosted_lines, looks_remote, read_remote
 from codeqa.settings import Settings
 from codeqa.store.location import save_location
 from codeqa.types import Progress
@@ -324,3 +326,41 @@ def test_the_list_opens_no_table_where_nothing_was_written_since(
     assert main(["index", str(tmp_path / "one")]) == 0
     (second,) = report_repositories(settings)
     assert (first.files, second.files) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://github.com/anna/shop", "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2"),
+        ("https://anna:s3cret@github.com/anna/shop.git",
+         "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2"),
+        ("git@github.com:anna/shop.git", "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2"),
+        ("ssh://git@gitlab.example.org:2222/a/b/shop.git",
+         "https://gitlab.example.org/a/b/shop/-/blob/{commit}/{path}#L1-2"),
+        ("https://gitea.example.org:8443/anna/shop",
+         "https://gitea.example.org:8443/anna/shop/src/commit/{commit}/{path}#L1-L2"),
+        ("git@codeberg.org:anna/shop",
+         "https://codeberg.org/anna/shop/src/commit/{commit}/{path}#L1-L2"),
+        ("https://notgithub.com/anna/shop", ""),
+        ("https://code.example.org/anna/shop", ""),
+        ("/somewhere/on/this/machine", ""),
+        ("javascript:alert(1)//github.com/anna/shop", ""),
+    ],
+)  # fmt: skip
+def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(
+    tmp_path: Path, remote: str, address: str
+) -> None:
+    root = write(tmp_path / "shop", {"app {1}/the store#2.py": "x = 1\n"})
+    assert hosted_lines(root, "x.py") == ""
+    run_git(root, "init", "-q")
+    run_git(root, "add", ".")
+    run_git(root, "commit", "-qm", "The shop")
+    run_git(root, "remote", "add", "upstream", remote)
+    assert hosted_lines(root, "x.py") == "", "the host may not have the commit"
+    run_git(root, "update-ref", "refs/remotes/upstream/main", "HEAD")
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True
+    )
+    told = hosted_lines(root / "app {1}", "the store#2.py").format(start=1, end=2)
+    path = "app%20%7B1%7D/the%20store%232.py"
+    assert told == address.format(commit=head.stdout.strip(), path=path)

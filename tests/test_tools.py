@@ -17,6 +17,7 @@ from serving import client_of
 from codeqa.cli import main
 from codeqa.code.counted import ExactQuestion, exact_answer
 from codeqa.code.tools import TOOLS, ToolResult
+from codeqa.code.tools.edges import name_at
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
@@ -144,6 +145,30 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     opened = call("open_file", path="shop/basket.py", lines="12-14")
     assert opened.places[0].text.startswith("    def total(self):") and opened.total == 18
     assert "12\t    def total(self):" in opened.text
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "name", "means", "used"),
+    [
+        ("shop/checkout.py", 7, "total", ["shop/basket.py:12-14"],
+         ["checkout.py:7", "test_basket.py:6"]),
+        ("shop/basket.py", 14, "taxed", ["shop/basket.py:17-18"], ["basket.py:14"]),
+        ("shop/basket.py", 17, "taxed", ["shop/basket.py:17-18"], ["basket.py:14"]),
+        ("twins.py", 2, "fetch_all", ["twins.py:2-3"], ["twins.py:12"]),
+        ("twins.py", 12, "fetch_all", ["twins.py:2-3", "twins.py:7-8"], ["twins.py:12"]),
+        ("shop/basket.py", 10, "append", [], []),
+        ("nowhere.py", 1, "nothing", [], []),
+    ],
+)  # fmt: skip
+def test_a_name_in_a_line_means_its_definitions_and_is_used_in_places(
+    engine: Engine, path: str, line: int, name: str, means: list[str], used: list[str]
+) -> None:
+    report = name_at(engine.toolbox, path, line, name)
+    assert [place.location for place in report.definitions] == means
+    assert [place.location.rpartition("/")[2] for place in report.uses] == used
+    assert report.total == len(used)
+    unsure = {place.note for place in report.definitions}
+    assert unsure <= {"", "likely"} if len(means) < 2 else unsure == {"possible"}
 
 
 def test_a_long_file_is_opened_as_what_it_defines(call: Call) -> None:

@@ -282,8 +282,20 @@ def test_an_indexed_file_comes_line_by_line_and_no_other(client: FlaskClient) ->
         file = client.get("/api/file", query_string={"path": path}).json
         assert len(file["lines"]) == text.count("\n")
         assert "<script" not in "".join(file["lines"]) and file["path"] == path
+        assert file["on_disk"] == f"/home/you/src/store/{path}" and file["hosted"]
     for path in ("../../etc/passwd", "/etc/passwd", "nowhere.py", ".git/config"):
         error_of(client.get("/api/file", query_string={"path": path}), 404)
+
+
+def test_where_a_file_lies_is_told_on_this_machine_alone(
+    tmp_path: Path, fake_engine: FakeEngine
+) -> None:
+    with client_of(
+        load_settings(data=tmp_path, host="192.0.2.7", token="t"), fake_engine
+    ) as client:
+        sent = {"query_string": {"path": "README.md"}, "headers": {"Authorization": "Bearer t"}}
+        assert client.get("/api/file", base_url="http://localhost", **sent).json["on_disk"]
+        assert not client.get("/api/file", base_url="http://192.0.2.7", **sent).json["on_disk"]
 
 
 def test_every_address_but_the_pages_is_described_with_what_it_takes(client: FlaskClient) -> None:

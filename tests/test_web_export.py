@@ -82,6 +82,15 @@ def test_markdown_holds_questions_answers_and_what_they_rest_on(
     assert alive(text) == []
 
 
+def test_citations_are_links_where_the_git_host_is_known(client: FlaskClient) -> None:
+    ask(client, QUESTION)
+    text = exported(client).text
+    lines = "src/store/sessions.py#L25-L33"
+    address = f"https://github.com/you/store/blob/{'1' * 40}/{lines}"
+    assert f'<a href="{address}">src/store/sessions.py:25-33</a>' in MarkdownIt().render(text)
+    assert alive(text) == []
+
+
 def test_json_holds_everything_and_every_version(
     shop_client: FlaskClient,
 ) -> None:

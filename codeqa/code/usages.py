@@ -93,6 +93,8 @@ FAMILIES = (
 """Languages that call each other's definitions by name."""
 
 MOST_NAMED = 20_000
+MOST_JUDGED = 40
+"""Definitions of one name that are weighed for one place."""
 _TYPES = CLASS_KINDS - {"module"}
 _METHOD = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\])?\(")
 """The name in a method's declaration."""
@@ -111,7 +113,7 @@ class UsageSite:
 
     @property
     def sureness(self) -> str:
-        return next(word for least, word in SURENESS if self.confidence >= least)
+        return sureness(self.confidence)
 
 
 def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite]:
@@ -188,10 +190,7 @@ class Surroundings:
         namesakes = [
             one
             for one in tables.named([name_key(name)])
-            if one.name == name
-            and one.kind not in TEXT_KINDS
-            and (one.kind != "module" or one.signature)  # a file is no definition
-            and related(one.language, unit.language)
+            if one.name == name and not _is_text(one) and related(one.language, unit.language)
         ]
         self.rivals = len({(one.path, one.qualified_name) for one in namesakes}) or 1
         """Definitions of that name in languages that could be meant, this one included."""
@@ -394,6 +393,41 @@ class Surroundings:
                 if heir.name not in seen:
                     seen.add(heir.name)
                     waiting.append(heir.name)
+
+
+def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit, float]]:
+    """The definitions that `name` in a line of a file may mean, the likeliest first, each with how
+    sure that is (0 to 1); only likely ones where there are any, [] for what is defined elsewhere.
+    """
+    tables, language = tables.around(path), language_name(path)
+    places = [one for one in tables.references_in(path) if (one.line, one.name) == (line, name)]
+    if decided := tables.by_ids([one.target for one in places if one.target]):
+        return [(unit, 1.0) for unit in decided]
+    if not places:  # it is defined there, or a name that is no reference, as a variable's
+        held = (one for one in tables.in_file(path) if one.name == name and not _is_text(one))
+        around = [one for one in held if one.start_line <= line <= one.end_line]
+        if around:
+            return [(min(around, key=lambda one: one.end_line - one.start_line), 1.0)]
+    named = tables.named([name_key(name)], MOST_NAMED)
+    alike = [one for one in named if one.name == name and not _is_text(one)]
+    found = []
+    for unit in [one for one in alike if related(one.language, language)][:MOST_JUDGED]:
+        sites = Surroundings(tables, unit, name, places).judged().values() if places else ()
+        sure = max((site.confidence for site in sites), default=NONE if places else LEAST)
+        found.append((unit, sure))
+    least = LIKELY if any(sure >= LIKELY for _, sure in found) else LEAST
+    found = [(unit, sure) for unit, sure in found if sure >= least]
+    return sorted(found, key=lambda one: (-one[1], ROLES.index(one[0].role), one[0].is_stub))
+
+
+def _is_text(unit: Unit) -> bool:
+    """Whether it is no definition: text, or a file."""
+    return unit.kind in TEXT_KINDS or (unit.kind == "module" and not unit.signature)
+
+
+def sureness(confidence: float) -> str:
+    """`confidence` as a word."""
+    return next(word for least, word in SURENESS if confidence >= least)
 
 
 def related(one: str, other: str) -> bool:

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import re2
 
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.repository.git import hosted_lines
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.walk import read_file
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
@@ -38,6 +40,8 @@ class FileText:
     """Bytes that are not UTF-8 are U+FFFD."""
     changed: bool
     """It differs from what was indexed, so lines may have moved."""
+    on_disk: Path
+    """Where it lies on this machine."""
 
 
 @dataclass(slots=True)
@@ -79,7 +83,12 @@ class Files:
         # Growth since the index was made is fine, but only up to what is indexed at all.
         limit = max(self._max_bytes, record.size)
         data, _ = mask_secret_bytes(read_file(root, inside, max_bytes=limit))
-        return FileText(record.path, record.language, data.decode("utf-8", "replace"), changed)
+        text = data.decode("utf-8", "replace")
+        return FileText(record.path, record.language, text, changed, root / inside)
+
+    def hosted(self, path: str) -> str:
+        """Where others see the file `path`, as `hosted_lines` gives it."""
+        return hosted_lines(*self._tables().place_of(path))
 
     def matching(self, pattern: str = "") -> list[FileRecord]:
         """The manifest of the indexed files that `pattern` lets through: a glob, the beginning of a

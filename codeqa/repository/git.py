@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from filelock import FileLock, Timeout
 
@@ -357,6 +357,8 @@ def is_linked_work_tree(folder: bytes) -> bool:
 Report = Callable[[Progress], None]
 """Told several times a second how far a transfer is; what it raises ends the transfer."""
 
+HOST_SECONDS = 3.0
+"""How long git may take to say where a file is shown: an answer can do without."""
 SILENT_SECONDS = 60.0
 """After so long without a word git is given up: it tells of its progress each second."""
 
@@ -448,6 +450,46 @@ def read_remote(address: str, branch: str = "") -> Remote:
     named = f"{name}@{branch.replace('/', ',')}" if branch else name
     server = place.lower().replace(":", "_")
     return Remote(url, branch, Path(server, ",".join(owners) or ",", named))
+
+
+_SHOWN_AT = {
+    "github": "blob/{commit}/{path}#L{start}-L{end}",
+    "gitlab": "-/blob/{commit}/{path}#L{start}-{end}",
+    "codeberg": "src/commit/{commit}/{path}#L{start}-L{end}",
+    "gitea": "src/commit/{commit}/{path}#L{start}-L{end}",
+    "forgejo": "src/commit/{commit}/{path}#L{start}-L{end}",
+}
+"""Below the repository's own page, by a part of the name of its host."""
+
+
+def hosted_lines(folder: Path, path: str) -> str:
+    """The address of the file `path` of `folder` at the host that the repository came from, as of
+    the last commit, with `{start}` and `{end}` where its lines go; '' where the host is none that
+    is known, or does not have that commit. No name of a user and no password is in it."""
+    try:
+        git = find_git(folder)
+        told = _lines(git, folder, "config", "--get-regexp", r"^remote\..*\.url$")
+        urls = dict(line.split(" ", 1) for line in told)
+        url = urls.get("remote.origin.url") or next(iter(urls.values()), "")
+        server, owners, name = read_remote(url).folder.parts
+    except (RepositoryError, UsageError):  # there is no git, or nothing that could be a host
+        return ""
+    host, _, port = server.partition("_")
+    form = next((form for word, form in _SHOWN_AT.items() if word in host.split(".")), "")
+    there = ("for-each-ref", "--count=1", "--contains=HEAD", "refs/remotes")
+    if not form or not _lines(git, folder, *there):
+        return ""
+    commit, *inside = _lines(git, folder, "rev-parse", "HEAD", "--show-prefix")
+    host += f":{port}" * (url.startswith("https:") and port != "")
+    place = quote("".join(inside) + path)
+    form = form.format(commit=commit, path=place, start="{start}", end="{end}")
+    return f"https://{host}/{owners.replace(',', '/')}/{name}/{form}"
+
+
+def _lines(git: Git, folder: Path, *arguments: str) -> list[str]:
+    """What a git command prints, nothing where it fails."""
+    printed = read_git(git, folder, arguments, HOST_SECONDS) or b""
+    return printed.decode("utf-8", "replace").splitlines()
 
 
 def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:

@@ -6,10 +6,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from flask import request
 from pydantic import BaseModel, Field
 
 from codeqa.code.tools import TOOLS, Tool, ToolResult
+from codeqa.code.tools.edges import NameReport, name_at
+from codeqa.code.tools.reading import defined_in, depth_of
+from codeqa.code.tools.tool import bare_place
 from codeqa.engine import Engine
+from codeqa.hosts import leads_here
 from codeqa.render import highlight_lines, sanitise
 from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
@@ -110,8 +115,28 @@ def tree(engine: Engine, path: Text = "") -> Values:
 
 @endpoints.route("GET", "/api/file")
 def file(engine: Engine, path: Filled) -> Values:
-    """An indexed file; of its `lines` each is one piece of safe HTML."""
+    """An indexed file; of its `lines` each is one piece of safe HTML. `hosted` is its address at
+    the git host that it came from, with `{start}` and `{end}` for lines, and `on_disk` where it
+    lies, for who is on this machine; '' where there is none."""
     read = engine.files.read(path)
     found = highlight_lines(read.text, read.language)
     lines = sanitise("\n".join(found)).split("\n") if found else []
-    return {"path": read.path, "language": read.language, "changed": read.changed, "lines": lines}
+    here = leads_here(request.host_url) and not engine.location.snapshot_of
+    values = {"path": read.path, "language": read.language, "changed": read.changed, "lines": lines}
+    return values | {"hosted": engine.files.hosted(path), "on_disk": str(read.on_disk) * here}
+
+
+@endpoints.route("GET", "/api/outline")
+def outline(engine: Engine, path: Filled) -> Values:
+    """What an indexed file defines, by line; `depth` is how many classes that lies in."""
+    units = defined_in(engine.tables(), path)
+    told = [{**dict(bare_place(unit)), "depth": depth_of(unit)} for unit in units]
+    return {"path": path, "definitions": told}
+
+
+@endpoints.route("GET", "/api/name")
+def name(
+    engine: Engine, path: Filled, line: Annotated[int, Field(ge=1)], name: Filled
+) -> NameReport:
+    """What a name in a line of an indexed file means, and where that is used."""
+    return name_at(engine.toolbox, path, line, name)

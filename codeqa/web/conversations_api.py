@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -33,6 +34,8 @@ from codeqa.web.workspace import place_of, reader_gone, workspace
 TITLE_CHARACTERS = 200
 FILE_NAME_CHARACTERS = 60
 REASON_CHARACTERS = 2_000
+PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
+"""One that a link of Markdown can be called by."""
 TOLD_OTHERWISE = (
     "typed", "retrieval_info", "reply", "hits", "cut", "messages", "chunks", "dropped"
 )  # fmt: skip
@@ -108,6 +111,7 @@ def export_conversation(
     if format == "markdown":
         shown = _turns_values(engine, conversation, user, used)
         text = as_markdown(engine.location.name, summary.title, summary.created, shown)
+        text += _addresses(engine, shown)
         content_type, ending = "text/markdown; charset=utf-8", "md"
         response = Response(text.encode("utf-8", "replace"), content_type=content_type)
     else:
@@ -284,6 +288,19 @@ def _turn(number: int, turn: Values) -> Iterator[str]:
         yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
     writer = f"{turn['model']} at {turn['host']}" if turn["model"] else "without a language model"
     yield f"*{_moment(turn['created'])} · {_plain(writer)}*"
+
+
+def _addresses(engine: Engine, turns: Sequence[Values]) -> str:
+    """Where citations lead for who has not the repository, at its git host: with these lines at
+    the end of a Markdown text `[path:12-34]` is a link in it."""
+    hosted, found = cache(engine.files.hosted), dict[str, None]()
+    cited = [one for turn in turns for one in turn["citations"] if one["verified"]]
+    for path, start, end in map(_place, cited):
+        if PLAIN_PATH.fullmatch(path) and (address := hosted(path)):
+            address = address.format(start=start, end=end)
+            written = {f"{start}-{end}", *[f"{start}"] * (start == end)}
+            found |= dict.fromkeys(f"[{path}:{lines}]: {address}" for lines in sorted(written))
+    return "\n".join(["", *found, ""]) if found else ""
 
 
 def _citation(citation: Values) -> str:

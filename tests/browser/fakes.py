@@ -460,7 +460,13 @@ class FakeFiles:
             raise NotFoundError(f"{path!r} is not an indexed file.", "Only those can be opened.")
         language, text = FILES[path]
         changed = path == "README.md"
-        return SimpleNamespace(path=path, language=language, text=text, changed=changed)
+        on_disk = Path("/home/you/src/store", path)
+        return SimpleNamespace(
+            path=path, language=language, text=text, changed=changed, on_disk=on_disk
+        )
+
+    def hosted(self, path: str) -> str:
+        return f"https://github.com/you/store/blob/{'1' * 40}/{path}#L{{start}}-L{{end}}"
 
     def paths(self) -> list[str]:
         return sorted(FILES)

@@ -10,20 +10,30 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from codeqa.code.calls import Call, is_test
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
 from codeqa.code.tools.search import MOST_MEANT, Name, definitions, no_definition, symbol_definition
-from codeqa.code.tools.tool import Edge, Place, Toolbox, ToolResult, by_file, list_result
+from codeqa.code.tools.tool import (
+    Edge,
+    Place,
+    Toolbox,
+    ToolResult,
+    bare_place,
+    by_file,
+    list_result,
+)
 from codeqa.code.usages import (
     CANDIDATES,
     LIKELY,
     SURENESS,
     UsageSite,
     heirs_at,
+    meant_at,
     overrides,
+    sureness,
     types_called,
     usages,
     with_all_methods,
@@ -36,6 +46,8 @@ from codeqa.text.tokens import last_word
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
 MOST_REFERENCES = 50
+MOST_USES = 200
+"""Places where what stands in a line is used, told one by one."""
 MOST_ALSO = 12
 """Further lines told of one function."""
 LONGEST_CALL = 100
@@ -207,6 +219,37 @@ def _code(unit: Unit, line: int) -> str:
     """A line of `unit` by its number in the file, '' for one that it does not have."""
     code, at = unit.source_code.split("\n"), line - unit.start_line
     return code[at] if 0 <= at < len(code) else ""
+
+
+class NameReport(BaseModel, frozen=True):
+    """What a name in a line of a file means, and where that is used."""
+
+    definitions: tuple[Place, ...]
+    """The likeliest first, `text` the first line of the signature; `note` where it is unsure."""
+    uses: tuple[Place, ...]
+    """Each line once, the surest first, source before tests."""
+    total: int
+    """Lines where it is used, told or not."""
+
+
+def name_at(box: Toolbox, path: str, line: int, name: str) -> NameReport:
+    """What somebody who reads the `line` of a file and asks what `name` is wants to see."""
+    tables = box.tables()
+    meant = meant_at(tables, path, line, name)[:MOST_MEANT]
+    sites = {(o.reference.path, o.reference.line): o for o in _meant(tables, [u for u, _ in meant])}
+    told = list(sites.values())[:MOST_USES]
+    around = {one.id: one for one in tables.by_ids([site.reference.unit_id for site in told])}
+    definitions = [
+        bare_place(unit).model_copy(
+            update={
+                "text": unit.signature.strip().partition("\n")[0],
+                "note": sureness(sure) * (sureness(sure) != SURENESS[0][1]),
+            }
+        )
+        for unit, sure in meant
+    ]
+    uses = [_place([site], around.get(site.reference.unit_id), "") for site in told]
+    return NameReport(definitions=tuple(definitions), uses=tuple(uses), total=len(sites))
 
 
 class Step(NamedTuple):

@@ -101,22 +101,33 @@ def open_file(
 def _outline(tables: Tables, path: str, code: Sequence[str]) -> ToolResult | None:
     """What a file defines: constants, classes and functions with lines, signature and the first
     line of documentation; None for one that defines nothing."""
-    units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
-    defined = [u for u in units if u.kind not in TEXT_KINDS and (u.kind != "module" or u.signature)]
-    methods = [u for u in units if u.is_method]
-    inner = {u.id for u in units for m in methods if m is not u and encloses(m, u)}
-    defined = [u for u in defined if u.id not in inner] or units
+    units = defined_in(tables, path)
     parts = [f"{n:>4} {line[:LONGEST_OUTLINE]}" for n, line in constants(code)]
-    for unit in defined:
-        depth = len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
+    for unit in units:
+        depth = depth_of(unit)
         signature = " ".join(unit.signature.split()) or unit.qualified_name or unit.kind
         doc = next((line.strip() for line in unit.doc_comment.split("\n") if line.strip()), "")
         about = f"  {doc}" if doc else ""
         lines = f"{unit.start_line:>4}-{unit.end_line}"
         parts.append(f"{lines} {'  ' * depth}{signature}{about}"[:LONGEST_OUTLINE])
     summary = f"outline of {path}, {counted(len(code), 'line')}; open what you need with `lines`"
-    places = tuple(map(bare_place, defined))
+    places = tuple(map(bare_place, units))
     return list_result(summary, parts, "", total=len(places), places=places) if units else None
+
+
+def defined_in(tables: Tables, path: str) -> list[Unit]:
+    """What a file defines, by line: of what lies in functions nothing, and its sections or other
+    parts where it defines nothing."""
+    units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
+    defined = [u for u in units if u.kind not in TEXT_KINDS and (u.kind != "module" or u.signature)]
+    methods = [u for u in units if u.is_method]
+    inner = {u.id for u in units for m in methods if m is not u and encloses(m, u)}
+    return [u for u in defined if u.id not in inner] or units
+
+
+def depth_of(unit: Unit) -> int:
+    """How many classes it lies in."""
+    return len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
 
 
 def _around(units: Sequence[Unit], line: int) -> Unit | None:
