@@ -7,11 +7,8 @@ Nothing is measured until `start`, and prometheus-client is not imported before.
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from codeqa.environment import shared_metrics
@@ -54,17 +51,21 @@ def start(processes: int = 1) -> None:
         return
     if processes > 1 and not shared_metrics():  # read when prometheus-client is imported
         folder = shared_metrics(tempfile.mkdtemp(prefix="codeqa-metrics-"))
-        atexit.register(_remove, folder, os.getpid())
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+        from prometheus_client.multiprocess import MultiProcessCollector
     except ImportError:
         raise SettingsError(
             "CODEQA_METRICS needs prometheus-client, which is not installed.",
             "Install `codeqa[server]`, or unset it.",
         ) from None
     _registry = CollectorRegistry()
+    if shared := shared_metrics():
+        MultiProcessCollector(_registry)  # type: ignore[no-untyped-call]
+    own = None if shared else _registry
     for name, (what, labels) in MEASURED.items():
-        about: dict[str, Any] = {"labelnames": labels, "registry": _registry}
+        about: dict[str, Any] = {"labelnames": labels, "registry": own}
         full, what = f"codeqa_{name}", f"{what}."
         if name.endswith("_seconds"):
             _metrics[name] = Histogram(full, what, buckets=SECONDS, **about)
@@ -74,43 +75,16 @@ def start(processes: int = 1) -> None:
             _metrics[name] = Counter(full, what, **about)
 
 
-def as_text(now: Mapping[str, tuple[str, float]]) -> bytes:
-    """All that was measured, in Prometheus' text format, and what is so `now`: name → what it is
-    and its value."""
-    from prometheus_client import CollectorRegistry, generate_latest
-    from prometheus_client.metrics_core import GaugeMetricFamily
-    from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+def process_ended(process: int) -> None:
+    """One of several that measured together answers nothing any more."""
+    if _metrics and shared_metrics():
+        from prometheus_client.multiprocess import mark_process_dead
 
-    registry = _registry
-    if folder := shared_metrics():
-        for file in Path(folder).glob("gauge_live*.db"):
-            if not _lives(process := int(file.stem.rpartition("_")[2])):
-                mark_process_dead(process, folder)  # type: ignore[no-untyped-call]
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
-
-    class Now:
-        def collect(self) -> list[GaugeMetricFamily]:
-            return [
-                GaugeMetricFamily(f"codeqa_{name}", f"{what}.", value)
-                for name, (what, value) in now.items()
-            ]
-
-    current = CollectorRegistry()
-    current.register(Now())
-    return generate_latest(registry) + generate_latest(current)
+        mark_process_dead(process)  # type: ignore[no-untyped-call]
 
 
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's
-        pass
-    return True
+def as_text() -> bytes:
+    """All that was measured, in Prometheus' text format."""
+    from prometheus_client import generate_latest
 
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a fork has this as well
-        shutil.rmtree(folder, ignore_errors=True)
+    return generate_latest(_registry)

@@ -77,9 +77,7 @@ class Settings(BaseSettings):
         "`openssl rand -hex 32`. Empty: one of the data folder.",
     )  # fmt: skip
     threads: int = _field(256, "Most threads of a process, one per open stream.", ge=4, le=4096)
-    web_workers: int = _field(
-        1, "Processes that serve the page; several take gunicorn and Redis.", ge=1, le=64
-    )
+    web_workers: int = _field(1, "Processes that serve the page; several take Redis.", ge=1, le=64)
     jobs: Literal["", "rq"] = _field(
         "", "Who clones, refreshes, indexes and describes: `rq`: `codeqa worker`, by a queue in "
         "Redis; empty: the server.",

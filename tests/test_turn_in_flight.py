@@ -545,8 +545,6 @@ def test_of_two_processes_one_is_killed_and_the_other_ends_its_answers_before_it
                 lost.read()
             said = read_on(along)[1]
             assert said["error"]["code"] == "broke_off"
-            while process_of(again := page.send("GET", "/health"), [other, *processes]) == killed:
-                again.close()
             (turn,) = page.opened(asked)["turns"]
             assert "begun and " in turn["answer"] and turn["error"]["code"] == "broke_off"
             assert said["turn"] == turn["id"]

@@ -29,6 +29,7 @@ from codeqa.web.app import bind, create_app, serve
 from codeqa.web.logs import start_log
 from codeqa.web.running import announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
+from codeqa.web.workers import serve_with_workers
 from codeqa.web.workspace import Workspace
 
 PORTS_TRIED = 100
@@ -73,26 +74,27 @@ def serve_command(
     with open_port(settings) as listener:
         port = listener.getsockname()[1]
         app = create_app(settings, repository)
-        # With that model it would answer otherwise than the terminal.
-        door = nullcontext() if model else terminal_door(app, settings, repository, port)
-        if settings.web_workers > 1:
-            try:
-                from codeqa.web.workers import serve_with_workers
-            except ImportError:
-                advice = "Install `codeqa[server]`, or serve with one process."
-                raise SettingsError("Several processes need gunicorn.", advice) from None
-            _print_address(settings, port)
-            with door:
-                serve_with_workers(app, settings, repository, listener)
         space: Workspace = app.extensions["codeqa"]
-        try:
-            if repository is not None:
-                prepare(space, repository)
-            _print_address(settings, port)
-            with door:
+        alone = settings.web_workers == 1
+
+        def run() -> None:
+            try:
+                if repository is not None:
+                    prepare(space, repository, show=alone)
+                if alone:
+                    _print_address(settings, port)
                 serve(app, settings, listener)
-        finally:
-            space.close()
+            finally:
+                space.close()
+
+        # With that model it would answer otherwise than the terminal.
+        with nullcontext() if model else terminal_door(app, settings, repository, port):
+            if alone:
+                run()
+            else:
+                _print_address(settings, port)
+                serve_with_workers(settings.web_workers, run)
+    print("Stopped.", file=sys.stderr)
 
 
 @command("worker", ["CODEQA_JOBS=rq REDIS_URL=redis://… codeqa worker"])
@@ -103,20 +105,20 @@ def worker_command() -> None:
     work(load_settings())
 
 
-def prepare(space: Workspace, repository: Path) -> None:
-    """Open `repository` and bring its index up to date behind; a first index is told of here."""
+def prepare(space: Workspace, repository: Path, show: bool) -> None:
+    """Open `repository` and bring its index up to date behind; `show` how a first index is made."""
     queued = bool(space.settings.jobs)
     engine = space.open(repository.absolute(), update=queued)
-    told, show = engine.index.status().checked_at > 0, ProgressDisplay()
+    told, display = not show or engine.index.status().checked_at > 0, ProgressDisplay()
 
     def tell(progress: Progress) -> None:
         if not told:
-            show(progress)
+            display(progress)
 
     def ran(outcome: IndexSummary | Exception) -> None:
         nonlocal told
         if not told:
-            show.close()
+            display.close()
             told = True
             if isinstance(outcome, IndexSummary):
                 print_summary(outcome, sys.stderr)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 from contextlib import suppress
 from datetime import timedelta
@@ -32,7 +31,6 @@ from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
 from codeqa.repositories.multi_repo import end_of, member_names
 from codeqa.settings import Settings, load_settings
-from codeqa.store import list_locations
 from codeqa.web import (
     code_api,
     conversations_api,
@@ -152,17 +150,11 @@ def model_context_protocol() -> Any:
 @pages.get(METRICS_PATH)
 def measured() -> BaseResponse:
     """What is measured, for Prometheus."""
-    space = workspace()
     if member_of_request() is not SCRAPER:
         require_owner("read what is measured")
-    if not space.settings.metrics:
+    if not workspace().settings.metrics:
         raise RequestRefusedError(404, "Nothing is measured: set CODEQA_METRICS=on.")
-    problem = "Whether a cache that this process uses does not work"
-    now = {
-        "repositories": ("Repositories that have an index", len(list_locations(space.settings))),
-        "cache_problem": (problem, float(space.cache_problem())),
-    }
-    return Response(metrics.as_text(now), mimetype="text/plain")
+    return Response(metrics.as_text(), mimetype="text/plain")
 
 
 @pages.route("/login", methods=["GET", "POST"])
@@ -223,7 +215,6 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
     finally:
         space.closing.set()
         server.close()
-        print("Stopped.", file=sys.stderr)
 
 
 def make_server(
