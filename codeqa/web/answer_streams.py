@@ -7,9 +7,9 @@ each stage and step, finished blocks as HTML and what the page shows below an an
 
 An answer of a page is made by a thread of its own, and whoever has its conversation open reads
 along from the beginning. With Redis it is copied there several times a second, and other processes
-of the server read it along and stop it: a key of its place holds its id and vanishes ALIVE_SECONDS
-after the last sign of who makes it; a hash has its `turn` and counts `stop` and `reads`; a list has
-its lines.
+of the server read it along and stop it: a key of its place holds its id, with `:` and its turn once
+that is known, and a list of its id its lines. Both vanish ALIVE_SECONDS after the last sign of who
+makes it. A third key says that it is to stop.
 """
 
 from __future__ import annotations
@@ -53,18 +53,17 @@ of n characters then costs a few times n instead of n²."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks whether a reader is still there."""
 UNREAD_SECONDS = 1_800.0
-"""After which an answer that nobody reads is stopped: more than any takes that is waited for."""
+"""After which an answer is stopped that nobody reads at the process that makes it: more than any
+takes that is waited for."""
 ENDING_SECONDS = 5.0
 """Longest wait for an answer that was stopped, or for one to tell under which id it is kept."""
 COPIED_EVERY = 0.2
 """Seconds between two copies to Redis, and between two looks at one."""
 ALIVE_SECONDS = 5
 """Without a sign for so long an answer's process counts as dead, and readers elsewhere are told."""
-COPY_SECONDS = 60
-"""For which a copy stays without one; ALIVE_SECONDS once it is whole."""
-PLACES = "codeqa:answering:"
+PLACES, COPIES = "codeqa:answering:", "codeqa:answer:"
 END = b""
-"""Stands behind the last line."""
+"""Stands behind the last line, and before the first one in Redis, where no list is empty."""
 
 
 class BlockRenderer:
@@ -232,31 +231,21 @@ class _AnswerStream:
 
     def copy(self, redis: RedisCache, place: str, id_: str) -> None:
         """Keep a copy in Redis until the answer is over; all is copied anew after a failure."""
-        about, lines = f"codeqa:answer:{id_}", f"codeqa:answer:{id_}:lines"
-        copied, reads, over = 0, None, False
+        lines, copied, over = f"{COPIES}{id_}", 0, False
         while not over:
             over = self.over.wait(COPIED_EVERY)
-            new, seconds = self._lines[copied:], ALIVE_SECONDS if over else COPY_SECONDS
-            last = [END] if over and self.turn != "" else []
+            new = [*self._lines[copied:], *([END] if over else [])]
+            about = id_ if self.turn is None else f"{id_}:{self.turn}"
             told = redis.together([
-                ("SET", place, id_, "NX", "EX", ALIVE_SECONDS),  # Redis may have lost it
-                ("EXPIRE", place, ALIVE_SECONDS),
-                ("GET", place),
-                ("HMGET", about, "stop", "reads"),
-                *([] if copied else [("DEL", lines)]),
-                *([("RPUSH", lines, *new, *last)] if new or last else []),
-                *([] if self.turn is None else [("HSET", about, "turn", self.turn)]),
-                ("EXPIRE", about, seconds),
-                ("EXPIRE", lines, seconds),
-                *([("DEL", place)] if over else []),
+                ("GET", f"{lines}:stop"),
+                *([] if copied else [("DEL", lines), ("RPUSH", lines, END)]),
+                *([("RPUSH", lines, *new)] if new else []),
+                ("EXPIRE", lines, ALIVE_SECONDS),
+                ("DEL", place) if over else ("SET", place, about, "EX", ALIVE_SECONDS),
             ])  # fmt: skip
             copied = copied + len(new) if told else 0
-            if told and told[2] != id_:  # another one began here while Redis was away
-                return
-            if told and told[3][0]:
+            if told and told[0]:
                 self.stop.set()
-            if told and told[3][1] != reads:
-                reads, self._read = told[3][1], time.monotonic()
 
     def wait(self, *, for_turn: bool = False) -> None:
         """Wait for its end, or until it tells its turn, but not for ever."""
@@ -272,45 +261,39 @@ def _key(place: Sequence[str]) -> str:
 
 
 class _Elsewhere:
-    """An answer that another process makes."""
+    """An answer that another process makes; `about` is what the key of its place holds."""
 
-    def __init__(self, redis: RedisCache, place: str, id_: str) -> None:
-        self._redis, self._place, self._id, self._about = redis, place, id_, f"codeqa:answer:{id_}"
-
-    @property
-    def turn(self) -> str | None:
-        told = self._redis.together([("HGET", self._about, "turn")])
-        return told[0] if told else None
+    def __init__(self, redis: RedisCache, place: str, about: str) -> None:
+        self._redis, self._place = redis, place
+        self._id, told, turn = about.partition(":")
+        self.turn = turn if told else None
 
     def end(self) -> None:
-        self._look(("HSET", self._about, "stop", 1))
-
-    def _look(self, *work: tuple[Any, ...]) -> list[Any]:
-        """Who has the place, and the replies to `work`; the copy is not forgotten meanwhile."""
-        work = (("GET", self._place), *work, ("EXPIRE", self._about, COPY_SECONDS))
-        return self._redis.together(work) or [None, []]
+        self._redis.set(f"{COPIES}{self._id}:stop", "1", ENDING_SECONDS)
 
     def wait(self, *, for_turn: bool = False) -> None:
         until = time.monotonic() + ENDING_SECONDS
-        while time.monotonic() < until and self._redis.get(self._place) == self._id:
-            if for_turn and self.turn is not None:
+        while time.monotonic() < until and not (for_turn and self.turn is not None):
+            id_, told, turn = (self._redis.get(self._place) or "").partition(":")
+            if id_ != self._id:
                 return
+            self.turn = turn if told else None
             time.sleep(COPIED_EVERY / 4)
 
     def read(self, gone: Cancelled) -> Iterator[bytes]:
         """As that of an answer made here; where its process dies, words that say so come last."""
         at, alive = 0, time.monotonic()
         while not gone():
-            # The place is asked for first: whoever leaves it has written the last line.
-            lines = ("LRANGE", f"{self._about}:lines", at, -1)
-            owner, new, *_ = self._look(lines, ("HINCRBY", self._about, "reads", 1))
+            told = self._redis.together([("LRANGE", f"{COPIES}{self._id}", at, -1)])
+            found = told[0] if told else []
+            new = found[1:]  # it begins with the last one that was read
             at += len(new)
             yield "".join(new).encode()
             if new[-1:] == [END.decode()]:
                 return
-            if owner == self._id:
+            if found:
                 alive = time.monotonic()
-            elif not self._redis.problem or time.monotonic() > alive + 2 * ALIVE_SECONDS:
+            elif told or time.monotonic() > alive + 2 * ALIVE_SECONDS:
                 error = Event("error", {**BROKE_OFF, "turn": self.turn or ""})
                 yield from encode_stream([error], cite=lambda path, start, end: None)
                 return
@@ -371,8 +354,12 @@ class AnswerStreams:
             self._streams[place] = stream
         if self._redis:
             key, id_ = _key(place), uuid.uuid4().hex
-            free = self._redis.together([("SET", key, id_, "NX", "EX", ALIVE_SECONDS)])
-            if free == [None]:
+            told = self._redis.together([
+                ("SET", key, id_, "NX", "EX", ALIVE_SECONDS),
+                ("RPUSH", f"{COPIES}{id_}", END),
+                ("EXPIRE", f"{COPIES}{id_}", ALIVE_SECONDS),
+            ])  # fmt: skip
+            if told and told[0] is None:
                 del self._streams[place]
                 raise RequestRefusedError(409)
             copy = partial(stream.copy, self._redis, key, id_)
