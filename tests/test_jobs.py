@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +22,11 @@ from codeqa.indexing.runs import hold
 from codeqa.repositories import open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from codeqa.web.jobs import QueuedJobs
+from codeqa.web.jobs import QueuedJobs, _told, open_queue
+from codeqa.web.security import LOCAL
+from codeqa.web.workspace import Workspace
+from tests.git_server import git_server
+from tests.repositories import write
 
 pytest.importorskip("rq")
 pytestmark = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
@@ -65,16 +71,16 @@ def children(pid: int) -> list[int]:
 
 
 def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not (found := look()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
 
 
-def row(client: FlaskClient) -> dict[str, Any]:
+def row(client: FlaskClient, name: str = "shop") -> dict[str, Any]:
     found: list[dict[str, Any]] = client.get("/api/repos").json["repositories"]
-    return found[0] if found else {}
+    return next((one for one in found if one["name"] == name), {})
 
 
 def waits_for_the_index(client: FlaskClient) -> bool:
@@ -82,8 +88,12 @@ def waits_for_the_index(client: FlaskClient) -> bool:
     return "held by" in (row(client).get("progress") or {}).get("detail", "")
 
 
-def test_a_worker_indexes_what_the_page_asks_for_and_a_killed_one_is_replaced(
-    client: FlaskClient, redis: RedisServer, data_dir: Path, tmp_path: Path
+def test_a_worker_indexes_and_clones_what_the_page_asks_for_and_a_killed_one_is_replaced(
+    client: FlaskClient,
+    redis: RedisServer,
+    data_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = {"path": str(tmp_path / "shop")}
     repo = client.post("/api/repos", json=given).json["id"]
@@ -107,8 +117,16 @@ def test_a_worker_indexes_what_the_page_asks_for_and_a_killed_one_is_replaced(
         started = redis.command("ZRANGE", "rq:wip:codeqa", "0", "-1").split("\r\n")[2]
         redis.command("ZADD", "rq:wip:codeqa", "1", started)
         assert row(client)["progress"]["phase"].startswith("waiting")
-    with worker(redis, data_dir):
-        until(lambda: row(client)["state"] == "ready")
+    with git_server(write(tmp_path / "server", {})) as server:
+        write(tmp_path, {"gitconfig": f"[http]\n\tsslCAInfo = {server.certificate}\n"})
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+        server.commit("anna/tools", {"tool.py": "def cut():\n    pass\n"})
+        with worker(redis, data_dir):
+            until(lambda: row(client)["state"] == "ready")
+            url = f"{server.address}/anna/tools"
+            assert client.post("/api/repos", json={"path": url}).json["state"] == "cloning"
+            until(lambda: row(client, "tools")["state"] == "ready")
+    assert row(client, "tools")["url"] == url and row(client, "tools")["files"] == 1
     assert row(client)["files"] == 1 and row(client)["id"] == repo
     assert client.get("/api/status", query_string={"repo": repo}).json["state"] == "ready"
 
@@ -145,9 +163,9 @@ def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was(
 ) -> None:
     repo = client.post("/api/repos", json={"path": str(tmp_path / "shop")}).json["id"]
     jobs = client.application.extensions["codeqa"].jobs
-    (job,) = jobs._jobs(repo)
+    job = jobs._queue.fetch_job(repo)
     assert job and redis.command("DEL", f"rq:job:{repo}") == ":1\r\n"
-    assert jobs._told(job, workers=True).state == "indexing"
+    assert _told(job).state == "indexing"
 
 
 def test_without_redis_what_is_indexed_stays_and_the_reason_is_said(
@@ -165,6 +183,25 @@ def test_without_redis_what_is_indexed_stays_and_the_reason_is_said(
     )
     assert refused.status_code == 503 and "Redis" in refused.json["error"]["hint"]
     app.extensions["codeqa"].close()
+
+
+def test_while_a_redis_that_hangs_is_asked_for_a_job_other_repositories_are_there(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    folders = [write(tmp_path / name, {"a.py": "def a(): pass\n"}) for name in ("open", "shop")]
+    with socket.create_server(("127.0.0.1", 0)) as hangs:  # the system accepts connections
+        url = f"redis://127.0.0.1:{hangs.getsockname()[1]}"
+        settings = load_settings(data=data_dir, jobs="rq", redis_url=url)
+        space = Workspace(settings)
+        known = space.open(folders[0], update=False)
+        space.jobs._queue = open_queue(settings, None)  # it is never given up
+        opening = threading.Thread(target=space.open, args=(folders[1],))
+        opening.start()
+        with hangs.accept()[0]:
+            assert space.engine(known.location.id, LOCAL) is known
+            assert opening.is_alive() and len([*space._engines]) == 2
+    opening.join()
+    space.close()
 
 
 def test_a_worker_loads_no_tables_before_it_forks_and_a_server_of_its_own_no_rq() -> None:

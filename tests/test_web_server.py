@@ -43,11 +43,14 @@ def ready(port: int) -> int:
         return response.status
 
 
-def post(port: int, question: str) -> http.client.HTTPResponse:
+def post(port: int, path: str, body: dict[str, str]) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    body = json.dumps({"question": question})
-    connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
     return connection.getresponse()
+
+
+def ask(port: int, question: str) -> http.client.HTTPResponse:
+    return post(port, "/chat/stream", {"question": question})
 
 
 @pytest.mark.parametrize("readers", [20, pytest.param(200, marks=pytest.mark.slow)])
@@ -55,7 +58,7 @@ def test_many_readers_are_served_at_once_by_the_settings_as_shipped(
     data_dir: Path, fake_engine: FakeEngine, readers: int
 ) -> None:
     with serving(load_settings(data=data_dir), engine=fake_engine) as port:
-        responses = [post(port, "slow") for _ in range(readers)]
+        responses = [ask(port, "slow") for _ in range(readers)]
         assert all(b"classified" in response.readline() for response in responses)
         assert all(response.readline() for response in responses)
         for response in responses:
@@ -192,13 +195,15 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
             assert server.stdout.readline() == "Questions go to custom/m at 127.0.0.1.\n"
             while ready(port) != 200:  # it is indexed behind the page
                 time.sleep(0.05)
-            reader = post(port, "@codebase total")
+            reader = ask(port, "@codebase total")
             assert reader.readline() and model.wait_for_requests()
             server.send_signal(signal.SIGTERM)  # as containers are ended
             while ready(port) != 503:
                 time.sleep(0.05)
-            refused = post(port, "@codebase another total")
+            refused = ask(port, "@codebase another total")
             assert refused.status == 503 and refused.headers["Retry-After"]
+            added = post(port, "/api/repos", {"path": str(repository)})
+            assert added.status == 503 and added.headers["Retry-After"]
             with contextlib.closing(get(port, "/health")) as health:
                 assert json.load(health) == {"status": "draining"}
             assert reader.readline()

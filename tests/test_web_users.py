@@ -88,3 +88,19 @@ def test_a_token_that_is_taken_away_ends_its_sessions_and_no_others(
         client.set_cookie(*cookie)
         statuses.append(client.get("/api/status").status_code)
     assert statuses == [401, 200]
+
+
+def test_servers_with_one_secret_key_take_each_others_sessions_and_others_do_not(
+    tmp_path: Path, fake_engine: FakeEngine
+) -> None:
+    def server(name: str, **more: Any) -> FlaskClient:
+        return start(tmp_path / name, fake_engine, ANNA, **more)
+
+    response = server("one", secret_key="0" * 64).post("/login", data={"token": ANNA})
+    cookie = response.headers["Set-Cookie"].split(";")[0].split("=", 1)
+    statuses = []
+    for other in (server("two", secret_key="0" * 64), server("three", secret_key="1" * 64),
+                  server("four")):  # fmt: skip
+        other.set_cookie(*cookie)
+        statuses.append(other.get("/api/status").status_code)
+    assert statuses == [200, 401, 401]

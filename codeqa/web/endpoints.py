@@ -69,6 +69,8 @@ class Endpoint:
     def __call__(self, **given: Any) -> Any:
         if self.owners:
             require_owner(self.owners)
+        if self.status == 202:  # work that goes on behind
+            workspace().refuse_at_the_end()
         given |= dict(_checked(self.query, request.args.to_dict()))
         if self.body:
             given["body"] = _checked(self.body, json_body())

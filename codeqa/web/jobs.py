@@ -46,9 +46,10 @@ DIED = (
 )
 BUSY, CANCELLED = "is being cloned or refreshed.", "codeqa:cancelled:"
 
-Work = Callable[[Report], None]
 Given = Sequence[str]
 """Address and branch of what is cloned, else the folder."""
+Work = Callable[[str, Given, Report], object]
+"""Takes what to do, as `before_indexing` does, what for, and whom to tell how far it is."""
 
 
 def before_indexing(settings: Settings, doing: str, given: Given, tell: Report) -> Path:
@@ -70,9 +71,10 @@ def before_indexing(settings: Settings, doing: str, given: Given, tell: Report) 
 
 
 class Jobs:
-    """Such work in threads of this process, one for each repository (by id) at a time."""
+    """Such `work` in threads of this process, one for each repository (by id) at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
+        self._work = work
         self._reports: dict[str, RepositoryReport] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._cancelled: set[str] = set()
@@ -83,12 +85,12 @@ class Jobs:
         return dict(self._reports)
 
     def start(
-        self, repo: str, before: RepositoryReport, doing: str, work: Work, given: Given
+        self, repo: str, before: RepositoryReport, doing: str, given: Given
     ) -> RepositoryReport:
-        """Do `work` in the background, which the page is told as the state `doing`, and `before`
-        again when it fails. Gives what is told; raises IndexBusyError while another job goes on
-        for that repository. A worker is told `doing` and what is `given` for it instead."""
-        thread = threading.Thread(target=self._run, args=(repo, before, work), daemon=True)
+        """Do what is to be done in the background, which the page is told as the state `doing`, and
+        `before` again when it fails. Gives what is told; raises IndexBusyError while another job
+        goes on for that repository."""
+        thread = threading.Thread(target=self._run, args=(repo, before, doing, given), daemon=True)
         with self._lock:
             if repo in self._threads:
                 raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
@@ -99,7 +101,7 @@ class Jobs:
         thread.start()
         return started
 
-    def _run(self, repo: str, before: RepositoryReport, work: Work) -> None:
+    def _run(self, repo: str, before: RepositoryReport, doing: str, given: Given) -> None:
         def tell(step: Progress) -> None:
             if repo in self._cancelled:
                 raise CancelledError("It was cancelled.")
@@ -107,7 +109,7 @@ class Jobs:
 
         problem = ""
         try:
-            work(tell)
+            self._work(doing, given, tell)
         except CancelledError:
             pass
         except Exception as error:  # there is nobody to raise it to
@@ -139,33 +141,30 @@ class QueuedJobs(Jobs):
 
     def reports(self) -> dict[str, RepositoryReport]:
         """Those at work, where dead workers are noticed; those that ended badly; those to come."""
-        from rq import Worker
+        from rq.job import Job
 
         queue = self._queue
         with suppress(RequestRefusedError), self._asked():
             ended = queue.failed_job_registry, queue.finished_job_registry
             places = (queue.started_job_registry, *ended, queue)
             ids = dict.fromkeys(id_ for one in places for id_ in one.get_job_ids(0, SHOWN))
-            jobs = [job for job in self._jobs(*ids) if job]
-            workers = bool(jobs and Worker.all(queue=queue))
-            return {job.id: self._told(job, workers) for job in jobs}
+            jobs = Job.fetch_many([*ids], queue.connection, queue.serializer)
+            return {job.id: _told(job) for job in jobs if job}
         return {}
 
     def start(
-        self, repo: str, before: RepositoryReport, doing: str, work: Work, given: Given
+        self, repo: str, before: RepositoryReport, doing: str, given: Given
     ) -> RepositoryReport:
-        from rq import Retry, Worker
+        from rq import Retry
         from rq.exceptions import DuplicateJobError
 
-        queue, meta = (
-            self._queue,
-            {"doing": doing, "before": asdict(replace(before, progress=None))},
-        )
+        queue = self._queue
+        meta = {"doing": doing, "before": asdict(replace(before, progress=None))}
         with self._asked():
             waits = queue.get_job_position(repo) is not None
             if not waits and repo not in queue.started_job_registry.get_job_ids():
                 queue.connection.delete(CANCELLED + repo)
-                for ended in filter(None, self._jobs(repo)):
+                if ended := queue.fetch_job(repo):
                     ended.delete()
             with suppress(DuplicateJobError):
                 queue.enqueue_call(
@@ -173,15 +172,15 @@ class QueuedJobs(Jobs):
                     description=doing, timeout=-1, result_ttl=0, failure_ttl=KEPT_SECONDS,
                     retry=Retry(max=TRIED_AGAIN), meta=meta,
                 )  # fmt: skip
-            (job,) = self._jobs(repo)
+            job = queue.fetch_job(repo)
             if job and job.args[0] != doing:
                 raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
-            return self._told(job, bool(Worker.all(queue=queue))) if job else before
+            return _told(job) if job else before
 
     def cancel(self, repo: str) -> None:
         end = time.monotonic() + LONGEST_WAIT
         with self._asked():
-            while (job := self._jobs(repo)[0]) and _at_work(job) and time.monotonic() < end:
+            while (job := self._queue.fetch_job(repo)) and _at_work(job) and time.monotonic() < end:
                 self._queue.connection.set(CANCELLED + repo, 1, ex=KEPT_SECONDS)
                 time.sleep(0.1)
             if job and not _at_work(job):
@@ -201,21 +200,14 @@ class QueuedJobs(Jobs):
             hint = "Redis, which holds the queue of jobs, is silent. What is indexed can be asked."
             raise RequestRefusedError(503, hint) from None
 
-    def _jobs(self, *ids: str) -> list[Job | None]:
-        from rq.job import Job
 
-        return Job.fetch_many(ids, self._queue.connection, self._queue.serializer)
-
-    def _told(self, job: Job, workers: bool) -> RepositoryReport:
-        before = RepositoryReport(**job.meta["before"])
-        if job.get_status(refresh=False) in ("failed", "finished"):
-            return replace(before, problem=job.meta.get("problem") or DIED)
-        waits = (
-            f"waiting for {'a' if _at_work(job) or workers else 'the start of a'} `codeqa worker`"
-        )
-        told = _at_work(job) and job.meta.get("progress")
-        step = Progress(**told) if told else Progress(waits, 0, 0)
-        return replace(before, state=job.meta["doing"], progress=step, problem="")
+def _told(job: Job) -> RepositoryReport:
+    before = RepositoryReport(**job.meta["before"])
+    if job.get_status(refresh=False) in ("failed", "finished"):
+        return replace(before, problem=job.meta.get("problem") or DIED)
+    told = _at_work(job) and job.meta.get("progress")
+    step = Progress(**told) if told else Progress("waiting for a `codeqa worker`", 0, 0)
+    return replace(before, state=job.meta["doing"], progress=step, problem="")
 
 
 def _at_work(job: Job) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ class Workspace:
         self.settings = settings
         self.draining = threading.Event()
         self.closing = threading.Event()
-        self.jobs = QueuedJobs(settings) if settings.jobs else Jobs()
+        self.jobs = QueuedJobs(settings) if settings.jobs else Jobs(self._work)
         self.answers = AnswerStreams(settings.threads, open_redis(settings))
         self._asked: set[Iterator[Event]] = set()
         self._start = repository.absolute() if repository else None
@@ -87,29 +87,35 @@ class Workspace:
         """The engine of the repository with that id, or of several, as there are for `member`,
         without one for who sent this request; '' gives the current one. Raises NotFoundError, and
         IndexMissingError when there is no current one."""
-        member = member or member_of_request()
         with self._lock:
-            if ID_SEPARATOR in repo:
-                return self._multi_repo(repo, member)
-            if repo:
-                known = self._engines.get(repo)
-                if known and not may_see(member, known.location):
-                    known = None
-                if known and known.index.was_removed():  # by another process
+            open_before = [*self._engines.values()]
+            engine = self._engine(repo, member or member_of_request())
+        if not any(engine is one for one in open_before):
+            self._update(engine)
+        return engine
+
+    def _engine(self, repo: str, member: Member) -> Engine:
+        if ID_SEPARATOR in repo:
+            return self._multi_repo(repo, member)
+        if repo:
+            known = self._engines.get(repo)
+            if known and not may_see(member, known.location):
+                known = None
+            if known and known.index.was_removed():  # by another process
+                del self._engines[repo]
+                known = None
+            if known and known.location.snapshot_of:
+                try:
+                    os.utime(known.location.root)  # those asked longest ago make room
+                except FileNotFoundError:
                     del self._engines[repo]
                     known = None
-                if known and known.location.snapshot_of:
-                    try:
-                        os.utime(known.location.root)  # those asked longest ago make room
-                    except FileNotFoundError:
-                        del self._engines[repo]
-                        known = None
-                return known or self._open_listed(repo, member)
-            if (usual := self._usual(member)) is None:
-                raise IndexMissingError(
-                    "No repository is open.", "Choose one on the page, or start with its path."
-                )
-            return self._engines.get(usual.id) or self.open(usual.root)
+            return known or self._open_listed(repo, member)
+        if (usual := self._usual(member)) is None:
+            raise IndexMissingError(
+                "No repository is open.", "Choose one on the page, or start with its path."
+            )
+        return self._engines.get(usual.id) or self._open(_folder(usual.root, self.settings))
 
     def _usual(self, member: Member) -> Location | None:
         """The current repository: the one the server was started with, else the last one used; of
@@ -126,24 +132,27 @@ class Workspace:
     def open(self, path: Path, *, update: bool = True) -> Engine:
         """Open the repository at `path`; `update` brings its index up to date behind. Raises
         RepositoryError when it cannot be opened."""
-        return self._open(_folder(path, self.settings), update)
-
-    def _open(self, folder: Path, update: bool = True) -> Engine:
         with self._lock:
-            engine = self._take_in(open_engine(self.settings, folder), update)
-            if self._start is None or self._start.resolve() == engine.location.root:
-                self._current = self._current or engine.location.id
-            return engine
-
-    def _take_in(self, engine: Engine, update: bool = True) -> Engine:
-        engine = self._engines.setdefault(engine.location.id, engine)
-        alone = len(engine.repositories) == 1 and not engine.location.snapshot_of
-        if update and self.settings.jobs and alone:
-            with suppress(CodeQAError):  # it is at work there, or Redis is gone
-                self.begin("indexing", engine.location)
-        elif update:
-            engine.index.start_background()
+            engine = self._open(_folder(path, self.settings))
+        if update:
+            self._update(engine)
         return engine
+
+    def _open(self, folder: Path) -> Engine:
+        engine = open_engine(self.settings, folder)
+        engine = self._engines.setdefault(engine.location.id, engine)
+        if self._start is None or self._start.resolve() == engine.location.root:
+            self._current = self._current or engine.location.id
+        return engine
+
+    def _update(self, engine: Engine) -> None:
+        """Nobody else waits meanwhile: a Redis that hangs is given up after seconds."""
+        alone = len(engine.repositories) == 1 and not engine.location.snapshot_of
+        if not (self.settings.jobs and alone):
+            engine.index.start_background()
+            return
+        with suppress(CodeQAError):  # it is at work there, or Redis is gone
+            self.begin("indexing", engine.location)
 
     def begin(
         self, doing: str, location: Location, before: RepositoryReport | None = None, *remote: str
@@ -151,12 +160,11 @@ class Workspace:
         """Have done behind what `before_indexing` does for `doing`, and the index brought up to
         date; `before` as `Jobs.start` takes it. Raises as that does."""
         given = remote or (str(location.root),)
+        return self.jobs.start(location.id, before or report_on(location), doing, given)
 
-        def work(tell: Report) -> None:
-            before_indexing(self.settings, doing, given, tell)
-            self.open(location.root, update=False).index.check()
-
-        return self.jobs.start(location.id, before or report_on(location), doing, work, given)
+    def _work(self, doing: str, given: Sequence[str], tell: Report) -> None:
+        root = before_indexing(self.settings, doing, given, tell)
+        self.open(root, update=False).index.check()
 
     def remove(self, repo: str) -> None:
         """Delete the index of a repository, with its files if they are a clone, and close it.
@@ -207,10 +215,14 @@ class Workspace:
         return repo in self._engines
 
     def answer(self, engine: Engine, options: AskOptions) -> Iterator[Event]:
-        """The events of an answer. Raises RequestRefusedError (503) when the server is to end."""
+        """The events of an answer. Raises as `refuse_at_the_end` does."""
+        self.refuse_at_the_end()
+        return self._counted(engine, engine.chat.ask(options))
+
+    def refuse_at_the_end(self) -> None:
+        """Raises RequestRefusedError (503) when the server is to end."""
         if self.draining.is_set():
             raise RequestRefusedError(503, "This server is about to end; ask again.")
-        return self._counted(engine, engine.chat.ask(options))
 
     def _counted(self, engine: Engine, events: Iterator[Event]) -> Generator[Event]:
         self._asked.add(events)
@@ -229,10 +241,6 @@ class Workspace:
         time.sleep(0.05)  # what was let in before begins
         while self._asked and time.monotonic() < until and not self.closing.is_set():
             time.sleep(0.05)
-
-    def cache_problem(self) -> bool:
-        """Whether a cache that is in use does not work."""
-        return any(engine.conversations.cache.problem for engine in [*self._engines.values()])
 
     def close(self) -> None:
         """End the streams, keep what came of them, and end what runs in the background."""
@@ -254,7 +262,7 @@ class Workspace:
         if member.rules:  # others are not in the id: under that it is kept what they said
             seen = locations_of(self.settings, repo, partial(may_see, member))
             if len(seen) == 1:
-                return self.engine(seen[0].id, member)
+                return self._engine(seen[0].id, member)
             repo = ID_SEPARATOR.join(one.id for one in seen)
         id_ = ID_SEPARATOR.join(sorted({end_of(one) for one in repo.split(ID_SEPARATOR)})) or ALL
         known = self._engines.get(id_)
@@ -268,7 +276,7 @@ class Workspace:
             del self._engines[id_]  # one was added
         for key in [key for key in self._engines if ID_SEPARATOR in key][: 1 - MULTI_REPOS_OPEN]:
             del self._engines[key]  # it may be answering now
-        return self._take_in(open_multi_repo(self.settings, found, id_))
+        return self._engines.setdefault(id_, open_multi_repo(self.settings, found, id_))
 
     def _open_listed(self, repo: str, member: Member) -> Engine:
         """Only a repository that has an index is opened by its id."""
@@ -276,7 +284,8 @@ class Workspace:
         for location in known:
             if location.id == repo and may_see(member, location):
                 # A snapshot lies among our own data, where nothing else may be opened.
-                return (self._open if location.snapshot_of else self.open)(location.root)
+                own = bool(location.snapshot_of)
+                return self._open(location.root if own else _folder(location.root, self.settings))
         raise NotFoundError("There is no repository with this id.", "Choose one from the list.")
 
 
