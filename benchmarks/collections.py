@@ -10,8 +10,8 @@ therefore asked of the trees alone (`--quality`), and the *recall* of the vector
 
 Recorded for each number of repositories: seconds and processor time of the copying with the indices
 built, lines a second and core, bytes a unit; the median and the 95th percentile of a search over
-one of them, ten and all; what the catalogue takes in memory; and how long a search waits for one
-changed repository to be merged.
+one of them, ten and all; what the catalogue takes in memory; and, where CHANGED of the rows are
+new, how long the question that finds them waits, and how long indices are built behind it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from benchmarks.machine import conditions, memory_mb
 from benchmarks.retrieval.sets import questions_of
 from codeqa.engine import open_multi_repo
 from codeqa.indexing import Indexer
-from codeqa.repositories.multi_repo import MultiRepoTables, end_of, multi_repo_location
+from codeqa.repositories.multi_repo import Collection, MultiRepoTables, end_of
 from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate
-from codeqa.store.collection import fill
+from codeqa.store.collection import fill, tidy
 from codeqa.store.location import local_bytes
 from codeqa.store.writer import index_config
 
@@ -53,6 +53,8 @@ QUESTIONS = (
 )  # fmt: skip
 NPROBES = (10, 20, 50, 100, 200)
 NOISE = 0.3
+CHANGED = 0.03
+"""Share of the repositories that come at last: indices are built anew from 2 % on."""
 
 
 def indexed(settings: Settings, folders: Sequence[Path]) -> list[Location]:
@@ -76,11 +78,10 @@ def copies(places: Sequence[Location], number: int) -> list[Location]:
     return [replace(next(cycle), id=f"copy-{number:08x}") for number in range(number)]
 
 
-def opened(settings: Settings, location: Location, asked: Sequence[Location]) -> MultiRepoTables:
-    """The tables of `location` as who asks these reads them."""
-    tables = MultiRepoTables(settings, location, asked)
-    tables._checked = True  # what is not asked is no repository: it would be removed
-    return tables.opened()
+def opened(collection: Collection, asked: Sequence[Location]) -> MultiRepoTables:
+    """The tables of `collection` as who asks these reads them."""
+    collection._sound = True  # what is not asked is no repository: it would be removed
+    return MultiRepoTables(collection, "", asked).opened()
 
 
 def times(settings: Settings, tables: MultiRepoTables) -> dict[str, float]:
@@ -123,20 +124,21 @@ def catalogue(tables: MultiRepoTables) -> dict[str, Any]:
 
 def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]) -> list[Any]:
     """What is recorded for each number of repositories, in one collection that grows."""
-    location = multi_repo_location(settings, {})
+    collection = Collection(settings)
+    location = collection.location
     location.folder.mkdir(parents=True, exist_ok=True)
     lines = {place.root: lines_of(place) for place in places}
     told, before = [], 0
     for number in numbers:
         every = copies(places, number)
-        named = {end_of(one.id): (f"{one.root.name}-{at}", one) for at, one in enumerate(every)}
-        new = [*named][before:]
+        named = {end_of(one.id): one for one in every}
         began, processor = time.perf_counter(), time.process_time()
-        fill(location, named, new, "", lambda step: None)
+        fill(location, named, named, "", lambda step: None)
+        tidy(location)
         seconds, spent = time.perf_counter() - began, time.process_time() - processor
         added = sum(lines[one.root] for one in every[before:])
-        before = number
-        whole = opened(settings, location, every)
+        added_repositories, before = number - before, number
+        whole = opened(collection, every)
         counts, size = whole.counts(), local_bytes(location)
         one = {
             "repositories": number,
@@ -144,7 +146,7 @@ def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]
             "units": counts.units,
             "references": counts.references,
             "built": {
-                "added_repositories": len(new),
+                "added_repositories": added_repositories,
                 "added_lines": added,
                 "seconds": round(seconds, 1),
                 "processor_seconds": round(spent, 1),
@@ -154,13 +156,21 @@ def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]
             "gigabytes": round(size / 1e9, 2),
             "catalogue": catalogue(whole),
             "search_all": times(settings, whole),
-            "search_one": times(settings, opened(settings, location, every[:1])),
+            "search_one": times(settings, opened(collection, every[:1])),
         }
         if number > 10:
-            one["search_ten"] = times(settings, opened(settings, location, every[:10]))
+            one["search_ten"] = times(settings, opened(collection, every[:10]))
+        more = copies(places, number + math.ceil(number * CHANGED))
+        named = {end_of(each.id): each for each in more}
         began = time.perf_counter()
-        fill(location, named, [*named][:1], "", lambda step: None)
-        one["looked_at_one_again_seconds"] = round(time.perf_counter() - began, 2)
+        fill(location, named, named, "", lambda step: None)
+        waited = time.perf_counter()
+        one["changed"] = {"question_waits_seconds": round(waited - began, 1)}
+        one["changed"]["search_all_meanwhile"] = times(settings, opened(collection, more))
+        began = time.perf_counter()
+        tidy(location)
+        one["changed"]["indices_seconds"] = round(time.perf_counter() - began, 1)
+        before = len(more)
         one["memory_mb"] = round(memory_mb())
         told.append(one)
         print(json.dumps(one), flush=True)

@@ -26,10 +26,11 @@ from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
 from codeqa.repositories.files import Files
 from codeqa.repositories.multi_repo import (
+    ALL,
+    Collection,
     MultiRepoIndexer,
     MultiRepoTables,
-    member_names,
-    multi_repo_location,
+    end_of,
 )
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.routing.followup import SmallCall
@@ -192,19 +193,24 @@ def open_multi_repo(
     repositories: Sequence[Location],
     id_: str = "",
     progress: Callable[[Progress], None] = lambda _: None,
+    collection: Collection | None = None,
+    hidden: frozenset[str] = frozenset(),
 ) -> Engine:
     """Join the parts for several repositories that are asked as one: their paths begin with their
     names (`repositories.multi_repo.member_names`). `id_` is their id where some are gone by now;
     one alone without it is opened as ever. `progress` is told of it where they were not asked
-    together before. Raises as `open_engine` does.
+    together before; `collection` is the one of this process, `hidden` are the ends of the ids of
+    those that who asks all may not see. Raises as `open_engine` does.
     """
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
-    members = member_names(repositories)
-    location = multi_repo_location(settings, members, id_)
-    tables = MultiRepoTables(settings, location, members.values(), progress)
-    index = MultiRepoIndexer(settings, location, members, tables)
-    return _joined(settings, location, tuple(members.values()), tables.opened, index)
+    tables = MultiRepoTables(collection or Collection(settings), id_, repositories, progress)
+    index = MultiRepoIndexer(tables, repositories)
+    engine = _joined(settings, tables.location, tuple(repositories), tables.opened, index)
+    if id_ == ALL:
+        engine.conversations.asked = tuple(end_of(one.id) for one in repositories)
+        engine.conversations.hidden = hidden
+    return engine
 
 
 def _joined(

@@ -536,6 +536,50 @@ def test_what_was_said_of_a_repository_is_gone_with_the_right_to_see_it_and_ther
     assert NAME not in gone.text
 
 
+def test_a_conversation_over_all_stays_when_repositories_come_and_hides_with_the_right_to_one(
+    make: Callable[..., Flask], world: World, tmp_path: Path
+) -> None:
+    app = make()
+    client, settings = app.test_client(), app.extensions["codeqa"].settings
+
+    def ask(who: dict[str, str], conversation: str, question: str) -> str:
+        asked = {"question": question, "repo": "~", "conversation": conversation}
+        return client.post("/chat", json=asked, headers=who).json["response"]
+
+    def kept(who: dict[str, str]) -> set[str]:
+        rows = client.get("/api/conversations?repo=~", headers=who).json["conversations"]
+        found = {row["id"] for row in rows}
+        for one in ("open", "both"):
+            sent = client.get(f"/api/conversations/{one}?repo=~", headers=who)
+            assert (sent.status_code == 200) == (one in found) or who is ZOE
+            assert one in found or SECRET not in sent.text
+        return found
+
+    assert "plain.py" in ask(MIA, "open", "@codebase where is plain_pays?")
+    assert SECRET in ask(ZOE, "both", ASKED) and kept(MIA) == {"open"} and kept(ZOE) == {"both"}
+    assert client.get("/api/status?repo=~", headers=MIA).json["id"] == "~"
+    root = write(tmp_path / "third", {"third.py": "def third_pays():\n    return 3\n"})
+    Indexer(settings, locate(settings, root)).run(refine=False)
+    assert "third.py" in ask(MIA, "open", "@codebase where is third_pays?")
+    assert kept(MIA) == {"open"} and SECRET not in ask(MIA, "other", ASKED)
+    write_rules(settings, RULES.replace("bank", "shop"))
+    told = ask(MIA, "both", ASKED)
+    turn = client.get("/api/conversations/both?repo=~", headers=MIA).json["turns"][-1]["id"]
+    assert SECRET in told and kept(MIA) == {"open", "other", "both"}
+    write_rules(settings, RULES)
+    assert kept(MIA) == {"open", "other"}
+    assert SECRET not in ask(MIA, "both", "@codebase and what does it do?")
+    found = client.get(f"/api/conversations?repo=~&q={NAME}", headers=MIA).text
+    assert '"both"' not in found
+    for address in (f"/api/context/{turn}", "/api/conversations/both/export"):
+        assert client.get(f"{address}?repo=~", headers=MIA).status_code == 404, address
+    said = [{"role": "user", "content": f"And what does {NAME}_pays do?"}]
+    sent = {"repo": "~", "messages": said, "without_model": True, "retrieval": "explicit"}
+    assert SECRET not in client.post("/chat", json=sent, headers=MIA).text
+    write_rules(settings, RULES.replace("bank", "shop"))
+    assert kept(MIA) == {"open", "other", "both"}
+
+
 # The log
 
 

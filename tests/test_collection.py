@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,18 +17,21 @@ from codeqa.indexing import Indexer
 from codeqa.repositories import remove_repository, rename_repository
 from codeqa.repositories.multi_repo import (
     ALL,
+    Collection,
     MultiRepoTables,
     end_of,
     locations_of,
-    multi_repo_location,
 )
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, Tables, list_locations, locate
+from codeqa.store import Filter, Location, Tables, list_locations, locate
 from codeqa.store import tables as store_tables
-from codeqa.store.reader import Reader
+from codeqa.store.collection import tidy
+from codeqa.store.location import connect
+from codeqa.store.reader import Reader, damage
 from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
-from codeqa.store.writer import Writer, write_comments
+from codeqa.store.writer import Writer, existing_tables, write_comments
+from codeqa.text.tokens import name_key
 from codeqa.web.access import Rules
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
@@ -69,12 +73,11 @@ def shop(prepared: Path, tmp_path: Path) -> tuple[Settings, Location, Location]:
 
 
 def together(settings: Settings, *places: Location) -> MultiRepoTables:
-    location = multi_repo_location(settings, {one.name: one for one in places})
-    return MultiRepoTables(settings, location, places).opened()
+    return MultiRepoTables(Collection(settings), "", places).opened()
 
 
-def rows_of(location: Location, name: str = "", where: str = "") -> dict[str, list[Any]]:
-    """The rows of each table; as `name` has them in a collection, where that is given."""
+def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, list[Any]]:
+    """The rows of each table; as a collection has them of `one`, where that is given."""
     reader, found = Reader(location), {}
     for table in TABLES:
         names = reader.snapshot().tables[table]
@@ -83,20 +86,20 @@ def rows_of(location: Location, name: str = "", where: str = "") -> dict[str, li
         ).to_pylist()
         for row in rows:
             row.pop(REPOSITORY, None)
-            if name and table == "edges":
-                row["id"] += first_edge(f"{name}/{row['path']}") - first_edge(row["path"])
-            for key in ("path", "unit_id", "target", "id") if name else ():
+            if one and table == "edges":
+                row["id"] ^= first_edge(one)
+            for key in ("path", "unit_id", "target", "id") if one else ():
                 if isinstance(row.get(key), str) and row[key]:
-                    row[key] = f"{name}/{row[key]}"
+                    row[key] = f"{one}/{row[key]}"
         found[table] = sorted(rows, key=str)
     return found
 
 
 def assert_copied(settings: Settings, *places: Location) -> None:
-    location = multi_repo_location(settings, {})
+    location = Collection(settings).location
     for one in places:
         mine = rows_of(location, where=f"{REPOSITORY} = '{end_of(one.id)}'")
-        assert mine == rows_of(one, one.name), f"{one.name} is not as in its own index"
+        assert mine == rows_of(one, end_of(one.id)), f"{one.name} is not as in its own index"
     held = {end_of(one.id) for one in places}
     for table in TABLES:
         there = Reader(location).arrow(table, (REPOSITORY,))[REPOSITORY].unique().to_pylist()
@@ -114,10 +117,10 @@ def test_rows_are_those_of_each_repository_after_every_change(
     (right.root / "new.py").write_text("def fresh():\n    return X\n")
     for one in (left, right):
         Indexer(settings, one).run()
-    before = rows_of(multi_repo_location(settings, {}))["files"]
+    before = rows_of(Collection(settings).location)["files"]
     tables = together(settings, left, right)
     assert_copied(settings, left, right)
-    assert before != rows_of(multi_repo_location(settings, {}))["files"]
+    assert before != rows_of(Collection(settings).location)["files"]
     assert [unit.name for unit in tables.named(["one", "two", "fresh"])] == ["one", "fresh"]
 
 
@@ -136,7 +139,7 @@ def test_nothing_is_copied_that_did_not_change(shop: tuple[Settings, Location, L
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Writer, "copy", noted)
         together(settings, left, right)
-    assert "left/a.py" in written and not any(path.startswith("right/") for path in written)
+    assert {path.partition("/")[0] for path in written} == {end_of(left.id)}
 
 
 def test_who_asks_some_reads_nothing_of_the_others(
@@ -211,7 +214,7 @@ def test_descriptions_and_vectors_that_come_later_are_copied(
             writer.update_meta(dirty=False)
     tables = together(settings, left, right)
     mine = rows_of(tables.location, where=f"{REPOSITORY} = '{end_of(left.id)}'")
-    assert mine == rows_of(left, left.name)
+    assert mine == rows_of(left, end_of(left.id))
     described = rows_of(tables.location)
     texts = [row["llm_comment"] for row in described["methods"]]
     assert texts.count("Says what it does.") == 2
@@ -239,13 +242,74 @@ def test_what_is_removed_leaves_the_collection_and_its_files(
         together(settings, replace(right, id="gone-00000000"))
 
 
-def test_a_new_name_is_that_of_all_paths(shop: tuple[Settings, Location, Location]) -> None:
+def test_a_new_name_is_that_of_all_paths_and_rewrites_no_row(
+    shop: tuple[Settings, Location, Location],
+) -> None:
     settings, left, right = shop
-    together(settings, left, right)
+    before = together(settings, left, right).version()
     rename_repository(settings, left.id, "other")
     tables = together(settings, left, right)
     assert {path.partition("/")[0] for path in tables.catalogue().paths} == {"other", "right"}
+    assert {unit.id.partition("/")[0] for unit in tables.named(["one"])} == {"other"}
+    (use,) = tables.references(name=["two"], path=["other/a.py"])
+    assert use.target.startswith("other/") and use.unit_id.startswith("other/")
+    assert tables.by_ids([use.target])[0].name == "two" and not tables.in_file("left/a.py")
+    assert tables.version() == before
     assert_copied(settings, left, right)
+
+
+def test_names_are_those_among_what_is_asked_whatever_else_the_collection_holds(
+    shop: tuple[Settings, Location, Location], tmp_path: Path
+) -> None:
+    settings, left, right = shop
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "z.py").write_text("def zed():\n    return 0\n")
+    twin = locate(settings, tmp_path / "left")
+    Indexer(settings, twin).run()
+    every = together(settings, left, right, twin)
+    assert {unit.path for unit in every.named(["one", "zed"])} == {
+        f"{left.id}/a.py",
+        f"{twin.id}/z.py",
+    }
+    some = together(settings, left, right)
+    assert [unit.path for unit in some.named(["one"])] == ["left/a.py"]
+    assert [unit.name for unit in some.units(Filter(paths=("left/a.py",)))] == ["one", "two"]
+    assert every.version() == some.version()
+
+
+def test_indices_are_built_behind_the_question_and_rows_may_be_copied_meanwhile(
+    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, left, right = shop
+    collection, going, on = Collection(settings), threading.Event(), threading.Event()
+    asked = MultiRepoTables(collection, "", [left, right])
+    asked.opened()
+    collection.close(30)
+
+    def slowly(location: Location) -> None:
+        going.set()
+        assert on.wait(60)
+        tidy(location)
+
+    monkeypatch.setattr("codeqa.repositories.multi_repo.tidy", slowly)
+    for number in range(2):
+        names = [f"fresh_{number}_{n}" for n in range(200)]
+        (left.root / "a.py").write_text("".join(f"def {one}():\n    pass\n\n\n" for one in names))
+        Indexer(settings, left).run()
+        asked.look_again()
+        assert going.wait(60) and asked.named([name_key(names[0])]), (
+            "it is found while the indices are old"
+        )
+    on.set()
+    collection.close(60)
+    counts = [
+        index.num_unindexed_rows
+        for handle in existing_tables(connect(collection.location), 1).values()
+        for index in handle.list_indices()
+    ]
+    assert counts and max(counts) <= 50
+    assert len(asked.opened().find(store_tables.TextSearch("methods", "fresh", 500))) == 200
+    assert not damage(collection.location), "what was built behind is no damage"
 
 
 def test_damaged_tables_are_made_anew(shop: tuple[Settings, Location, Location]) -> None:
@@ -285,20 +349,6 @@ def test_names_of_a_large_index_are_looked_up_where_they_lie(
         completed = [one.text for one in engine.completion.complete("thr")]
         assert {"Three", "three"} & {one.rpartition(".")[2] for one in completed}
         assert [one.path for one in engine.completion.complete("left/a")] == ["left/a.py"]
-
-
-def test_a_name_that_passes_from_one_repository_to_another_takes_no_rows_with_it(
-    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings, left, right = shop
-    rename_repository(settings, left.id, "zz")
-    rename_repository(settings, right.id, "left")
-    together(settings, left, right)
-    monkeypatch.setattr("codeqa.store.collection.COMMIT_EDGES", 1)
-    rename_repository(settings, right.id, "zzz")
-    rename_repository(settings, left.id, "left")
-    together(settings, left, right)
-    assert_copied(settings, left, right)
 
 
 def test_all_may_be_more_than_can_be_chosen_also_where_rules_leave_some_out(

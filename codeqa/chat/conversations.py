@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codeqa.chat.citations import find_citations
 from codeqa.chat.record import TurnRecord, block_of, chunks_as_data, read_chunks, read_turn_record
@@ -19,7 +19,14 @@ from codeqa.routing.mode import read_mode
 from codeqa.state import State
 from codeqa.state.cache import Cache, context_key
 from codeqa.state.database import GoneError
-from codeqa.state.records import LOCAL_USER, CitedLines, Conversation, ConversationMatch, TurnExtras
+from codeqa.state.records import (
+    LOCAL_USER,
+    CitedLines,
+    Conversation,
+    ConversationMatch,
+    Turn,
+    TurnExtras,
+)
 from codeqa.types import ContextBlock, Exchange
 
 HISTORY_MESSAGES = 20
@@ -41,12 +48,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class Conversations:
-    """The conversations of each user about one repository, whose id is `repository`."""
+    """The conversations of each user about one repository, whose id is `repository`; or about all,
+    of which `asked` are those that the user may see now and `hidden` those that they may not, each
+    by the end of its id. What was asked of a hidden one is out of reach as long as it is."""
 
     state: State
     cache: Cache
     repository: str
     vectors: QuestionVectors
+    asked: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._saving = ThreadPoolExecutor(1, thread_name_prefix="saving")
@@ -66,15 +77,18 @@ class Conversations:
 
     def all(self, user: str = LOCAL_USER) -> list[Conversation]:
         """Conversations of `user`, the latest first."""
-        return self._kept.conversations.latest(self.repository, user)
+        found = self._kept.conversations.latest(self.repository, user)
+        return [one for one in found if self._reaches(one.id, user)]
 
     def find(self, text: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
         """Conversations of `user` whose title, questions or answers hold `text`, and where."""
-        return self._kept.conversations.find(text, self.repository, user)
+        found = self._kept.conversations.find(text, self.repository, user)
+        return [one for one in found if self._reaches(one.conversation.id, user)]
 
     def get(self, conversation: str, user: str = LOCAL_USER) -> Conversation:
         """One conversation of `user`. Raises NotFoundError."""
-        if found := self._kept.conversations.get(conversation, user, self.repository):
+        found = self._kept.conversations.get(conversation, user, self.repository)
+        if found and self._reaches(conversation, user):
             return found
         raise NotFoundError("There is no such conversation.", "It may have been deleted.")
 
@@ -89,7 +103,7 @@ class Conversations:
     def other_turns(self, conversation: str, user: str = LOCAL_USER) -> list[TurnRecord]:
         """Turns of a conversation that are not on the branch in use, oldest first."""
         found = self._kept.turns.inactive(conversation, user, self.repository)
-        return [read_turn_record(turn) for turn in found]
+        return [read_turn_record(turn) for turn in filter(self.shows, found)]
 
     def branches(self, conversation: str, user: str = LOCAL_USER) -> dict[str, tuple[str, ...]]:
         """Id of each turn of the branch in use → itself and what was asked instead of it, the
@@ -99,7 +113,8 @@ class Conversations:
     def turn(self, turn_id: str, user: str = LOCAL_USER) -> TurnRecord:
         """One turn of `user`. Raises NotFoundError."""
         found = self._kept.turns.get(turn_id, user)
-        if found is None or found.repository not in ("", self.repository):
+        here = found is not None and found.repository in ("", self.repository)
+        if found is None or not here or not self.shows(found):
             raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
         return read_turn_record(found)
 
@@ -168,7 +183,7 @@ class Conversations:
         found = self.state.turns.get(options.replaces, options.user)
         place = found and (found.repository, found.conversation)
         here = place == (self.repository, options.conversation)
-        replaced = read_turn_record(found) if found and here else None
+        replaced = read_turn_record(found) if found and here and self.shows(found) else None
         leaf, before = replaced.parent if replaced else options.after, list[TurnRecord]()
         if leaf or not replaced:  # the latest turns of the branch that is continued
             before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
@@ -200,7 +215,7 @@ class Conversations:
         """
         options, ended, kept = turn.question.options, turn.concluded, turn.keep
         user, conversation = options.user, options.conversation
-        record = turn.record()
+        record = replace(turn.record(), asked=self.asked)
         row = record.as_turn(user, self.repository, conversation)
         extras = TurnExtras(begun=turn.begun)
         if ended:
@@ -246,6 +261,7 @@ class Conversations:
     def _cache_context(self, user: str, conversation: str, block: ContextBlock) -> None:
         """Make `block` the context of the conversation, in place of what it had."""
         value = {"repository": self.repository, "chunks": chunks_as_data(block.chunks)}
+        value["asked"] = self.asked
         try:
             self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
         except StorageError as error:
@@ -257,7 +273,8 @@ class Conversations:
         try:
             value = self.cache.get(context_key(user, conversation))
             stored = json.loads(value) if value else {}
-            if stored.get("repository") == self.repository:
+            here = stored.get("repository") == self.repository
+            if here and self.hidden.isdisjoint(stored.get("asked", ())):
                 return block_of(read_chunks(stored.get("chunks", ())))
         # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.
         except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
@@ -270,7 +287,18 @@ class Conversations:
         if not conversation:
             return []
         found = self.state.turns.active(conversation, user, self.repository, last, until=leaf)
-        return [read_turn_record(turn) for turn in found]
+        return [read_turn_record(turn) for turn in filter(self.shows, found)]
+
+    def shows(self, turn: Turn) -> bool:
+        """Whether a turn of this user was asked of nothing that is hidden from them now."""
+        return self.hidden.isdisjoint(turn.details.get("asked", ()))
+
+    def _reaches(self, conversation: str, user: str) -> bool:
+        """Whether all turns of it are shown."""
+        if not self.hidden:
+            return True
+        group, turns = (conversation, user, self.repository), self.state.turns
+        return all(map(self.shows, (*turns.active(*group), *turns.inactive(*group))))
 
 
 def exchanges_of(turns: Sequence[TurnRecord]) -> tuple[Exchange, ...]:

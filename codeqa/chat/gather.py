@@ -331,6 +331,7 @@ class _Gathering:
             repository=by.conversations.repository,
             conversation=options.conversation,
             skip={options.replaces, *(exchange.turn for exchange in self.history)},
+            shows=by.conversations.shows,
             holds=lambda past: along and still_holds(past, state, by.toolbox),
         )
         # Of this conversation nothing that comes after the point where it is taken up.

@@ -110,6 +110,8 @@ class TurnRecord:
     """`message`, `hint` and `code` of what ended it."""
     messages: Sequence[Values] = ()
     """What was sent to a model: {role, parts}."""
+    asked: Sequence[str] = ()
+    """Ends of the ids of the repositories that it was asked of, where that was of all."""
     chunks: tuple[Chunk, ...] = ()
     dropped: tuple[Chunk, ...] = ()
     """The context, and what had no room in it."""
@@ -198,7 +200,7 @@ COLUMNS = ("id", "typed", "answer", "created", "parent")
 CHUNKS = ("chunks", "dropped")
 DETAILS = tuple(f.name for f in fields(TurnRecord) if f.name not in (*COLUMNS, *CHUNKS))
 """What is kept as it is under its own name."""
-_KEPT_ONLY = ("stages", "hits", "finished", "error", "messages")
+_KEPT_ONLY = ("stages", "hits", "finished", "error", "messages", "asked")
 
 
 def read_turn_record(turn: Turn) -> TurnRecord:

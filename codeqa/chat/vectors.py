@@ -99,14 +99,16 @@ def similar_questions(
     repository: str,
     conversation: str,
     skip: Collection[str] = (),
+    shows: Callable[[Turn], bool] = lambda _: True,
     holds: Callable[[Turn], bool],
 ) -> list[Exchange]:
     """At most `QA_K` past exchanges of the conversation, and behind them as many of others, whose
     question is similar to the one of `vector` (d,), the most similar first.
 
-    Left out are turns in `skip`, answers that quote, were stopped, failed or come from the app
-    itself, those that another branch took the place of, all but the latest of the same question,
-    and of other conversations those that do not `holds` any more. Raises StorageError.
+    Left out are turns in `skip` and what does not `shows`, answers that quote, were stopped, failed
+    or come from the app itself, those that another branch took the place of, all but the latest of
+    the same question, and of other conversations those that do not `holds` any more. Raises
+    StorageError.
     """
     # Read anew each time: 2,000 questions take a few milliseconds.
     asked = state.turns.past_questions(user, repository, embedding)
@@ -123,7 +125,8 @@ def similar_questions(
         """By the question: the most similar come first, of equal ones the latest."""
         for past in filter(_counts, (read[turn] for turn in turns if turn in read)):
             _, question = read_mode(strip_tag(past.question))
-            if len(alike) < QA_K and question.casefold() not in alike and (same or holds(past)):
+            free = len(alike) < QA_K and question.casefold() not in alike and shows(past)
+            if free and (same or holds(past)):
                 exchange = Exchange(question, past.answer, past.id, past.conversation, not same)
                 alike[question.casefold()] = exchange
         found += alike.values()

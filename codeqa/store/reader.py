@@ -10,24 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import IndexFormatError, IndexMissingError
-from codeqa.store.location import Location, connect
+from codeqa.store.location import HASH_CHARACTERS, Location, connect
 from codeqa.store.schema import (
     ALL_ROWS,
+    PREFIXED,
     REFINED,
+    REPOSITORY,
     UNIT_TABLES,
+    Filter,
     Meta,
     all_of,
     generation_tables,
+    one_of,
     read_meta,
     refuse_functions,
     table_schema,
@@ -62,6 +67,63 @@ Key = tuple[str, int, tuple[int, ...]]
 """Which database, generation and versions of the tables: equal as long as nothing changes."""
 
 
+@dataclass(frozen=True)
+class Scope:
+    """The part of a collection that is read: what its repositories have in REPOSITORY, and what
+    they are called wherever a path or an id is told or taken. Without `names` it is all there is,
+    as it lies there."""
+
+    names: Mapping[str, str] | None = None
+
+    @functools.cached_property
+    def condition(self) -> str:
+        """On the rows of every table; '' for all."""
+        return "" if self.names is None else one_of(REPOSITORY, self.names)
+
+    @functools.cached_property
+    def ends(self) -> Mapping[str, str]:
+        """What each is called → what it has in REPOSITORY."""
+        return {name: end for end, name in (self.names or {}).items()}
+
+    def held(self, text: str) -> str:
+        """A path or an id as the tables have it."""
+        name, slash, rest = text.partition("/")
+        return self.ends.get(name, name) + slash + rest
+
+    def filtered(self, where: Filter) -> Filter:
+        """`where` on the rows as the tables have them. A path that does not begin with a repository
+        is one within each."""
+        if not self.names:
+            return where
+
+        def joined(pattern: str) -> str:
+            if pattern.partition("/")[0] in self.ends:
+                return self.held(pattern)
+            return f"*/{pattern}" if {*"*?"}.intersection(pattern) else f"*/{pattern}**"
+
+        paths, excluded = map(joined, where.paths), map(joined, where.excluded_paths)
+        return replace(where, paths=tuple(paths), excluded_paths=tuple(excluded))
+
+    def told(self, rows: pa.Table) -> pa.Table:
+        """`rows` of the tables with paths and ids as they are told."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for place, column in enumerate(rows.schema if self.ends else ()):
+            if column.name in PREFIXED and column.type == pa.string():
+                texts = rows[place].combine_chunks()
+                ends = pc.utf8_slice_codeunits(texts, 0, HASH_CHARACTERS).dictionary_encode()
+                called = [(self.names or {}).get(end, "") for end in ends.dictionary.to_pylist()]
+                names = pa.array(called, pa.string()).take(ends.indices)
+                rest = pc.utf8_slice_codeunits(texts, HASH_CHARACTERS)
+                told = pc.binary_join_element_wise(names, rest, "")
+                rows = rows.set_column(place, column, told)
+        return rows
+
+
+WHOLE = Scope()
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One version of every table."""
@@ -71,8 +133,7 @@ class Snapshot:
     key: Key
     indexed: frozenset[tuple[str, str]]
     """Tables and columns whose vectors are all of them in an index (IVF_SQ)."""
-    scope: str = ""
-    """Condition on the rows of every table that are read; '' for all."""
+    scope: Scope = WHOLE
 
 
 class Reader:
@@ -81,6 +142,8 @@ class Reader:
     Raises, as all its methods do, IndexMissingError when nothing was indexed and
     IndexFormatError when the index is of another format or damaged.
     """
+
+    scope = WHOLE
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -129,10 +192,15 @@ class Reader:
 
         async def action(snapshot: Snapshot) -> pa.Table:
             query = snapshot.tables[table].query().select(chosen).limit(limit)
-            condition = all_of(snapshot.scope, where)
-            return await (query.where(condition) if condition else query).to_arrow()
+            condition = all_of(snapshot.scope.condition, where)
+            rows = await (query.where(condition) if condition else query).to_arrow()
+            return snapshot.scope.told(rows)
 
         return self.ask(action)
+
+    def one_of(self, column: str, values: Iterable[str]) -> str:
+        """The condition that `column` is told as one of `values`."""
+        return one_of(column, map(self.scope.held, values) if column in PREFIXED else values)
 
     def _connect(self) -> None:
         import lancedb
@@ -218,19 +286,19 @@ class Reader:
 
 
 class ScopedReader(Reader):
-    """What `reader` reads, of the rows that meet the condition `scope`."""
+    """What `reader` reads, of the part `scope`."""
 
-    def __init__(self, reader: Reader, scope: str) -> None:
-        self._reader, self._scope = reader, scope
+    def __init__(self, reader: Reader, scope: Scope) -> None:
+        self._reader, self.scope = reader, scope
 
     def snapshot(self) -> Snapshot:
-        return replace(self._reader.snapshot(), scope=self._scope)
+        return replace(self._reader.snapshot(), scope=self.scope)
 
     def look_again(self) -> None:
         self._reader.look_again()
 
     def ask(self, action: Callable[[Snapshot], Coroutine[Any, Any, T]]) -> T:
-        return self._reader.ask(lambda snapshot: action(replace(snapshot, scope=self._scope)))
+        return self._reader.ask(lambda snapshot: action(replace(snapshot, scope=self.scope)))
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:

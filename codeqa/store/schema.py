@@ -37,7 +37,10 @@ the files. `tests/golden/rows.json` notices such a change."""
 
 REFINED = "vector_refined"
 REPOSITORY = "repository"
-"""A column that every table of a collection has besides: the end of a repository's id."""
+"""A column that every table of a collection has besides: the end of a repository's id, with which
+paths and ids begin there."""
+PREFIXED = ("path", "id", "unit_id", "target")
+"""Columns whose texts begin so; '' means none."""
 
 UNIT_TABLES = ("methods", "classes")
 TABLES = ("methods", "classes", "edges", "files")
@@ -148,8 +151,6 @@ def record_of(embedding: Embedding | None) -> EmbeddingRecord | None:
 class Copied:
     """What a collection holds of one repository."""
 
-    name: str
-    """What its paths and ids begin with."""
     stamp: int = 0
     """Of its own index when all of that was copied last; 0: it must be looked at again."""
     complete: bool = False

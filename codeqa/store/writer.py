@@ -275,10 +275,7 @@ class Writer:
 
     def tidy(self, create: Callable[[Table, str], None] | None = None) -> None:
         """Build the indices anew, by `create` if given, and merge fragments, where that pays."""
-        merge_fragments(self.database.open_table(META_TABLE))
-        for handle in self.tables.values():
-            merge_fragments(handle)
-        build_indices(self.tables, every=self.first_build, create=create or create_index)
+        tidy_tables(self.database, self.tables, self.first_build, create)
 
     def forget_old_versions(self) -> None:
         """Leave nothing on disk of what was deleted."""
@@ -319,7 +316,9 @@ class Writer:
             self.update_meta(refining=False, versions=self._versions())
 
     def _versions(self) -> tuple[int, ...]:
-        return tuple(self.tables[table].version for table in TABLES)
+        """None of a collection, whose indices are built when nobody holds it."""
+        alone = REPOSITORY not in self.tables["files"].schema.names
+        return tuple(self.tables[table].version for table in TABLES if alone)
 
     def update_meta(self, **changes: Any) -> None:
         """Commit changed fields of `meta`."""
@@ -443,6 +442,18 @@ def existing_tables(database: Any, generation: int) -> dict[str, Table]:
 
 
 # Indices and fragments
+
+
+def tidy_tables(
+    database: Any,
+    tables: Mapping[str, Table],
+    every: bool = False,
+    create: Callable[[Table, str], None] | None = None,
+) -> None:
+    """Merge fragments, and build indices as `build_indices` does."""
+    for handle in (database.open_table(META_TABLE), *tables.values()):
+        merge_fragments(handle)
+    build_indices(tables, every=every, create=create or create_index)
 
 
 def build_indices(

@@ -36,6 +36,7 @@ from codeqa.repositories.multi_repo import (
     ALL,
     ID_SEPARATOR,
     MOST_REPOSITORIES,
+    Collection,
     end_of,
     locations_of,
 )
@@ -50,8 +51,9 @@ from codeqa.web.errors import RequestRefusedError
 from codeqa.web.jobs import Jobs, QueuedJobs, before_indexing
 from codeqa.web.security import Member, may_see, member_of_request
 
-MULTI_REPOS_OPEN = 4
-"""Combinations of repositories that stay open: each has a reader of the collection."""
+MULTI_REPOS_OPEN = 8
+"""Combinations of repositories that stay open. All read one collection; what each remembers of its
+part takes up to 240 MB, and is read again in as long as a search takes."""
 
 
 class Workspace:
@@ -73,6 +75,7 @@ class Workspace:
         self._start = repository.absolute() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
+        self._collection = Collection(settings)
         self._current = ""
         if engine is not None:
             self._engines[engine.location.id] = engine
@@ -147,7 +150,7 @@ class Workspace:
 
     def _update(self, engine: Engine) -> None:
         """Nobody else waits meanwhile: a Redis that hangs is given up after seconds."""
-        alone = len(engine.repositories) == 1 and not engine.location.snapshot_of
+        alone = engine.repositories == (engine.location,) and not engine.location.snapshot_of
         if not (self.settings.jobs and alone):
             engine.index.start_background()
             return
@@ -197,7 +200,7 @@ class Workspace:
         with self._lock:
             for key in [*self._engines]:
                 # It may be answering now.
-                if key == ALL or end_of(repo) in key.split(ID_SEPARATOR):
+                if ID_SEPARATOR in key and end_of(repo) in key:
                     del self._engines[key]
 
     def has_current(self, member: Member | None = None) -> bool:
@@ -259,24 +262,31 @@ class Workspace:
                 f"{chosen} repositories are more than can be asked at once.",
                 f"Choose up to {MOST_REPOSITORIES}, or all.",
             )
-        if member.rules:  # others are not in the id: under that it is kept what they said
-            seen = locations_of(self.settings, repo, partial(may_see, member))
-            if len(seen) == 1:
-                return self._engine(seen[0].id, member)
-            repo = ID_SEPARATOR.join(one.id for one in seen)
-        id_ = ID_SEPARATOR.join(sorted({end_of(one) for one in repo.split(ID_SEPARATOR)})) or ALL
-        known = self._engines.get(id_)
-        if known and id_ != ALL:
-            return known
         # The id stays that of the conversations, also where one of them is removed by now.
-        found = locations_of(self.settings, id_)
-        if known:
-            if {*known.repositories} == {*found}:
-                return known
-            del self._engines[id_]  # one was added
-        for key in [key for key in self._engines if ID_SEPARATOR in key][: 1 - MULTI_REPOS_OPEN]:
-            del self._engines[key]  # it may be answering now
-        return self._engines.setdefault(id_, open_multi_repo(self.settings, found, id_))
+        key = id_ = ID_SEPARATOR.join(sorted({*map(end_of, repo.split(ID_SEPARATOR))})) or ALL
+        found, hidden = list[Location](), frozenset[str]()
+        if id_ == ALL or member.rules:
+            found = locations_of(self.settings, id_, partial(may_see, member))
+            seen = [end_of(one.id) for one in found]
+            if id_ == ALL:  # whatever that is now, and for whom
+                every = {end_of(one.id) for one in list_locations(self.settings)}
+                hidden = frozenset(every.difference(seen))
+                key = " ".join((ALL, *seen, "without", *sorted(hidden)))
+            elif len(seen) == 1:
+                return self._engine(found[0].id, member)
+            else:  # others are not in the id: under that it is kept what they said
+                key = id_ = ID_SEPARATOR.join(sorted(seen))
+        if not (engine := self._engines.pop(key, None)):
+            for old in [one for one in self._engines if ID_SEPARATOR in one][
+                : 1 - MULTI_REPOS_OPEN
+            ]:
+                del self._engines[old]  # it may be answering now
+            found = found or locations_of(self.settings, id_)
+            engine = open_multi_repo(
+                self.settings, found, id_, collection=self._collection, hidden=hidden
+            )
+        self._engines[key] = engine  # behind those asked longer ago
+        return engine
 
     def _open_listed(self, repo: str, member: Member) -> Engine:
         """Only a repository that has an index is opened by its id."""
