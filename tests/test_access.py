@@ -253,7 +253,7 @@ def test_the_walk_has_every_address_answer_somebody_who_may_see_the_repository(
         "GET /", "POST /", "POST /chat", "POST /chat/stream", "POST /v1/chat/completions",
         "GET /v1/models", "GET /api/repos", "POST /api/repos", "GET /api/status", "GET /api/file",
         "GET /api/tree", "GET /api/complete", "GET /api/skipped", "GET /api/revisions",
-        "GET /api/outline", "GET /api/name",
+        "GET /api/outline", "GET /api/name", "GET /api/first-questions",
         "GET /api/conversations", f"GET {talk}", f"GET {talk}/export", f"POST {talk}/branch",
         "GET /api/context/<turn>", "POST /api/search", "POST /api/mentions", "POST /api/review",
         "MCP initialize", "MCP ask", "MCP review", "MCP open_file", "MCP grep", "MCP symbol",

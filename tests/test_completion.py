@@ -66,7 +66,7 @@ FILES = {
     ),
     "tests/test_app.py": (
         "from shop.app import route\n\n\ndef test_route():\n    assert route(1)\n\n\n"
-        "class Shop:\n    pass\n\n\ndef helper_route():\n    return 7\n"
+        "class Shop:\n    pass\n\n\ndef helper_route():\n    return 7\n\n\ndef rou():\n    pass\n"
     ),
 }
 
@@ -88,8 +88,9 @@ def texts(completer: MentionCompleter, typed: str, *kinds: str) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "first"),
     [
-        ("route", ["route", "router", "make_route", "test_route", "helper_route", "rerouted"]),
-        ("rout", ["route", "router", "make_route", "test_route", "helper_route", "rerouted"]),
+        ("route", ["route", "router", "make_route", "rerouted", "test_route", "helper_route"]),
+        ("rout", ["route", "router", "make_route", "rerouted", "test_route", "helper_route"]),
+        ("rou", ["route", "router", "rou", "make_route", "rerouted", "test_route"]),
         ("aur", ["Shop.add_url_rule"]),
         ("urlrule", ["Shop.add_url_rule"]),
         ("addRule", ["Shop.add_url_rule"]),

@@ -140,6 +140,8 @@ class MentionIndex:
         self._entries = [entry for _, _, entry in found]
         """All places, in the order of equals, without their `text`."""
         self._names = [fold(name) for _, name, _ in found]
+        self._late = [late and entry.kind == "symbol" for late, _, entry in found]
+        """Of definitions in tests and the like, which stand one step further back than they fit."""
         self._words = [f" {' '.join(split_identifier(name))}" for _, name, _ in found]
         """Of each name, each word behind a blank."""
         self._file_names = {name.lower() for _, name, entry in found if entry.kind == "file"}
@@ -172,7 +174,7 @@ class MentionIndex:
         if split_identifier(typed):  # signs alone are nobody's name
             fits = {} if "/" in typed else dict(self._by_name(typed))
             fits |= {number: min(fit, fits.get(number, fit)) for number, fit in self._owned(typed)}
-        best = sorted(fits, key=lambda number: (fits[number], number))
+        best = sorted(fits, key=lambda number: (fits[number] + self._late[number], number))
         return (self._entries[number] for number in best or self._misspelt(fold(typed)))
 
     def _by_name(self, typed: str) -> Iterator[tuple[int, int]]:

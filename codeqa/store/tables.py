@@ -243,6 +243,10 @@ class Tables:
         rows = self._reader.arrow("edges", columns, "module != ''", limit).to_pylist()
         return {(one["path"], one["name"], one["module"].partition("#")[0]) for one in rows}
 
+    def reference_rows(self, columns: Sequence[str], limit: int) -> pa.Table:
+        """These columns of up to `limit` references, in no order."""
+        return self._reader.arrow("edges", columns, "", limit)
+
     # Files and numbers
 
     def files(self) -> list[FileRecord]:

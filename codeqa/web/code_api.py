@@ -4,16 +4,19 @@ reviews of issues, made with them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 from flask import request
 from pydantic import BaseModel, Field
 
+from codeqa.code.first_questions import first_questions
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.code.tools.edges import NameReport, name_at
 from codeqa.code.tools.reading import defined_in, depth_of
 from codeqa.code.tools.tool import bare_place
 from codeqa.engine import Engine
+from codeqa.errors import IndexMissingError
 from codeqa.hosts import leads_here
 from codeqa.render import highlight_lines, sanitise
 from codeqa.review.report import IssueReport
@@ -65,6 +68,15 @@ def complete(
 ) -> Values:
     """Files, folders and symbols whose name fits `q`, what stands behind `@` so far, best first."""
     return {"items": engine.completion.complete(q, limit)}
+
+
+@endpoints.route("GET", "/api/first-questions")
+def questions(engine: Engine) -> Values:
+    """Questions to begin with, about what this repository itself names; none without an index."""
+    several = len(engine.repositories) > 1  # which are nothing as a whole
+    with suppress(IndexMissingError):
+        return {"questions": first_questions(engine.tables())[several:]}
+    return {"questions": ()}
 
 
 @endpoints.route("POST", "/api/mentions")

@@ -7,6 +7,7 @@ import { clipboardActions, setUpShortcuts } from "./chat/shortcuts.js";
 import { Composer } from "./composer/composer.js";
 import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
+import { query, request } from "./lib/api.js";
 import { announce, byId, element } from "./lib/dom.js";
 import { setUpTheme } from "./lib/preferences.js";
 import { failureCard, failureText, questionButton, showMessage } from "./lib/widgets.js";
@@ -23,12 +24,6 @@ import { setUpPrivacyDialog } from "./sidebar/privacy_dialog.js";
 import { closeSidebar, setUpSidebar, showSidebar, toggleSidebar } from "./sidebar/sidebar.js";
 
 const { repo, name } = document.body.dataset;
-const EXAMPLES = [
-  "What is this project, and how is it organised?",
-  "Where does the program start?",
-  "How are errors handled?",
-  "How is the configuration loaded?",
-];
 const thread = byId("thread");
 const writing = new Map(); // conversations that are being answered, by id
 let view = null; // the conversation on the page
@@ -252,9 +247,10 @@ function openPlace(path, line, end, opener = null) {
 }
 
 /** Questions to begin with, on the empty page. */
-function showExamples() {
+async function showExamples() {
+  const { questions } = await request(`/api/first-questions${query({ repo })}`);
   byId("examples").replaceChildren(
-    ...EXAMPLES.map((question) =>
+    ...questions.map((question) =>
       element(
         "li",
         questionButton(question, () => askAnew(question)),
@@ -312,9 +308,10 @@ setUpIssueDialog({ review, model: () => models.name });
 const indexStatus = new IndexStatus(repo, {
   status: (values) => {
     composer.settings = values;
+    const known = values.files && values.state !== "indexing";
+    if (known && !byId("examples").children.length) showExamples().catch(() => {}); // next time
   },
   lost: () => connection.lost(),
 });
-showExamples();
 openFromAddress();
 composer.focus();

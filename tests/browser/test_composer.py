@@ -102,6 +102,8 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     modes = ("explain", "locate", "review", "plan", "change", "issue", "files", "all")
     field.press_sequentially("/")
     expect(options).to_have_text([re.compile(f"^/{mode} .+") for mode in modes])
+    needy = options.filter(has_text="needs a language model")
+    expect(needy).to_have_text([re.compile(f"^/{mode} ") for mode in (*modes[2:5], *modes[6:])])
     expect(field).to_have_attribute("aria-activedescendant", "mode-explain")
     expect(page.locator("#announce")).to_contain_text("Tab completes")
     page.keyboard.press("ArrowUp")
@@ -122,6 +124,10 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     expect(field).to_be_focused()
     field.fill("what is a/b")
     expect(menu).to_be_hidden()
+    use_model(page)
+    field.fill("/")
+    expect(options).to_have_count(8)
+    expect(needy).to_have_count(0)
 
 
 def test_a_question_that_is_only_a_mode_or_a_tag_is_not_sent(

@@ -77,7 +77,7 @@ def test_the_first_page_waits_for_no_server_and_says_what_brings_a_model_where_n
     expect(page.locator("#local-models code")).to_have_count(2)  # what follows is another page's
     page.route("**/api/models/local", lambda route: looking.append(route))
     page.goto(scripted.address)
-    expect(page.locator("#examples button").first).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile(r"store\?$"))).to_be_visible()
     expect(page.get_by_role("button", name="Choose one", exact=True)).to_be_visible()
     commands = page.locator("#local-models code")
     assert until(lambda: page.evaluate("1") and looking)

@@ -111,7 +111,7 @@ export class Composer {
 
   /** Name of the model in use, "" for none. */
   set model(name) {
-    this.#answerOptions.model = name;
+    this.#answerOptions.model = this.#modes.model = name;
   }
 
   /** What the server does where nothing was chosen here: `{ hyde, reranker, … }`. */

@@ -13,6 +13,7 @@ const MODES = [
   { name: "files", does: "From the best files, whole", asks: "What should be searched for?" },
   { name: "all", does: "From every file: /all src/*.py …", asks: "What should be answered?" },
 ];
+const NEED_MODEL = ["review", "plan", "change", "files", "all"];
 const BEGUN = /^\/(\w*)$/;
 const ALONE = /^(?:@codebase\s*)?\/(\w+)$/i;
 const TAG_ALONE = /^@codebase$/i;
@@ -29,6 +30,7 @@ export class ModeMenu {
   #field;
   #listbox;
   #dismissed = false; // by Escape, until something else is typed
+  model = ""; // name of the one in use, "" for none
 
   /** `list` is the listbox that `field`, where questions are written, controls. */
   constructor(field, list) {
@@ -67,10 +69,14 @@ export class ModeMenu {
           },
           element("span.mode-name", `/${name}`),
           " ",
-          element("span.mode-explanation", does),
+          element("span.mode-explanation", does, this.#lacks(name)),
         ),
       ),
     );
+  }
+
+  #lacks(name) {
+    return this.model || !NEED_MODEL.includes(name) ? null : " · needs a language model";
   }
 
   #key(event) {
