@@ -139,3 +139,29 @@ def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
     ):
         refused = client.get("/api/folders", query_string={"path": str(path)})
         assert refused.status_code == 400, path
+
+
+def test_the_page_leads_to_the_repository_that_a_browser_was_in_last(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(data=data_dir, workers=1)
+    ids = {}
+    for name in ("shop", "bank"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text("def pay():\n    pass\n")
+        location = open_location(settings, tmp_path / name)
+        Indexer(settings, location).run()
+        ids[name] = location.id
+
+    def shown(client: FlaskClient, address: str) -> str:
+        page = client.get(address).text
+        return next(name for name, repo in ids.items() if f'data-repo="{repo}"' in page)
+
+    app = create_app(settings, tmp_path / "shop")
+    client, other = app.test_client(), app.test_client()
+    assert shown(client, "/") == "shop"
+    assert shown(client, f"/?repo={ids['bank']}") == "bank"
+    assert shown(client, "/") == "bank" and shown(other, "/") == "shop"
+    app.extensions["codeqa"].remove(ids["bank"])
+    assert shown(client, "/") == "shop"
+    app.extensions["codeqa"].close()

@@ -110,12 +110,19 @@ def create_app(
 def conversation() -> BaseResponse | str:
     """The page in which questions are asked; without a repository, the picker."""
     space, repo = workspace(), request.args.get("repo", "")
-    if not repo and not space.has_current():
+    usual = space.usual()
+    # Where this browser was last, unless the server has been started with another one since.
+    before, last = session.get("repository", ("", ""))
+    again = last if not repo and usual and usual.id == before else ""
+    if not repo and not usual:
         return redirect("/repositories")
     try:
-        engine = space.engine(repo)
+        engine = space.engine(repo or again)
     except CodeQAError as error:
-        return picker(problem=str(error))
+        if not again:
+            return picker(problem=str(error))
+        engine = space.engine()
+    session["repository"] = (usual.id if usual else "", engine.location.id)
     location, together = engine.location, len(engine.repositories)
     chosen = {one.id for one in engine.repositories}
     repositories = [
@@ -127,7 +134,7 @@ def conversation() -> BaseResponse | str:
     path = f"{together} repositories asked together" if together > 1 else path
     return render_template(
         "chat.html", repo=location.id, name=location.name, path=path,
-        repositories=repositories, together=together,
+        repositories=repositories, together=together, state=engine.index.status().state,
         version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
 

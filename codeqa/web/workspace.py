@@ -114,15 +114,16 @@ class Workspace:
                     del self._engines[repo]
                     known = None
             return known or self._open_listed(repo, member)
-        if (usual := self._usual(member)) is None:
+        if (usual := self.usual(member)) is None:
             raise IndexMissingError(
                 "No repository is open.", "Choose one on the page, or start with its path."
             )
         return self._engines.get(usual.id) or self._open(_folder(usual.root, self.settings))
 
-    def _usual(self, member: Member) -> Location | None:
-        """The current repository: the one the server was started with, else the last one used; of
-        those that `member` may see."""
+    def usual(self, member: Member | None = None) -> Location | None:
+        """The current repository, which `engine()` gives: the one the server was started with, else
+        the last one used; of those that `member` may see, without one who sent this request."""
+        member = member or member_of_request()
         current = self._engines.get(self._current)
         first = current and current.location
         if not first and self._start:
@@ -205,7 +206,7 @@ class Workspace:
 
     def has_current(self, member: Member | None = None) -> bool:
         """Whether `engine()` has something to give."""
-        return self._usual(member or member_of_request()) is not None
+        return self.usual(member) is not None
 
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""

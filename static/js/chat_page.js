@@ -21,6 +21,7 @@ import { FileTree } from "./sidebar/file_tree.js";
 import { IndexStatus } from "./sidebar/index_status.js";
 import { setUpIssueDialog } from "./sidebar/issue_dialog.js";
 import { setUpPrivacyDialog } from "./sidebar/privacy_dialog.js";
+import { setUpSettings } from "./sidebar/settings.js";
 import { closeSidebar, setUpSidebar, showSidebar, toggleSidebar } from "./sidebar/sidebar.js";
 
 const { repo, name } = document.body.dataset;
@@ -28,6 +29,7 @@ const thread = byId("thread");
 const writing = new Map(); // conversations that are being answered, by id
 let view = null; // the conversation on the page
 let editing = null; // the turn whose question is in the field
+let status = {}; // of the index, as the server last told it
 let wanted = 0; // counts openings: a slow one does not overtake a later one
 
 const hooks = {
@@ -284,6 +286,12 @@ function setUpClicksAndKeys() {
     ...clipboardActions(thread, () => view),
     editLast: () => (view?.turns.length ? edit(view.turns.at(-1)) : false),
     goTo: () => goTo.show(),
+    help: setUpSettings(() => [
+      ["Language model", models.described],
+      ["Reranker", status.reranker],
+      ["Embedding", status.embedding || "none"],
+      ...(status.hyde ? [["Drafts", status.hyde]] : []),
+    ]),
   });
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.key !== "Escape" || document.querySelector("dialog[open]"))
@@ -307,6 +315,7 @@ setUpRevisionField(repo, () => composer.text);
 setUpIssueDialog({ review, model: () => models.name });
 const indexStatus = new IndexStatus(repo, {
   status: (values) => {
+    status = values;
     composer.settings = values;
     const known = values.files && values.state !== "indexing";
     if (known && !byId("examples").children.length) showExamples().catch(() => {}); // next time

@@ -98,8 +98,16 @@ def choose_from_menu(page: Page, title: str, item: str) -> None:
     page.get_by_role("menuitem", name=item).click()
 
 
+def show_switches(page: Page) -> None:
+    """On a phone what the next question is asked with opens below it."""
+    more = page.locator("#composer-more[aria-expanded=false]")
+    if more.is_visible():
+        more.click()
+
+
 def choose_provider(page: Page, title: str) -> Locator:
     """Open the dialog of models and choose a provider; gives the dialog."""
+    show_switches(page)
     page.locator("#model-chip").click()
     dialog = page.get_by_role("dialog", name="Language model")
     choose_radio(dialog, re.compile(f"^{title}"))
@@ -141,3 +149,12 @@ def set_answer_options(page: Page, *labels: str) -> None:
         named.first.click()
     page.keyboard.press("Escape")
     expect(page.locator("#answer-options")).to_be_hidden()
+
+
+def change_settings(page: Page, *labels: str) -> None:
+    """Choose in the settings, by the labels there, then close them."""
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    for label in labels:
+        dialog.locator("label").filter(has_text=re.compile(f"^{label}")).click()
+    dialog.get_by_role("button", name="Close").click()

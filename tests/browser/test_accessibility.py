@@ -80,8 +80,8 @@ def test_axe_finds_nothing_serious_in_any_view(
     page.get_by_role("button", name="Everything").click()
     faults["stored"] = violations(page, "#privacy")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Keyboard shortcuts").click()
-    faults["keyboard"] = violations(page, "#shortcuts")
+    page.get_by_role("button", name="Settings").click()
+    faults["settings"] = violations(page, "#settings")
     replies(page, "**/api/folders?**", {
         "path": "/src", "parent": "/", "git": True,
         "folders": [{"name": "shop", "path": "/src/shop", "git": True}],
@@ -151,10 +151,12 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
     page = open_page(scripted, scheme="dark")
     body, dark = page.locator("body"), "rgb(23, 24, 26)"
     expect(body).to_have_css("background-color", dark)
+    page.get_by_role("button", name="Settings").click()
     page.get_by_role("button", name="Light").click()
     for reloaded in (False, True):
         if reloaded:
             page.reload()
         expect(body).to_have_css("background-color", "rgb(251, 250, 247)")
+    page.get_by_role("button", name="Settings").click()
     page.get_by_role("button", name="As the system").click()
     expect(body).to_have_css("background-color", dark)

@@ -13,6 +13,7 @@ from browser.actions import (
     expecting,
     get_answer,
     scrolled_sideways,
+    set_answer_options,
     stop,
     until,
     use_model,
@@ -185,7 +186,7 @@ def test_an_answer_says_when_and_by_which_model_and_why_another_reranker_was_use
     expect(facts).to_contain_text("4 of 4 files")
     expect(facts).not_to_contain_text("Answered by")
     use_model(page)
-    page.locator("#rerank").click()
+    set_answer_options(page, "Rerank")
     get_answer(page, "@codebase hurt")
     ask(page, "silent")
     expect(page.locator(".stages").last).to_contain_text("Waiting for gpt-4o")

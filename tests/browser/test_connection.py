@@ -150,10 +150,11 @@ def test_indexing_is_followed_paused_and_resumed_beside_the_question(
     fake = restartable.engine.index
     fake.current = replace(fake.current, state="indexing", progress=far, seconds_left=7.2)
     page = open_page(restartable.start())
-    index = page.get_by_role("region", name="Index")
+    page.locator("#index-state").click()
+    index = page.get_by_role("dialog", name="Index")
     expect(index).to_contain_text("Indexing: 2,100 of 4,800, 8 s left")
     index.get_by_role("button", name="Pause").click()
     expect(page.locator("#index-state")).to_have_text("Paused")
     index.get_by_role("button", name="Resume").click()
-    expect(index).to_contain_text("Checked just now, changes are followed")
+    expect(index).to_contain_text("checked just now, changes are followed")
     expect(index.get_by_role("button", name="Check now")).to_be_focused()

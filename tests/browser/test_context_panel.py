@@ -12,6 +12,7 @@ from browser.actions import (
     expecting,
     get_answer,
     open_context,
+    set_answer_options,
     use_model,
 )
 from browser.conftest import OpenPage, ScriptedServer
@@ -77,7 +78,7 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
 
 def test_it_tells_rank_score_reasons_and_channels_of_chunks_and_hits(page: Page) -> None:
     use_model(page)
-    page.locator("#rerank").click()
+    set_answer_options(page, "Rerank")
     get_answer(page, "x")
     open_context(page)
     placed = "score 1.73 · symbol #1 · vector #2 · text #3 · hyde-2 vector #1 · hyde-1 text #5"

@@ -11,6 +11,7 @@ from browser.actions import (
     ready,
     row,
     scrolled_sideways,
+    show_switches,
     use_model,
 )
 from browser.conftest import ScriptedServer
@@ -33,7 +34,7 @@ def expect_cited(page: Page) -> None:
 
 def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedServer) -> None:
     use_model(phone)
-    phone.locator("#effort").tap()
+    phone.locator("#effort").tap()  # which the switches still show
     form = phone.get_by_role("dialog", name="How to answer")
     assert within(form) and not scrolled_sideways(phone)
     phone.touchscreen.tap(180, 40)  # elsewhere
@@ -143,6 +144,7 @@ def test_fingers_find_targets_of_44_pixels(phone: Page) -> None:
 
 
 def test_the_dialog_of_models_is_a_list_and_then_a_form(phone: Page) -> None:
+    show_switches(phone)
     phone.locator("#model-chip").tap()
     dialog = phone.get_by_role("dialog", name="Language model")
     use = dialog.get_by_role("button", name="Use", exact=False)

@@ -59,11 +59,11 @@ def test_the_sidebar_goes_and_the_state_of_the_index_stays_in_view(page: Page) -
 def test_the_list_opens_and_closes_and_switches_them_off(page: Page) -> None:
     ready(page)
     page.keyboard.press("Control+/")
-    dialog = page.get_by_role("dialog", name="Keyboard")
+    dialog = page.get_by_role("dialog", name="Settings")
     expect(dialog).to_contain_text("Search the conversations")
     page.keyboard.press("Control+/")
     expect(dialog).to_be_hidden()
-    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_role("button", name="Settings").click()
     dialog.get_by_role("switch", name=re.compile("^Shortcuts")).click()
     expect(page.locator("#announce")).to_have_text("Shortcuts are off")
     page.reload()

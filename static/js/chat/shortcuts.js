@@ -1,8 +1,8 @@
-// Keyboard shortcuts, and the dialog that lists them and switches them off.
+// Keyboard shortcuts, and their list in the settings, which switches them off.
 
 import { announce, byId, copyText, element } from "../lib/dom.js";
 import { recall, remember } from "../lib/preferences.js";
-import { closesByClick, showMessage } from "../lib/widgets.js";
+import { showMessage } from "../lib/widgets.js";
 
 const MAC = /mac|iphone|ipad/i.test(navigator.platform);
 
@@ -46,20 +46,17 @@ const shortcutsOn = () => recall("shortcuts") !== "off";
 
 /** `actions` by the names above; one that returns false leaves the key to the browser. */
 export function setUpShortcuts(actions) {
-  const dialog = byId("shortcuts");
-  const run = { ...actions, help: () => (dialog.open ? dialog.close() : open(dialog)) };
+  const dialog = byId("settings");
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || !shortcutsOn()) return;
     const shortcut = SHORTCUTS.find((one) => fits(one, event));
     if (!shortcut) return;
     const modal = document.querySelector("dialog[open]");
     if (modal && !(modal === dialog && shortcut.action === "help")) return;
-    if (run[shortcut.action]?.() === false) return;
+    if (actions[shortcut.action]?.() === false) return;
     event.preventDefault();
     event.stopImmediatePropagation(); // Escape with Shift stops nothing
   });
-  byId("show-shortcuts").addEventListener("click", () => open(dialog));
-  closesByClick(dialog, byId("shortcuts-close"));
   const toggle = byId("shortcuts-on");
   toggle.checked = shortcutsOn();
   toggle.addEventListener("change", () => {
@@ -70,10 +67,6 @@ export function setUpShortcuts(actions) {
   dialog.classList.toggle("shortcuts-off", !toggle.checked);
   byId("shortcut-list").replaceChildren(...SHORTCUTS.map(rowOf));
   byId("keys-always").replaceChildren(...ALWAYS.map(rowOf));
-}
-
-function open(dialog) {
-  if (!dialog.open) dialog.showModal();
 }
 
 function fits({ mod, shift, key, code, idle, empty }, event) {

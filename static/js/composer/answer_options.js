@@ -1,9 +1,9 @@
 // The options for the next answer: an effort (fast, normal, deep), which says how much code is sent
-// and sets reranking and HyDE, and each option by itself. Reranking has a switch beside the question,
-// the others are in a form that the chip there opens.
+// and sets reranking and HyDE, and each option by itself, in a form that the chip beside the question
+// opens. Those that hardly change stand in the settings.
 
 import { announce, byId, element } from "../lib/dom.js";
-import { duration, withoutProvider } from "../lib/format.js";
+import { duration } from "../lib/format.js";
 import { openPopover } from "../lib/popup.js";
 import { recall, remember } from "../lib/preferences.js";
 import { copyButton } from "../lib/widgets.js";
@@ -16,8 +16,6 @@ const EFFORTS = {
   normal: { label: "Normal", sends: "more code", rerank: false, hyde: "" },
   deep: { label: "Deep", sends: "the most code", rerank: true, hyde: "two" },
 };
-const TIMES_KEPT = 9; // answers whose times are kept per kind: enough that one slow one does not count
-const KINDS_KEPT = 24; // kinds that are kept, the ones not used for longest go first
 const OWN = "own";
 const NO_MODEL =
   "Drafts need a language model, and none is in use: the search has the question alone.";
@@ -34,18 +32,12 @@ export function effortOf({ effort, hyde }, server = "") {
   return EFFORTS[effort].hyde === hyde ? effort : OWN;
 }
 
-/** Before efforts said how much code is sent, the fast one was to do without drafts. */
-function rememberedEffort() {
-  const before = recall("hyde") === "off" && recall("rerank") !== "on" ? "fast" : "";
-  return known(Object.keys(EFFORTS), recall("effort")) || before;
-}
-
 export class AnswerOptions {
   #chip = byId("effort");
   #form = byId("answer-options");
   #hooks;
   #value = {
-    effort: rememberedEffort(),
+    effort: known(Object.keys(EFFORTS), recall("effort")),
     rerank: recall("rerank") === "on",
     hyde: known(HYDE_CHOICES, recall("hyde")),
     retrieval: known(["explicit", "auto"], recall("retrieval")),
@@ -54,8 +46,6 @@ export class AnswerOptions {
   };
   #settings = { effort: "", hyde: "", reranker: "", reranker_command: "" };
   #model = "";
-  #rerank = byId("rerank");
-  #note = byId("rerank-note");
 
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
   constructor(hooks) {
@@ -64,11 +54,9 @@ export class AnswerOptions {
       this.#show();
       openPopover(this.#chip, this.#form);
     });
-    this.#rerank.addEventListener("click", () => {
-      this.#note.hidden = this.#value.rerank;
-      this.#take({ name: "rerank", checked: !this.#value.rerank });
+    document.addEventListener("change", ({ target }) => {
+      if (target.form === this.#form) this.#take(target);
     });
-    this.#form.addEventListener("change", ({ target }) => this.#take(target));
     this.#form.addEventListener("submit", (event) => event.preventDefault());
     byId("hyde-choose-model").addEventListener("click", () => {
       this.#form.hidePopover();
@@ -118,11 +106,6 @@ export class AnswerOptions {
     this.#show();
   }
 
-  /** The question was sent: what was said of a switch has been read. */
-  settle() {
-    this.#note.hidden = true;
-  }
-
   #take(input) {
     const { name, value, checked } = input;
     if (name === "effort" && EFFORTS[value]) {
@@ -134,7 +117,7 @@ export class AnswerOptions {
       this.#value[name] = value;
     }
     this.#show();
-    if (name !== "rerank") announce(`How to answer: ${this.#words()}`); // a pressed button is told anyway
+    announce(`How to answer: ${this.#words()}`);
     if (this.#hooks.keeps()) this.#remember();
     this.#hooks.changed();
   }
@@ -153,7 +136,7 @@ export class AnswerOptions {
   #words() {
     const { strict } = this.#value;
     return [
-      this.#label().toLowerCase(),
+      (EFFORTS[this.#effort()]?.label ?? "As set below").toLowerCase(),
       this.automatic ? "" : "searches only with @codebase",
       strict ? "strict" : "",
       this.#value.earlier_answers ? "" : "without earlier answers",
@@ -166,10 +149,6 @@ export class AnswerOptions {
     return effortOf(this.#value, known(Object.keys(EFFORTS), this.#settings.effort));
   }
 
-  #label() {
-    return EFFORTS[this.#effort()]?.label ?? "As set below";
-  }
-
   #show() {
     const effort = this.#effort();
     const { rerank, hyde, strict } = this.#value;
@@ -179,32 +158,26 @@ export class AnswerOptions {
     this.#chip.title = `How to answer: ${this.#words()}`;
     this.#chip.classList.toggle("on", effort !== "normal" || strict);
     byId("effort-own").hidden = effort !== OWN;
+    const inputs = this.#form.elements;
+    inputs.effort.value = effort;
     for (const name of [...Object.keys(EFFORTS), OWN]) {
-      this.#input("effort", name).checked = name === effort;
-      const time = expectedTime(name, this.#model);
-      const node = byId(`expected-${name}`);
-      node.textContent = time === null ? "–" : `≈ ${duration(time)}`;
-      node.title =
-        time === null
-          ? "Not known yet: nothing was answered this way in this browser"
-          : "The middle of what such answers took in this browser";
+      const time = Number(recall(timeKey(name, this.#model)));
+      byId(`expected-${name}`).textContent = time ? `≈ ${duration(time)}` : "";
+      if (name !== OWN) byId(`${name}-does`).textContent = this.#does(name);
     }
-    const chosen = hyde || this.#settings.hyde;
-    for (const name of HYDE_CHOICES) {
-      this.#input("hyde", name).checked = Boolean(this.#model) && name === chosen;
-      this.#input("hyde", name).disabled = !this.#model;
+    for (const input of inputs.hyde) {
+      input.checked = Boolean(this.#model) && input.value === (hyde || this.#settings.hyde);
+      input.disabled = !this.#model;
+      if (!input.value) input.parentElement.hidden = Boolean(this.#settings.hyde);
     }
-    this.#input("hyde", "").parentElement.hidden = Boolean(this.#settings.hyde);
-    for (const name of Object.keys(EFFORTS)) byId(`${name}-does`).textContent = this.#does(name);
     byId("hyde-about").textContent = this.#model
       ? "Code that the model guesses, to search by its like; if needed, once it has seen what was found."
       : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
-    this.#rerank.setAttribute("aria-pressed", String(rerank));
-    byId("rerank-by").hidden = !rerank;
-    this.#form.elements.strict.checked = strict;
-    this.#form.elements.earlier_answers.checked = this.#value.earlier_answers;
-    this.#input("retrieval", this.automatic ? "auto" : "explicit").checked = true;
+    inputs.rerank.checked = rerank;
+    inputs.strict.checked = strict;
+    inputs.earlier_answers.checked = this.#value.earlier_answers;
+    inputs.retrieval.value = this.automatic ? "auto" : "explicit";
   }
 
   /** `more code; two drafts; the model orders files`, and so on. */
@@ -222,60 +195,23 @@ export class AnswerOptions {
   #showReranker() {
     const { reranker, reranker_command: command } = this.#settings;
     const [before, after] = command ? reranker.split(command) : [reranker];
-    const about = element(
-      "span",
-      { id: "rerank-about" },
+    byId("rerank-about").replaceChildren(
       `Reads the best hits again and puts them in order; slower. Reranker: ${before}`,
-      command ? element("code", command) : null,
-      after,
+      ...(command
+        ? [element("code", command), after, copyButton("copy", "Copy", () => command)]
+        : []),
     );
-    const copy = command ? copyButton("copy", "Copy", () => command) : "";
-    this.#note.replaceChildren(about, copy);
-    this.#rerank.title = about.textContent;
-    byId("rerank-by").textContent = ` · ${withoutProvider(reranker.split(/[;,:] /)[0])}`;
-  }
-
-  #input(name, value) {
-    return this.#form.querySelector(`input[name="${name}"][value="${value}"]`);
   }
 }
 
 const known = (values, value) => (values.includes(value) ? value : "");
 
-/** Median milliseconds of the answers of this kind, null before there was one. */
-function expectedTime(effort, model) {
-  const times = [...(answerTimes()[timesKey(effort, model)] ?? [])].sort(
-    (one, other) => one - other,
-  );
-  return times.length ? times[Math.floor(times.length / 2)] : null;
-}
-
-/** Notes that an answer of this kind took so many milliseconds. */
+/** Notes that an answer of this kind took so many milliseconds; one slow one counts for a quarter. */
 export function rememberAnswerTime(effort, model, milliseconds) {
   if (!Number.isFinite(milliseconds)) return;
-  const name = timesKey(effort, model);
-  const { [name]: times = [], ...others } = answerTimes();
-  const kept = Object.entries(others).slice(-(KINDS_KEPT - 1));
-  remember(
-    "answer-times",
-    JSON.stringify({
-      ...Object.fromEntries(kept),
-      [name]: [...times, Math.round(milliseconds)].slice(-TIMES_KEPT),
-    }),
-  );
+  const name = timeKey(effort, model);
+  const before = Number(recall(name)) || milliseconds;
+  remember(name, String(Math.round((3 * before + milliseconds) / 4)));
 }
 
-const timesKey = (effort, model) => `${effort} ${model}`;
-
-function answerTimes() {
-  try {
-    const values = JSON.parse(recall("answer-times") || recall("seconds") || "{}");
-    return Object.fromEntries(
-      Object.entries(values).filter(
-        ([, times]) => Array.isArray(times) && times.every(Number.isFinite),
-      ),
-    );
-  } catch {
-    return {}; // somebody else's; it is written anew
-  }
-}
+const timeKey = (effort, model) => `time.${effort}.${model}`;

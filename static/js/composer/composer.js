@@ -78,6 +78,11 @@ export class Composer {
       if (this.#busy) hooks.stop();
       else if (this.text) this.#ask();
     });
+    // On a phone the switches give the room to the question until they are wanted.
+    const more = byId("composer-more");
+    more.addEventListener("click", () => {
+      more.setAttribute("aria-expanded", String(this.#form.classList.toggle("opened")));
+    });
     byId("leave-editing").addEventListener("click", () => {
       this.clear();
       this.focus();
@@ -163,7 +168,6 @@ export class Composer {
     if (this.#before) this.#switch(this.#before);
     this.#before = null;
     this.#bar.hidden = true;
-    this.#answerOptions.settle();
     this.#field.value = "";
     this.#modes.close();
     this.#mentions.close();

@@ -33,6 +33,14 @@ export class ModelChip {
     return current ? current.model || current.title : "";
   }
 
+  /** The model in use, and who decides on it. */
+  get described() {
+    const { current, changeable } = this.#overview ?? {};
+    if (!current) return "none";
+    const named = current.source === "setting" ? ", named by CODEQA_MODEL" : "";
+    return `${this.name}, ${whereItRuns(current)}${changeable === false ? ", chosen by the owner" : named}`;
+  }
+
   choose() {
     this.#dialog.open();
   }

@@ -13,10 +13,17 @@ const NO_CHAT = /embed|whisper|tts|dall-e|moderation/i;
 export function showProviders(node, providers, { chosen, current, looking, choose }) {
   const focused = node.contains(document.activeElement) ? document.activeElement.value : null;
   const groups = [
-    ["", [{ name: "", title: "No model", detail: "from the code alone" }]],
+    // What somebody may have and the list cannot know comes before the long part of it.
+    [
+      "",
+      [
+        { name: "", title: "No model", detail: "from the code alone" },
+        ...providers.filter((one) => one.needs_address),
+      ],
+    ],
     ["On this machine", providers.filter(({ local }) => local)],
-    ["With a key", providers.filter((one) => !one.local && hasKey(one))],
-    ["Others", providers.filter((one) => !one.local && !hasKey(one))],
+    ["With a key", providers.filter((one) => !one.local && hasKey(one) && !one.needs_address)],
+    ["Others", providers.filter((one) => !one.local && !hasKey(one) && !one.needs_address)],
   ];
   node.replaceChildren();
   for (const [title, members] of groups) {

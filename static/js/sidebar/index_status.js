@@ -1,8 +1,9 @@
-// The state of the index, in the sidebar and the top bar.
+// The state of the index: a dot in the sidebar, which opens what else is known of it, and in the top bar.
 
 import { query, request } from "../lib/api.js";
 import { byId, element } from "../lib/dom.js";
 import { ago, count, left, plural } from "../lib/format.js";
+import { openPopover } from "../lib/popup.js";
 import { failureText } from "../lib/widgets.js";
 
 const BUSY = 1000; // milliseconds between questions while something happens
@@ -38,6 +39,8 @@ export class IndexStatus {
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.#ask();
     });
+    const state = byId("index-state");
+    state.addEventListener("click", () => openPopover(state, byId("index")));
     byId("index-actions").addEventListener("click", (event) => {
       const { action } = event.target.dataset;
       if (action) this.#ask({ action });
@@ -88,12 +91,7 @@ function show(status) {
   detail.classList.toggle("bad", Boolean(status.error));
   detail.hidden = !detail.textContent;
 
-  const figures = byId("index-figures");
   showActions(status);
-  figures.hidden = !status.units;
-  for (const name of ["files", "units", "references"]) {
-    figures.querySelector(`[data-figure="${name}"]`).textContent = count(status[name] ?? 0);
-  }
   const skipped = byId("show-skipped");
   skipped.hidden = !status.skipped_total;
   skipped.textContent = status.skipped_total
@@ -142,7 +140,7 @@ function describe(status) {
   const covered =
     embedding && embedded < units ? `, ${count(embedded)} of ${count(units)} with vectors` : "";
   const follows = watched ? ", changes are followed" : "";
-  return `Checked ${ago(checked)}${follows}${embedding ? `, ${embedding}` : ""}${covered}`;
+  return `${plural(status.files, "file")}, checked ${ago(checked)}${follows}${covered}`;
 }
 
 const share = ({ done, total }) => Math.min(100, Math.floor((100 * done) / total));
