@@ -135,6 +135,10 @@ class Conversations:
         """
         self._kept.turns.choose_branch(conversation, turn_id, user, self.repository)
 
+    def second_question(self, conversation: str, user: str = LOCAL_USER) -> str:
+        """What was asked second in a conversation, '' for nothing."""
+        return self._kept.conversations.second_question(conversation, user, self.repository)
+
     def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
         """Give a conversation another title. Raises NotFoundError."""
         self._kept.conversations.rename(conversation, title, user, self.repository)

@@ -286,6 +286,12 @@ class ConversationStore(StateTable):
             found = (_match(connection, Conversation(*row), words) for row in rows)
             return list(islice(filter(None, found), MATCHES_LISTED))
 
+    def second_question(self, conversation: str, user: str, repository: str) -> str:
+        """What was asked second in a conversation, '' for nothing."""
+        query = f"SELECT question FROM turn WHERE {OF_GROUP} ORDER BY created, rowid LIMIT 2"
+        rows = self._database.rows(query, (user, repository, conversation))
+        return title_of(rows[1][0]) if len(rows) > 1 else ""
+
     def rename(
         self, conversation: str, title: str, user: str = LOCAL_USER, repository: str = ""
     ) -> None:

@@ -9,7 +9,12 @@ import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
 import { query, request } from "./lib/api.js";
 import { announce, byId, element } from "./lib/dom.js";
-import { setUpTheme } from "./lib/preferences.js";
+import {
+  forgetQuestions,
+  recallQuestion,
+  rememberQuestion,
+  setUpTheme,
+} from "./lib/preferences.js";
 import { failureCard, failureText, questionButton, showMessage } from "./lib/widgets.js";
 import { ModelChip } from "./models/model_chip.js";
 import { GoToDialog } from "./panel/go_to.js";
@@ -29,6 +34,7 @@ const thread = byId("thread");
 const writing = new Map(); // conversations that are being answered, by id
 let view = null; // the conversation on the page
 let editing = null; // the turn whose question is in the field
+let sent = null; // `{ text, conversation }` of the question of which nothing was heard yet
 let status = {}; // of the index, as the server last told it
 let wanted = 0; // counts openings: a slow one does not overtake a later one
 
@@ -38,7 +44,9 @@ const hooks = {
   edit,
   ask: askAnew,
   failed,
+  accepted,
   refused: ({ text }, error) => {
+    accepted();
     composer.putBack(text);
     failed(error);
   },
@@ -96,10 +104,21 @@ const models = new ModelChip(() => {
 function send(asked, { keep = false } = {}) {
   if (!view || view.running) return; // or the conversation of the address is still being read
   const instead = composer.editing && view.turns.includes(editing) ? editing : null;
-  if (!keep) composer.clear();
+  if (!keep) {
+    composer.clear();
+    sent = { text: asked.text, conversation: view.turns.length ? view.id : "" };
+    rememberQuestion(repo, sent.text, sent.conversation); // the server may be away
+  }
   connection.settle();
   if (inAddress("c") !== view.id) pushAddress({ c: view.id });
   view.ask(asked, instead);
+}
+
+/** The server has the question: it need not be kept here. */
+function accepted() {
+  if (sent && recallQuestion(repo, sent.conversation) === sent.text)
+    rememberQuestion(repo, "", sent.conversation);
+  sent = null;
 }
 
 /** Asks a question that was offered; what is typed in the field stays. */
@@ -135,8 +154,8 @@ function onChange(conversation, { asked, answered, switched }) {
   if (answered) list.refresh();
   if (answered?.outcome.failure?.code === "away") connection.lost();
   if (conversation !== view) return;
+  composer.follow(view); // first: what the field keeps is another conversation's from here on
   composer.busy = running;
-  composer.follow(view);
   byId("welcome").hidden = true;
   list.show(view);
   showTitle();
@@ -204,14 +223,15 @@ function startOver() {
   closeSidebar();
   if (inAddress("c")) pushAddress({ c: "", file: "", lines: "" });
   panel.close();
+  if (!view?.turns.length) composer.clear();
   show(newConversation());
-  composer.clear();
   composer.focus();
 }
 
 /** Something was deleted for good in the privacy dialog. */
 function deleted(scope) {
   if (scope === "profile") return;
+  if (scope === "everything") forgetQuestions();
   for (const conversation of writing.values()) conversation.stop();
   pushAddress({ c: "", file: "", lines: "" });
   panel.close();
@@ -272,9 +292,10 @@ function setUpClicksAndKeys() {
       opener: link,
     });
   });
-  byId("show-skipped").addEventListener("click", (event) => {
+  byId("show-skipped").addEventListener("click", () => {
     closeSidebar();
-    panel.openSkipped(event.currentTarget);
+    byId("index").hidePopover();
+    panel.openSkipped(byId("index-state"));
   });
   for (const id of ["new-conversation", "new-conversation-top"])
     byId(id).addEventListener("click", startOver);

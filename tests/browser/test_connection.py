@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.actions import ask, being_written, expecting, field_of, get_answer, stop, until
+from browser.actions import (
+    answered,
+    ask,
+    being_written,
+    expecting,
+    field_of,
+    get_answer,
+    ready,
+    stop,
+    until,
+)
 from browser.conftest import OpenPage, Server
 from browser.fakes import FakeEngine
 from playwright.sync_api import expect
@@ -158,3 +168,29 @@ def test_indexing_is_followed_paused_and_resumed_beside_the_question(
     index.get_by_role("button", name="Resume").click()
     expect(index).to_contain_text("checked just now, changes are followed")
     expect(index.get_by_role("button", name="Check now")).to_be_focused()
+
+
+def test_a_question_that_met_no_server_is_in_the_field_again_after_a_reload(
+    restartable: Restartable, open_page: OpenPage
+) -> None:
+    page = open_page(restartable.start())
+    expecting(page, *AWAY, "404")
+    ready(page)
+    restartable.kill()
+    ask(page, "where is it?")
+    expect(page.locator("#connection")).to_contain_text("does not answer")
+    restartable.start()
+    expect(page.locator("#connection")).to_contain_text("is back")
+    page.reload()
+    field = page.get_by_label("Question about")
+    expect(field).to_have_value("where is it?")
+    ready(page)
+    field.press("Enter")
+    answered(page)
+    field.fill("half a thought")
+    page.get_by_role("button", name="New conversation").first.click()
+    expect(field).to_have_value("")
+    page.go_back()
+    expect(field).to_have_value("half a thought")
+    page.reload()
+    expect(field).to_have_value("half a thought")

@@ -237,3 +237,14 @@ def test_a_conversation_is_exported_as_a_file_and_as_a_link(
     assert link.startswith(f"{scripted.address}/?") and re.search(r"[?&]c=[0-9a-f]{24}", link)
     page.goto(link)
     expect(page.locator(".question")).to_contain_text(SESSIONS)
+
+
+def test_a_repeated_title_says_how_it_went_on_and_days_head_the_list(page: Page) -> None:
+    for second in ("and who calls it?", "and who tests it?"):
+        new_conversation(page)
+        get_answer(page, "what is a session?")
+        get_answer(page, second)
+    rows = page.locator("#conversations > li")
+    expect(rows.first).to_have_text("Today")
+    expect(rows.filter(has_text="what is a session?and who calls it?")).to_have_count(1)
+    expect(rows.filter(has_text="what is a session?and who tests it?")).to_have_count(1)

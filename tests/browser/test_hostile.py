@@ -128,6 +128,7 @@ def test_as_lines_of_a_file_and_as_names_of_files(
     replies(page, "**/api/skipped?**", {
         "total": len(LINES), "groups": [{"reason": LINES[3], "count": len(LINES), "paths": LINES}],
     })  # fmt: skip
+    page.locator("#index-state").click()
     page.locator("#show-skipped").click()
     page.locator(".groups summary").click()
     expect(page.locator(".groups li")).to_have_count(len(LINES))

@@ -107,8 +107,9 @@ def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they
 
     names, details = page.locator(".provider-title"), page.locator(".provider-detail")
     for at, name, detail in (
-        (1, "Ollama", "running, 3 models"),
-        (5, "OpenAI", "found OPENAI_API_KEY"),
+        (1, "Another address", "any server with OpenAI’s chat-completions API"),
+        (2, "Ollama", "running, 3 models"),
+        (6, "OpenAI", "found OPENAI_API_KEY"),
     ):
         expect(names.nth(at)).to_have_text(name)
         expect(details.nth(at)).to_have_text(detail)

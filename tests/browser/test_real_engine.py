@@ -11,6 +11,7 @@ from typing import Any
 from browser.actions import (
     answered,
     ask,
+    change_settings,
     chip_of,
     choose_provider,
     expecting,
@@ -126,7 +127,8 @@ def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_a
     real: Server, open_page: OpenPage
 ) -> None:
     page = open_page(real)
-    expect(page.locator('[data-figure="files"]')).to_have_text("6")
+    page.locator("#index-state").click()
+    expect(page.locator("#index-detail")).to_contain_text("6 files")
     page.get_by_role("button", name=re.compile("skipped: why")).click()
     panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("cover.png")
@@ -234,7 +236,7 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
         block = block_of(parts)
         assert "def reserve_copies" in block
 
-        set_answer_options(page, "Only with @codebase")
+        change_settings(page, "Only with @codebase")
         get_answer(page, "Which error is that?")
         assert block_of(sent(server)[-1][1]) == block  # the cached context, unchanged
         history = [text for role, texts in sent(server)[1:-1] for text in texts]

@@ -101,6 +101,7 @@ export class Conversation {
       const breathe = breather();
       for await (const event of streamAnswer(address, { body, signal })) {
         if (signal.aborted) break;
+        this.#hooks.accepted();
         turn.take(event);
         await breathe();
       }

@@ -1,5 +1,6 @@
 // The field in which questions are written, its switches and its one button.
 
+import { inAddress } from "../lib/address.js";
 import { byId } from "../lib/dom.js";
 import { recallQuestion, rememberQuestion } from "../lib/preferences.js";
 import { AnswerOptions } from "./answer_options.js";
@@ -23,6 +24,7 @@ export class Composer {
   #placeholder = this.#field.placeholder;
   #before = null; // the switches, while an earlier question is in the field
   #busy = false;
+  #conversation = inAddress("c"); // whose question is in the field, "" for a new one
   #hooks;
 
   /**
@@ -87,7 +89,7 @@ export class Composer {
       this.clear();
       this.focus();
     });
-    this.#field.value = recallQuestion(repo);
+    this.#field.value = recallQuestion(repo, this.#conversation);
     this.#fit();
   }
 
@@ -133,8 +135,15 @@ export class Composer {
     this.#fit();
   }
 
-  /** Goes on in a conversation; `grounded` says that code was found in it before. */
-  follow({ codebase, grounded }) {
+  /** Goes on in a conversation, with what was typed there before; `grounded` says that code was found
+   * in it. */
+  follow({ id, turns, codebase, grounded }) {
+    const conversation = turns.length ? id : "";
+    if (conversation !== this.#conversation) {
+      this.#conversation = conversation;
+      this.#field.value = recallQuestion(document.body.dataset.repo, conversation);
+      this.#fit();
+    }
     this.#chosen = false;
     this.#form.classList.toggle("grounded", grounded);
     if (this.#before) this.#before.codebase = codebase;
@@ -219,7 +228,7 @@ export class Composer {
     this.#send.disabled = !this.#busy && !this.text;
     if (this.#problem.textContent) this.#complain("");
     this.#chips.refresh();
-    rememberQuestion(document.body.dataset.repo, this.#field.value);
+    rememberQuestion(document.body.dataset.repo, this.#field.value, this.#conversation);
   }
 }
 

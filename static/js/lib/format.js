@@ -33,14 +33,13 @@ export function left(seconds) {
   return seconds < 60 ? `${Math.ceil(seconds)} s left` : `${Math.ceil(seconds / 60)} min left`;
 }
 
-/** The same, for where there is little room: `now`, `3 min`, `5 h`, `2 d`, `4 Mar`. */
-export function age(seconds) {
-  const passed = Math.max(0, Date.now() / 1000 - seconds);
-  if (passed < 60) return "now";
-  if (passed < 3600) return `${Math.floor(passed / 60)} min`;
-  if (passed < 86400) return `${Math.floor(passed / 3600)} h`;
-  if (passed < 7 * 86400) return `${Math.floor(passed / 86400)} d`;
-  return new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+/** `Today`, `Yesterday`, `Last 7 days`, or the month. */
+export function dayOf(seconds) {
+  const then = new Date(seconds * 1000);
+  const midnight = new Date(then).setHours(0, 0, 0, 0);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - midnight) / 86_400_000);
+  if (days < 7) return ["Today", "Yesterday"][Math.max(0, days)] ?? "Last 7 days";
+  return then.toLocaleDateString("en-GB", { month: "long", year: "numeric" });
 }
 
 /** A time that does not age while it is in view: `at 14:05`, `on 4 Mar 2026 at 14:05`. */

@@ -7,11 +7,15 @@ export const recall = (name) => read(() => localStorage, name);
 /** Keeps a value in this browser; an empty one is dropped. */
 export const remember = (name, value) => write(() => localStorage, name, value);
 
-/** The question that was typed in this tab and not sent. */
-export const recallQuestion = (repo) => read(() => sessionStorage, `question.${repo}`);
+/** What was typed in a conversation, "" for a new one, and not sent, or sent and not heard of. */
+export const recallQuestion = (repo, id = "") => recall(`question.${repo}.${id}`);
 
-export const rememberQuestion = (repo, text) =>
-  write(() => sessionStorage, `question.${repo}`, text);
+export const rememberQuestion = (repo, text, id = "") => remember(`question.${repo}.${id}`, text);
+
+export function forgetQuestions() {
+  for (const key of Object.keys(localStorage))
+    if (key.startsWith(keyOf("question."))) localStorage.removeItem(key);
+}
 
 /** Ids of conversations that this tab has the server delete, of which it has not heard yet. */
 export const recallDeletions = (repo) =>

@@ -3,9 +3,9 @@
 import { addressWith } from "../lib/address.js";
 import { query, request } from "../lib/api.js";
 import { announce, byId, copyText, element, icon } from "../lib/dom.js";
-import { age, ago } from "../lib/format.js";
+import { ago, dayOf, moment } from "../lib/format.js";
 import { openMenu } from "../lib/popup.js";
-import { recallDeletions, rememberDeletions } from "../lib/preferences.js";
+import { recallDeletions, rememberDeletions, rememberQuestion } from "../lib/preferences.js";
 import { offerUndo, showMessage } from "../lib/widgets.js";
 
 export class ConversationList {
@@ -77,12 +77,22 @@ export class ConversationList {
       .map(({ id, title }) => ({ id, title, updated: Date.now() / 1000 }))
       .reverse();
     const rows = [...fresh, ...this.#kept].filter(({ id }) => !this.#deleted.has(id));
-    this.#list.replaceChildren(...rows.map((row) => this.#row(row)));
+    const titles = rows.map(({ title }) => title);
+    const repeated = new Set(titles.filter((title, index) => titles.indexOf(title) !== index));
+    let day = "";
+    const items = rows.flatMap((row) => {
+      const before = day;
+      day = dayOf(row.updated);
+      const item = this.#row(row, repeated.has(row.title));
+      return day === before ? [item] : [element("li.day", day), item];
+    });
+    this.#list.replaceChildren(...items);
     byId("no-conversations").hidden = rows.length > 0;
     if (focus) this.#part(focus)?.focus();
   }
 
-  #row({ id, title, updated }) {
+  /** One that has the title of another says how it went on. */
+  #row({ id, title, updated, second }, repeated) {
     const current = id === this.#current.id;
     const open = element(
       "a.conversation-open",
@@ -90,10 +100,14 @@ export class ConversationList {
         href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
         "aria-current": current ? "page" : null,
         "data-focus": `open ${id}`,
-        title,
+        title: `${title}\nLast used ${ago(updated)}`,
       },
       ...(this.#running.has(id) ? writingMark() : []),
-      element("span.title", title),
+      element(
+        "span.titles",
+        element("span.title", title),
+        repeated ? element("span.help.title-more", second || moment(updated)) : null,
+      ),
     );
     open.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -113,12 +127,7 @@ export class ConversationList {
     const row = element(
       "li",
       { class: current ? "conversation current" : "conversation" },
-      element(
-        "div.conversation-row",
-        open,
-        element("span.age", { title: `Last used ${ago(updated)}` }, age(updated)),
-        more,
-      ),
+      element("div.conversation-row", open, more),
       current ? outlineOf(this.#current.turns, this.#hooks.show) : null,
     );
     more.addEventListener("click", () =>
@@ -212,6 +221,7 @@ export class ConversationList {
     try {
       await request(this.#address(id), { method: "DELETE", keepalive: true });
       this.#kept = this.#kept.filter((one) => one.id !== id);
+      rememberQuestion(this.#repo, "", id);
     } catch (error) {
       if (error.code !== "not_found") {
         this.#deleted.delete(id);
