@@ -26,12 +26,12 @@ from typing import Any
 
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import SETS
+from codeqa.context import ContextBlock
 from codeqa.indexing import Indexer
 from codeqa.search.hybrid import Search, open_search
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate, open_once
-from codeqa.types import ContextBlock
 from evals.search.questions import load_questions
 
 WARM = 4.0

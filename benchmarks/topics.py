@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks.intents import TUNE, UNSEEN, rows
 from benchmarks.machine import conditions
+from codeqa.context import ContextBlock
 from codeqa.engine import open_engine
 from codeqa.routing.followup import (
     STAYS,
@@ -35,7 +36,7 @@ from codeqa.routing.policy import decide, extract_features
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables
-from codeqa.types import ContextBlock, Exchange
+from codeqa.types import Exchange
 
 FOLLOW_UP = "follow_up"
 Row = Mapping[str, Any]

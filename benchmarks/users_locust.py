@@ -50,8 +50,9 @@ class Asker(HttpUser):
                 TOLD["errors"].append(f"ask {response.status_code}")
                 return
             if response.status_code == 200:
-                TOLD["asked"].append(subject)
                 for line in response.iter_lines(chunk_size=None):
+                    if b'"stage":"asked"' in line:  # the page knows from then on that it is kept
+                        TOLD["asked"].append(subject)
                     if line.startswith(b"0:") and not text:
                         text = True
                         TIMES["first_text"].append(time.monotonic() - started)

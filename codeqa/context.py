@@ -48,7 +48,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ from codeqa import parsing
 from codeqa.languages import languages
 from codeqa.text import counted
 from codeqa.text.markdown import fence_for
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, ContextBlock, Reference, Unit, encloses
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Reference, Unit, encloses
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -151,6 +151,25 @@ def format_block(chunks: Iterable[Chunk], first: int = 1) -> str:
     return HEADER + "".join(parts) if parts else ""
 
 
+@dataclass(frozen=True)
+class ContextBlock:
+    """A packed context: the chunks that it holds, in order, and what is sent of them."""
+
+    chunks: tuple[Chunk, ...]
+    dropped: tuple[Chunk, ...] = ()
+    """Chunks that did not fit the budget."""
+    note: str = ""
+    """What the reader should know about it, as sentences."""
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as it is sent; most turns that are read again are not."""
+        return format_block(self.chunks)
+
+
+NO_CONTEXT = ContextBlock(())
+
+
 def span_chunk(unit: Unit, start: int, end: int, symbol: str, why: str = "") -> Chunk:
     """The chunk of lines `start`..`end` (1-based, inclusive) of `unit`, cut to the unit."""
     lines = unit.source_code.split("\n")
@@ -241,7 +260,7 @@ def pack(
             packed[place] = (whole, _not_in(longer, others))
             left = room - _cost(packed[place][1])
     shown_chunks = _unique([one for _, shown in packed for one in shown])
-    return ContextBlock(format_block(shown_chunks), tuple(shown_chunks), tuple(dropped))
+    return ContextBlock(tuple(shown_chunks), tuple(dropped))
 
 
 def _cost(chunks: Sequence[Chunk]) -> int:

@@ -22,6 +22,7 @@ from itertools import islice
 from codeqa.code.calls import callees
 from codeqa.code.usages import usages
 from codeqa.context import (
+    ContextBlock,
     call_site_chunk,
     chunk_cost,
     chunk_id,
@@ -45,7 +46,6 @@ from codeqa.types import (
     ROLES,
     TEXT_KINDS,
     Chunk,
-    ContextBlock,
     Effort,
     Hit,
     Reference,
@@ -197,7 +197,7 @@ def build_context(
         words=[form_pattern(word) for word in result.query.words],
     )
     together = (*whole, *packed.chunks)
-    return ContextBlock(format_block(together), together, packed.dropped, note)
+    return ContextBlock(together, packed.dropped, note)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:
@@ -362,7 +362,7 @@ def _whole(
         left_out[LISTED:] = [f"{more:,} more"]
     note = f"Sent whole: {len(chunks):,} of {len(wanted):,} files, {_kilobytes(taken)}."
     note += f" Left out: {', '.join(left_out)}." if left_out else ""
-    return ContextBlock(format_block(chunks), tuple(chunks), note=note if wanted else "")
+    return ContextBlock(tuple(chunks), note=note if wanted else "")
 
 
 def _ranked_paths(result: SearchResult) -> list[str]:

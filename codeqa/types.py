@@ -218,18 +218,6 @@ def encloses(outer: Unit | Chunk, inner: Unit | Chunk) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextBlock:
-    """A packed context: the text that is sent and the chunks it holds, in order."""
-
-    text: str
-    chunks: tuple[Chunk, ...]
-    dropped: tuple[Chunk, ...] = ()
-    """Chunks that did not fit the budget."""
-    note: str = ""
-    """What the reader should know about it, as sentences."""
-
-
-@dataclass(frozen=True, slots=True)
 class Exchange:
     """An earlier question of the conversation, and its answer as text."""
 

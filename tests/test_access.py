@@ -247,6 +247,7 @@ def test_the_walk_has_every_address_answer_somebody_who_may_see_the_repository(
         telling = (SECRET, f"{NAME}-bank", f"{NAME}_pays", f"{NAME}.py")
         told |= {address} if any(one in text for one in telling) else set()
     unasked = {"GET /api/conversations/<path:conversation>/answer", "GET /metrics"}
+    unasked.add("GET /static/all/<name>")  # the page's own script, under a name of its digest
     assert silent == owners | unasked
     talk = "/api/conversations/<path:conversation>"
     expected = {

@@ -12,8 +12,9 @@ from openai_server import stream
 
 from codeqa.chat.messages import build_messages
 from codeqa.chat.values import Gathered
+from codeqa.context import ContextBlock
 from codeqa.engine import Engine
-from codeqa.types import ContextBlock, Exchange
+from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)
 
@@ -91,7 +92,7 @@ def test_a_question_about_other_names_is_not_similar(engine: Engine, script: Scr
 
 def test_earlier_answers_are_data_whole_and_without_numbers_of_chunks(engine: Engine) -> None:
     asked = Gathered(
-        "why?", "explain", ContextBlock("", ()), searched=False,
+        "why?", "explain", ContextBlock(()), searched=False,
         history=(Exchange("latest", "yes, by chunk 3 and `x[1]` [2]"),),
         similar=(
             Exchange("long", "x" * 9_000, elsewhere=True),

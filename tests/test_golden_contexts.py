@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from codeqa.context import ContextBlock
 from codeqa.search.hybrid import open_search
 from codeqa.selection import UNITS_RANKED, Budget, build_context
 from codeqa.settings import load_settings
-from codeqa.types import ContextBlock
 from tests.indexed import indexed
 
 GOLDEN = Path(__file__).parent / "golden" / "contexts.txt"

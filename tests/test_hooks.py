@@ -14,12 +14,13 @@ import pytest
 from chat_kit import features_of
 
 from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, load_hooks
-from codeqa.chat.values import NO_CONTEXT, Gathered
+from codeqa.chat.values import Gathered
+from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.errors import SettingsError
 from codeqa.routing.intents import Intent
 from codeqa.routing.policy import Features, PolicyDecision, decide
 from codeqa.settings import Settings, load_settings
-from codeqa.types import Chunk, ContextBlock
+from codeqa.types import Chunk
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -352,7 +353,7 @@ def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None
     )  # fmt: skip
     assert decision.inject_rag and not decision.suggest_codebase and not problems
     assert decision.rules[-1] == "hook house_rules.py:search_for_payments"
-    block = ContextBlock("", (chunk("legacy/pay.py"), chunk("pay.py")))
+    block = ContextBlock((chunk("legacy/pay.py"), chunk("pay.py")))
     given = replace(ASKED, question="a Payment?", block=block)
     asked, problems = hooks.run("before_generation", given)
     assert asked.strict and [c.path for c in asked.block.chunks] == ["pay.py"] and not problems

@@ -25,7 +25,7 @@ from pydantic import SecretStr
 from redis_server import RedisServer, redis_server
 from serving import serving
 
-from codeqa.chat.values import Gathered, Piece
+from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
@@ -322,6 +322,18 @@ def test_an_answer_that_nobody_reads_any_more_ends(
     ended(page)
     (turn,) = page.opened()["turns"]
     assert turn["answer"] == "One. " and not turn["finished"]
+
+
+def test_a_question_is_kept_before_anybody_hears_that_it_is_answered(
+    engine: Engine, model: Dictated
+) -> None:
+    events = engine.chat.ask(AskOptions(QUESTION, conversation="c"))
+    turn = next(event.data["turn"] for event in events if event.kind == "asked")
+    # Read past the queue of saves, for which all other readers wait.
+    kept = engine.conversations.state.turns.get(turn)
+    model.say(None)
+    list(events)
+    assert kept and kept.question == QUESTION
 
 
 def test_what_a_server_that_is_killed_has_kept_of_an_answer_is_there_again(

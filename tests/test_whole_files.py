@@ -10,6 +10,7 @@ from chat_kit import Open, Script, answer, ask, parts, told
 from indexed import indexed
 from openai_server import stream
 
+from codeqa.context import ContextBlock
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
 from codeqa.routing.mode import read_whole
@@ -25,7 +26,6 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
-from codeqa.types import ContextBlock
 
 pytest_plugins = ("chat_fixtures",)
 

@@ -19,11 +19,11 @@ from codeqa.chat.messages import ModelGenerator, ask_model, build_messages
 from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
 from codeqa.code.tools import TOOLS, ToolResult
-from codeqa.context import chunk_id, format_block
+from codeqa.context import ContextBlock, chunk_id
 from codeqa.errors import CodeQAError, ModelError, RateLimitError, UsageError
 from codeqa.llm.client import ToolCall, Waiting
 from codeqa.prompts import render_prompt
-from codeqa.types import Chunk, ContextBlock
+from codeqa.types import Chunk
 
 MOST_STEPS = 12
 """Requests to the model, the last of which has to answer."""
@@ -54,7 +54,7 @@ class _Work:
     misused: int = 0
 
     def block(self) -> ContextBlock:
-        return ContextBlock(format_block(self.chunks), tuple(self.chunks))
+        return ContextBlock(tuple(self.chunks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from codeqa.types import Event
 KEPT_EVERY = 0.5
 """Seconds after which what came of an answer is kept: a process that dies may lose a second."""
 HEARD_SECONDS = 0.25
-"""How long the end of an answer waits to hear that it was kept: saving takes some milliseconds."""
+"""How long the beginning and the end of an answer wait to hear that it was kept: saving takes some
+milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,18 @@ class Chat:
         measure("questions")
         measure("answers_open")
         try:
-            saving, due, silent = None, time.monotonic() + KEPT_EVERY, True
+            saving, due, silent, news = None, time.monotonic() + KEPT_EVERY, True, True
             with closing(self._answer(stream)) as answering:
                 for event in answering:
                     if event.kind == "token" and silent:
                         silent = False
                         measure("first_text_seconds", time.time() - stream.begun)
                     yield event
+                    news |= event.kind != "token"
                     late = stream.saved_as and time.monotonic() > due
                     if late and not (saving and not saving.done()):
-                        saving = self.conversations.keep(stream)
-                        due = time.monotonic() + KEPT_EVERY
+                        keep = self.conversations.keep if news else self.conversations.keep_text
+                        saving, due, news = keep(stream), time.monotonic() + KEPT_EVERY, False
         except CodeQAError as error:
             stream.end(error)
         finally:
@@ -109,8 +111,9 @@ class Chat:
     def _load(self, stream: Stream) -> ConversationSoFar:
         so_far = self.conversations.load(stream.question)
         stream.load(so_far)
-        if stream.keep:
-            self.conversations.keep(stream)
+        if stream.keep:  # before anybody hears of it: a process that dies then loses no question
+            with suppress(TimeoutError):
+                self.conversations.keep(stream).result(HEARD_SECONDS)
         return so_far
 
     def _end(self, stream: Stream) -> Iterator[Event]:

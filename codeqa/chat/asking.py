@@ -24,7 +24,7 @@ from codeqa.chat.messages import (
 )
 from codeqa.chat.values import Gathered, Piece, ToolStep
 from codeqa.code.tools import Toolbox
-from codeqa.context import format_block
+from codeqa.context import ContextBlock, format_block
 from codeqa.errors import CodeQAError, ContextLengthError
 from codeqa.llm.client import clean_text
 from codeqa.prompts import render_prompt
@@ -32,7 +32,7 @@ from codeqa.search.mentions import as_mention, looks_like_path
 from codeqa.search.query import parse_query, restrictions
 from codeqa.selection import UNITS_RANKED, Budget, build_context
 from codeqa.text.markdown import code_block, code_span
-from codeqa.types import Chunk, ContextBlock, encloses
+from codeqa.types import Chunk, encloses
 
 ASKS = "SEARCH:"
 """What a model writes instead of an answer begins so."""
@@ -135,7 +135,7 @@ class AskingGenerator(ModelGenerator):
         parts = [{"type": "text", "text": part} for part in found if part]
         offered += [{"role": "assistant", "content": said}, {"role": "user", "content": parts}]
         together = (*before, *chunks)
-        block = ContextBlock(format_block(together), together)
+        block = ContextBlock(together)
         _, said, _ = yield from ask(offered, block, self.toolbox, asked.cancelled)
         if again := read_request(said):
             yield ASKED_AGAIN.format(code_span(again.wanted or asked.question))

@@ -82,7 +82,7 @@ def last_sentence(said: str) -> str:
 
 def stems_in(text: str) -> set[str]:
     """The stems of the words of `text`, also of those within names, each behind `~`."""
-    parts = {part for name in NAME.findall(text) for part in split_identifier(name)}
+    parts = {part for name in {*NAME.findall(text)} for part in split_identifier(name)}
     return {f"~{part[:_STEM]}" for part in parts - QUESTION_WORDS if len(part) > 2}
 
 

@@ -6,13 +6,15 @@ import json
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from codeqa.chat.citations import find_citations
-from codeqa.chat.record import TurnRecord, block_of, chunks_as_data, read_chunks, read_turn_record
+from codeqa.chat.record import TurnRecord, chunks_as_data, read_chunks, read_turn_record
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import EXTRACTIVE, NO_CONTEXT, ConversationSoFar, Question
+from codeqa.chat.values import EXTRACTIVE, ConversationSoFar, Question
 from codeqa.chat.vectors import QuestionVectors, write_vector
+from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.errors import NotFoundError, StorageError, places_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.mode import read_mode
@@ -27,7 +29,7 @@ from codeqa.state.records import (
     Turn,
     TurnExtras,
 )
-from codeqa.types import ContextBlock, Exchange
+from codeqa.types import Exchange
 
 HISTORY_MESSAGES = 20
 """Latest messages, questions and answers alike, that are loaded."""
@@ -253,6 +255,19 @@ class Conversations:
 
         return self._saving.submit(save)
 
+    def keep_text(self, turn: Stream) -> Future[str]:
+        """Keep what was answered so far of a turn that is kept but for that: the code that it is
+        answered from is many times as long."""
+        answer, user = turn.answer, turn.question.options.user
+
+        def save() -> str:
+            if not turn.concluded:
+                with suppress(StorageError):  # its end says so
+                    self.state.turns.go_on(turn.id, answer, user)
+            return ""
+
+        return self._saving.submit(save)
+
     def _context(self, turns: Sequence[TurnRecord], conversation: str, user: str) -> ContextBlock:
         """What a follow-up of `turns` goes on from: the code of the latest that was answered from
         any, or searched for it in vain. A client that names no conversation has no turns to go on
@@ -279,7 +294,7 @@ class Conversations:
             stored = json.loads(value) if value else {}
             here = stored.get("repository") == self.repository
             if here and self.hidden.isdisjoint(stored.get("asked", ())):
-                return block_of(read_chunks(stored.get("chunks", ())))
+                return ContextBlock(read_chunks(stored.get("chunks", ())))
         # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.
         except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)

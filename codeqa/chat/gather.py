@@ -12,14 +12,14 @@ from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.question import parse_place
-from codeqa.chat.record import block_of, place_of_hit
+from codeqa.chat.record import place_of_hit
 from codeqa.chat.stream import Steps
-from codeqa.chat.values import NO_CONTEXT, ConversationSoFar, Gathered, Routed
+from codeqa.chat.values import ConversationSoFar, Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
-from codeqa.context import chunk_id, pack
+from codeqa.context import NO_CONTEXT, ContextBlock, chunk_id, pack
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Model
 from codeqa.quoted import QuotedEvidence, gather_evidence
@@ -45,7 +45,7 @@ from codeqa.selection import (
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word
-from codeqa.types import Chunk, ContextBlock, Event, Exchange, Hit, HydeMode, StageTime, Unit
+from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime, Unit
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn."""
@@ -100,7 +100,7 @@ class Gatherer:
                 chunks = ready.block.chunks
                 masked = tuple(replace(one, content=mask_secrets(one.content)) for one in chunks)
                 quoted = QuotedEvidence(routed.question.query, cached=masked)
-                block = block_of(masked, ready.block.dropped)
+                block = ContextBlock(masked, ready.block.dropped)
                 ready = replace(ready, block=block, evidence=ready.evidence and quoted)
         yield from steps.ended()
         return replace(ready.masked(), problems=problems)

@@ -27,14 +27,14 @@ from typing import Any
 from codeqa.chat.citations import CitationWriter, CitedCode, without_numbers
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
-from codeqa.context import pack
+from codeqa.context import ContextBlock, pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm.client import Cancelled, Model, Thought, ToolCall, Waiting, estimate_messages
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN
-from codeqa.types import ContextBlock, Exchange, TokenUsage
+from codeqa.types import Exchange, TokenUsage
 
 HISTORY_CHARACTERS = 8_000
 """Of earlier turns in all: less than the context, which they must not drown."""

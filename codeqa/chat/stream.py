@@ -13,7 +13,6 @@ from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
 from codeqa.chat.messages import count_tokens, earlier_answer
 from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
 from codeqa.chat.values import (
-    NO_CONTEXT,
     Checked,
     Citation,
     ConversationSoFar,
@@ -25,11 +24,11 @@ from codeqa.chat.values import (
     ToolStep,
 )
 from codeqa.code.tools import Toolbox
-from codeqa.context import format_block
+from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError
 from codeqa.llm.client import Thought, Waiting
 from codeqa.text.tokens import estimate_tokens, well_formed
-from codeqa.types import NO_USAGE, ContextBlock, Event, TokenUsage
+from codeqa.types import NO_USAGE, Event, TokenUsage
 
 RETRIES = 2
 """Requests of one answer that are made again, whichever they are."""
@@ -228,7 +227,7 @@ class Stream:
         warnings = [*self.warnings, request.warning]
         warnings += [CUT_ANSWER] if self.usage.cut else []
         hooks = (*(self.routed.problems if self.routed else ()), *gathered.problems)
-        block = format_block(self.block.chunks)
+        block = self.block.text
         told = "\n".join(part for message in request.messages for part in message["parts"])
         messages = [  # with None for the block, whose chunks are kept anyway
             {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}

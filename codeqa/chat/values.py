@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.record import NOT_JUDGED, TurnRecord
+from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Cancelled, Model, Thought, Waiting, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
@@ -25,9 +26,8 @@ from codeqa.search.query import Query
 from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
 from codeqa.text import has_tag
-from codeqa.types import NO_USAGE, ContextBlock, Effort, Exchange, HydeMode, Mode, TokenUsage
+from codeqa.types import NO_USAGE, Effort, Exchange, HydeMode, Mode, TokenUsage
 
-NO_CONTEXT = ContextBlock("", ())
 KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
 """Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
 

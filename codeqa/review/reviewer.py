@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.chat.agent import AgentGenerator
-from codeqa.chat.record import block_of
 from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
-from codeqa.context import unit_chunk
+from codeqa.context import ContextBlock, unit_chunk
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm.client import Cancelled, Model, never
 from codeqa.prompts import render_prompt
@@ -94,7 +93,7 @@ class Reviewer:
             raise UsageError("The issue is empty.", "Give a title, a body, or both.")
         report, found = self._likely(issue)
         if self.model is None:
-            yield ModelRequest(block=block_of(found))
+            yield ModelRequest(block=ContextBlock(found))
             yield report.model_copy(update={"note": WITHOUT})
             return
         # Somebody else's text: it must not look like the end of itself.
@@ -128,7 +127,7 @@ class Reviewer:
                 break
         known = {chunk.id for chunk in sent.block.chunks}
         more = (chunk for chunk in found if chunk.id not in known)
-        yield replace(sent, block=block_of((*sent.block.chunks, *more)))
+        yield replace(sent, block=ContextBlock((*sent.block.chunks, *more)))
         if review is None:
             note = f"{UNREADABLE.format(problem)}\n\n{code_block(text.strip())}"
             yield report.model_copy(update={"note": note})

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from codeqa.code.calls import without_relations
+from codeqa.context import ContextBlock
 from codeqa.errors import CodeQAError, StorageError
 from codeqa.llm.client import Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt
@@ -46,7 +47,7 @@ from codeqa.state.cache import Cache
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text import has_tag
 from codeqa.text.tokens import form_pattern, search_tokens, well_formed
-from codeqa.types import NO_USAGE, ContextBlock, Exchange, TokenUsage
+from codeqa.types import NO_USAGE, Exchange, TokenUsage
 
 SEARCHED = 100
 """Units of each table that are looked at."""

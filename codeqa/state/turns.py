@@ -143,6 +143,11 @@ class TurnStore(StateTable):
             _put_extras(connection, turn.id, group, extras, created)
         return True
 
+    def go_on(self, turn_id: str, answer: str, user: str = LOCAL_USER) -> bool:
+        """Store what was answered so far; False where there is no such turn any more."""
+        change = "UPDATE turn SET answer = ? WHERE id = ? AND user = ?"
+        return self._database.change(change, (answer, turn_id, user)) > 0
+
     def take_back(self, turn: Turn, replaced: str) -> None:
         """Delete a turn that was stored too early; the branch of `replaced` is in use again."""
         self._database.change("DELETE FROM turn WHERE id = ? AND user = ?", (turn.id, turn.user))

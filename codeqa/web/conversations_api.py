@@ -38,7 +38,7 @@ REASON_CHARACTERS = 2_000
 PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
 """One that a link of Markdown can be called by."""
 TOLD_OTHERWISE = (
-    "typed", "retrieval_info", "reply", "hits", "cut", "messages", "chunks", "dropped"
+    "typed", "retrieval_info", "reply", "hits", "cut", "messages", "asked", "chunks", "dropped"
 )  # fmt: skip
 RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in TOLD_OTHERWISE)
 SUMMARY = ("id", "title", "created", "updated")

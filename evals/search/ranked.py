@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from codeqa.context import ContextBlock
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
@@ -31,7 +32,7 @@ from codeqa.search.hybrid import Search, SearchResult, open_search
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate, open_once
-from codeqa.types import ContextBlock, Effort, Hit, Progress
+from codeqa.types import Effort, Hit, Progress
 from evals.search.questions import Question, problem_in
 
 RESULTS = 50

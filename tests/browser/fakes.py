@@ -27,7 +27,7 @@ from codeqa.errors import (
 )
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion
 from codeqa.store.tables import DEFINITION_COLUMNS
-from codeqa.types import Chunk, ContextBlock, Event, IndexStatus, Skipped
+from codeqa.types import Chunk, Event, IndexStatus, Skipped
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
 
@@ -416,7 +416,8 @@ class FakeChat:
         hits = hits_of(turn.hyde != "off") if turn.tagged else []
         record = TurnRecord(turn.id, turn.question, "", 0.0, "", hits=hits, chunks=(chunk,))
         return SimpleNamespace(
-            block=ContextBlock(BLOCK, (chunk,), (left,)), chunks=(chunk,), dropped=(left,),
+            block=SimpleNamespace(text=BLOCK, chunks=(chunk,), dropped=(left,)),
+            chunks=(chunk,), dropped=(left,),
             sent=self._sent(turn) if turn.model else [], model=turn.model, host=turn.host,
             tokens=turn.tokens if turn.model else {}, hyde=turn.hyde if turn.tagged else "",
             stages=stages, hit_of=record.hit_of, hits_shown=record.hits_shown,
