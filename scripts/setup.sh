@@ -95,7 +95,7 @@ installed() { set -- .venv/lib/python*/site-packages/*.dist-info; echo $#; }
 install() {
     count 3>&- &
     counting=$! failed=0
-    .venv/bin/python -m pip install -q $arguments --no-index --find-links "$wheels" 2>&3 || failed=$?
+    .venv/bin/python -m pip install -q --no-compile $arguments --no-index --find-links "$wheels" 2>&3 || failed=$?
     kill "$counting"
     [ ! -t 2 ] || printf '\r\033[K' >&2
     return "$failed"
@@ -126,6 +126,8 @@ if ! install 3>/dev/null; then
     say "Installing the packages into .venv"
     install 3>&2 || { say "setup: the packages could not be installed; the reason stands above."; exit 1; }
 fi
+# On all processors; pip takes one. Some packages bring files of other versions of Python.
+.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || :
 # The command `codeqa`, for any folder: the environment finds the package in this checkout.
 .venv/bin/python -c "import pathlib, sysconfig
 folder = pathlib.Path(sysconfig.get_path('purelib'))
