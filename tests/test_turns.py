@@ -427,10 +427,11 @@ def test_an_answer_whose_connection_ends_within_the_transaction_is_kept_all_the_
         connection.execute(BREAK.format(times=times))
         try:
             events = ask(engine, ASK)
+            # Reading waits for what is still being kept.
+            found = [one.id for one in engine.conversations.turns("talk")]
         finally:
             connection.execute(REPAIR)
     assert answer(events) and events[-1].kind == "done"
-    found = [one.id for one in engine.conversations.turns("talk")]
     assert found == ([events[-1].data["turn"]] if kept else [])
     assert ("could not be kept" in caplog.text) is not kept
     assert "cret" not in caplog.text and SAYS[0] not in caplog.text
