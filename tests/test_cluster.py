@@ -7,15 +7,18 @@ import os
 import pickle
 import random
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codeqa.cli import main
 from codeqa.cluster import ray_engine
 from codeqa.cluster.ray_engine import RayEngine
 from codeqa.embeddings.registry import fast_embedding
@@ -24,9 +27,12 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.runs import read_run
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate
+from codeqa.store.records import units_of
+from codeqa.store.writer import write_comments
 from codeqa.types import IndexSummary
 from tests.index_rows import clean_rows, opened, rows
-from tests.test_kill import wait_until_free, write_module
+from tests.s3_server import BUCKET, ENVIRONMENT, s3_stores
+from tests.test_kill import mutate, wait_until_free, write_module
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, and LanceDB's on what Ray forks
@@ -207,15 +213,7 @@ def test_a_run_whose_driver_is_killed_shows_nothing_and_is_completed_by_the_next
     step: str, machines: Machines, settings: Settings, location: Location, tmp_path: Path
 ) -> None:
     machines.start(2)
-    place = {"before the commit": "1", "between two tables": "2"}[step]
-    driver = subprocess.run(
-        [sys.executable, "-c", KILLED, str(location.root), machines.address, place],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CODEQA_DATA": str(settings.data_dir)},
-        capture_output=True,
-        timeout=300,
-    )
-    assert driver.returncode == -signal.SIGKILL, driver.stderr.decode()
-    wait_until_free(location)
+    kill_driver({"before the commit": 1, "between two tables": 2}[step], machines, location)
     with pytest.raises(IndexMissingError):
         Tables(location).files()
     assert unnamed_files(location)
@@ -225,23 +223,179 @@ def test_a_run_whose_driver_is_killed_shows_nothing_and_is_completed_by_the_next
     assert len(list(Path(location.tables).glob("methods*"))) == 1
 
 
+@pytest.mark.parametrize("commit", [1, 3, 4])
+def test_edits_whose_driver_is_killed_in_the_middle_are_completed_by_the_next(
+    commit: int, machines: Machines, settings: Settings, location: Location, tmp_path: Path
+) -> None:
+    machines.start(2)
+    build(settings, location)
+    mutate(location.root, random.Random(commit))
+    kill_driver(commit, machines, location)
+    build(settings, location)
+    assert rows(location) == clean_rows(location.root, tmp_path)
+    assert unnamed_files(location) == set()
+
+
+def kill_driver(commit: int, machines: Machines, location: Location) -> None:
+    """One run, which is killed before that commit of the rows that the cluster wrote."""
+    driver = subprocess.run(
+        [sys.executable, "-c", KILLED, str(location.root), machines.address, str(commit)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CODEQA_DATA": str(location.folder.parents[1])},
+        capture_output=True,
+        timeout=300,
+    )
+    assert driver.returncode == -signal.SIGKILL, driver.stderr.decode()
+    wait_until_free(location)
+
+
 KILLED = """
 import os, signal, sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
-from lance_ray import LanceFragmentCommitter
+import lance
 from codeqa.cluster import ray_engine
 from create_tables import create_tables
 ray_engine.CHUNK_BYTES = 2_000, 2_000
-calls, commit = [], LanceFragmentCommitter.on_write_start
-def killed(self):
-    calls.append(self)
+calls, commit = [], lance.LanceDataset.commit
+def killed(*given, **named):
+    calls.append(given)
     if len(calls) == int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
-    commit(self)
-LanceFragmentCommitter.on_write_start = killed
+    commit(*given, **named)
+lance.LanceDataset.commit = killed
 create_tables(sys.argv[1], engine=f"ray={sys.argv[2]}", refine=False)
 """
+
+
+def test_an_edited_file_keeps_what_was_paid_for(
+    machines: Machines, settings: Settings, location: Location
+) -> None:
+    """Descriptions of methods that stay as they are, which tasks carry over."""
+    machines.start(2)
+    build(settings, location)
+    before = opened(location)
+    units = before.tables["methods"].search().where("path = 'src/module_1.py'").limit(99)
+    first, *_ = sorted(units_of(units.to_arrow()), key=lambda unit: unit.start_line)
+    with before.growing():
+        write_comments(before, [(first, "What the zeppelin does.")], fast_embedding())
+    with (location.root / first.path).open("a") as file:
+        file.write("\n\ndef added():\n    return 1\n")
+    build(settings, location)
+    found = Tables(location).best([TextSearch("methods", "zeppelin", 5)])
+    assert [one.id for one, _ in found[0]] == [first.id]
+    assert "added" in {row["name"] for row in rows(location)["methods"]}
+
+
+def test_repositories_of_a_list_are_built_at_the_same_time_and_one_that_fails_stops_no_other(
+    machines: Machines,
+    settings: Settings,
+    repository: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    machines.start(3)
+    roots = [tmp_path / name for name in ("one", "two", "three")]
+    for root in roots:
+        shutil.copytree(repository, root)
+        (root / f"{root.name}.py").write_text(f"def of_{root.name}():\n    return 1\n")
+    together, read = threading.Barrier(3, timeout=120), RayEngine.read
+
+    def reading(*given: Any) -> Any:
+        together.wait()  # which breaks where they are read one after the other
+        return read(*given)
+
+    monkeypatch.setattr(RayEngine, "read", reading)
+    monkeypatch.setenv("CODEQA_DATA", str(settings.data_dir))
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(map(str, [roots[0], tmp_path / "nowhere", "", *roots[1:]])))
+    assert main(["index", str(names), "--engine", "ray"]) == 1
+    printed = capsys.readouterr()
+    assert "3 of 4 repositories were indexed" in printed.out
+    assert f"Not indexed: {tmp_path / 'nowhere'}." in printed.err
+    for root in roots:
+        assert rows(locate(settings, root)) == clean_rows(root, tmp_path)
+
+
+def test_a_cluster_that_loses_its_head_ends_the_run_with_a_sentence(
+    machines: Machines, settings: Settings, location: Location, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HEADLESS, str(location.root)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CODEQA_DATA": str(settings.data_dir),
+             "TMPDIR": "/tmp"},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert "The head of the cluster is gone" in done.stdout, done.stdout + done.stderr
+    wait_until_free(location)
+    with pytest.raises(IndexMissingError):
+        Tables(location).files()
+    machines.start(2)
+    build(settings, location)
+    assert rows(location) == clean_rows(location.root, tmp_path)
+    assert unnamed_files(location) == set()
+
+
+HEADLESS = """
+import logging, sys, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+import ray
+from ray.cluster_utils import Cluster
+from codeqa.cluster import ray_engine
+from codeqa.errors import ClusterError
+from codeqa.indexing import Indexer
+from codeqa.settings import load_settings
+from codeqa.store import locate
+ray_engine.CHUNK_BYTES, ray_engine.SILENT_SECONDS = (2_000, 2_000), 6
+small = {"include_dashboard": False, "object_store_memory": 80_000_000}
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+ray.init(cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+alive = [True]
+def kill(step):
+    if step.phase == "indexing" and step.done and alive:
+        alive.clear()
+        cluster.head_node.kill_gcs_server()
+        for node in cluster.worker_nodes:  # which end themselves later
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+settings = load_settings()
+try:
+    Indexer(settings, locate(settings, Path(sys.argv[1]))).run(
+        kill, refine=False, engine=ray_engine.RayEngine("ray")
+    )
+    print("nothing was noticed", flush=True)
+except ClusterError as error:
+    print(error, flush=True)
+for node in cluster.list_all_nodes():
+    node.kill_all_processes(check_alive=False, allow_graceful=False)
+"""
+
+
+def test_tables_on_s3_hold_the_same_rows_and_take_an_edit(
+    repository: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("lance_ray", reason="Ray is not here: `make test-cluster` installs it.")
+    with s3_stores() as stores:
+        given = {**ENVIRONMENT, "AWS_ENDPOINT_URL": stores.careful,
+                 "AWS_EC2_METADATA_DISABLED": "true", "CODEQA_DATA": str(settings.data_dir),
+                 "CODEQA_TABLES": f"s3://{BUCKET}/tables", "PYTHONPATH": str(ROOT),
+                 "TMPDIR": "/tmp"}  # fmt: skip
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        for number in (0, 1):
+            write_module(repository, 1, number)
+            done = subprocess.run(
+                [sys.executable, "-m", "codeqa", "index", str(repository), "--engine", "ray"],
+                cwd=tmp_path, capture_output=True, text=True, timeout=400,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            here = locate(load_settings(), repository)
+            there = rows(here)
+            monkeypatch.delenv("CODEQA_TABLES")
+            assert there == clean_rows(repository, tmp_path)
+            monkeypatch.setenv("CODEQA_TABLES", given["CODEQA_TABLES"])
 
 
 def test_a_cluster_that_stands_still_ends_the_run_and_says_what_to_do(
@@ -358,7 +512,7 @@ def test_a_machine_that_does_not_see_the_files_says_so(
     from codeqa.repository.walk import FileEntry
 
     Indexer(settings, location).run()
-    chunk = {"files": pickle.dumps([FileEntry("gone.py", 1, 1)])}
+    chunk = {"files": pickle.dumps(([FileEntry("gone.py", 1, 1)], {}))}
     told = pickle.loads(ray_engine.read_chunk(chunk, job_of(location), 1_000_000)["result"])
     assert isinstance(told, ClusterError) and "sees none of 1 files" in told.message
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from codeqa.cli.command import command, json_option, model_option, repo_argument, rev_option
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary
 from codeqa.cli.repos import chosen_repository
-from codeqa.errors import CodeQAError, UsageError
+from codeqa.errors import RepositoryError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import (
     MAX_TOKENS,
@@ -28,6 +30,11 @@ from codeqa.repositories import clone_location, open_location, report_on, take_c
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.git import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
+from codeqa.types import IndexSummary
+
+AT_ONCE = 8
+"""Repositories of a list that are indexed at the same time: a small one has work for few machines.
+This machine holds the manifest of each, commits its rows and builds its small indices."""
 
 
 @command(
@@ -96,8 +103,11 @@ def index_command(
 
         builder = RayEngine(engine)
         if repo and Path(repo).is_file():
+            if rev or branch or comments or as_json:
+                raise UsageError("--engine takes a list without these options.", "Leave them out.")
+            how = {"refine": not no_refine, "full": full, "wait": not no_wait, "engine": builder}
             with builder.running(open_location(load_settings(), Path(repo).absolute().parent)):
-                return _index_each(Path(repo).read_text(encoding="utf-8").splitlines())
+                return _index_each(Path(repo), how)
     if repo and looks_remote(repo):
         root = _cloned(load_settings(), read_remote(repo, branch or ""))
     elif branch:
@@ -135,17 +145,37 @@ def index_command(
             indexer.run(show)
 
 
-def _index_each(lines: list[str]) -> None:
-    """Index the folders that stand in `lines`; one that fails keeps no other from it."""
-    context, failed = click.get_current_context(), 0
-    for root in filter(None, map(str.strip, lines)):
+def _index_each(names: Path, how: dict[str, Any]) -> None:
+    """Index the folders that stand in the file `names`, some at a time, with the arguments `how` of
+    `Indexer.run`; one that fails keeps no other from it."""
+    roots = dict.fromkeys(filter(None, map(str.strip, names.read_text("utf-8").splitlines())))
+    indexers: list[Indexer] = []
+
+    def index(root: str) -> IndexSummary:
+        settings = load_settings(Path(root))
+        location = open_location(settings, Path(root))
+        indexers.append(indexer := Indexer(settings, location))
+        summary = indexer.run(**how)
+        report_on(location)
+        return summary
+
+    failed = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = {pool.submit(index, root): root for root in roots}
         try:
-            context.invoke(index_command, **context.params | {"repo": root})
-        except CodeQAError as error:
-            failed += 1
-            click.echo(f"{root}: {error}", err=True)
+            for run in as_completed(runs):
+                if error := run.exception():
+                    failed.append(runs[run])
+                    click.echo(f"{runs[run]}: {str(error) or repr(error)}", err=True)
+                else:
+                    print_summary(run.result())
+        finally:  # also when somebody has enough of it
+            pool.shutdown(wait=False, cancel_futures=True)
+            for indexer in indexers:
+                indexer.cancel()
+    click.echo(f"{len(runs) - len(failed):,} of {len(runs):,} repositories were indexed.")
     if failed:
-        raise UsageError(f"{failed:,} could not be indexed.", "The reasons stand above.")
+        raise RepositoryError(f"Not indexed: {', '.join(failed)}.", "The reasons stand above.")
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:

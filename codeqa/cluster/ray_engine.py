@@ -1,9 +1,8 @@
 """Ray builds the index: each task reads, parses and embeds a chunk of files and writes their rows.
 
 The rows do not pass through Ray. A task writes them into the folders of the tables as fragments,
-which nobody sees before they are committed: at the end, by one commit for each table. A task that
-is lost with its machine is done again; what it had written is never committed, and is removed.
-Files that have rows already are read and replaced by the machine that runs the command.
+which nobody sees before they are committed; that also takes out the rows that they replace. A task
+that is lost with its machine is done again, and what it had written is removed.
 """
 
 from __future__ import annotations
@@ -30,32 +29,35 @@ from codeqa import __version__
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.environment import only_variables
 from codeqa.errors import ClusterError, UsageError
-from codeqa.indexing.passes import PACKER, add_result, embed, read_here
+from codeqa.indexing.passes import PACKER, add_result, embed
 from codeqa.parsing.pool import parse_many
 from codeqa.repository.walk import FileEntry
 from codeqa.settings import Settings
 from codeqa.store.location import Location, connect
 from codeqa.store.records import Batch, FileRecord
-from codeqa.store.schema import ROWS_VERSION, TABLES, read_meta, record_of
+from codeqa.store.schema import ROWS_VERSION, TABLES, one_of, read_meta, record_of
 from codeqa.store.writer import Writer, create_index, existing_tables, index_config
 from codeqa.types import Progress
 
 STALLED_SECONDS = 600.0
 """A run fails when no chunk has become ready for so long; a file that hangs its parser takes 30."""
+SILENT_SECONDS = 25.0
+"""A run fails when the head takes no connection for so long; after 60 Ray ends this process."""
 CHUNK_BYTES = 256_000, 8_000_000
 """Least and most source in a chunk: each starts a parser, 0.2 s, and holds ten times as much."""
 CHUNKS_PER_TASK = 8
 """So that no machine waits long for the last one, and little is done again when one is lost."""
+REPLACED = 1_000
+"""Files whose rows make room in one commit: conditions that name more slow their parser."""
 DISTRIBUTED_ROWS = 200_000
 """Rows from which on an index is built across machines: to begin that takes as long as so many."""
-FTS_OPTIONS = "base_tokenizer", "stem", "remove_stop_words", "max_token_length"
 VARIABLES = "PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "RAY_"
 STORE_VARIABLES = "AWS_", "AZURE_", "GOOGLE_"
 """How those begin that a Ray started here inherits, the second where tables are on such a store."""
 
 GO_ON = "See `ray status`, then run it again: it goes on; without --engine this machine does it."
-Fragments = dict[str, list[tuple[bytes, bytes]]]
-"""Table → fragments as Lance describes them, each with its schema, pickled."""
+Fragments = dict[str, list[bytes]]
+"""Table → fragments as Lance describes them, each pickled."""
 
 
 class RayEngine:
@@ -68,33 +70,34 @@ class RayEngine:
             raise UsageError(f"There is no engine called {kind}.", "Give ray or ray=HOST:PORT.")
         if not (find_spec("ray") and find_spec("lance_ray")):
             raise UsageError("Ray is not installed.", "Run `pip install 'codeqa[cluster]'`.")
-        self._stalled = stalled
+        self._stalled, self._answered = stalled, 0.0
 
     @contextmanager
     def running(self, location: Location) -> Iterator[None]:
         """Meanwhile Ray is connected, if it was not before. Raises ClusterError."""
+        if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+            yield
+            return
         path = [*filter(os.path.isabs, sys.path), str(Path(__file__).resolve().parents[2])]
-        given = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
-        given["PYTHONPATH"] = os.pathsep.join(path)
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if not self._address:
-            options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        given = {"RAY_AUTH_MODE": "token", "PYTHONPATH": os.pathsep.join(path)}
+        given["RAY_USAGE_STATS_ENABLED"] = "0"
+        alone: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        options = {} if self._address else alone
         variables = VARIABLES + (() if location.tables_are_local else STORE_VARIABLES)
         # Workers import from the working directory, which may be somebody else's repository.
         with only_variables(variables, given), chdir(Path(sys.executable).parent):
             import ray
 
-            mine = not ray.is_initialized()
             try:
-                ray.init(self._address or "local", ignore_reinit_error=True, **options)
+                where, level = self._address or "local", logging.ERROR
+                ray.init(where, log_to_driver=False, logging_level=level, **options)
             except Exception as error:
                 how = "Every machine needs RAY_AUTH_MODE=token and what `ray get-auth-token` shows."
                 raise _failed("Ray does not answer", error, how) from error
         try:
             yield
         finally:
-            if mine:
-                ray.shutdown()
+            ray.shutdown()
 
     @property
     def tasks(self) -> int:
@@ -115,109 +118,138 @@ class RayEngine:
         none makes progress."""
         import ray.data
 
-        changed = [entry for entry in entries if entry.path in manifest]
-        new = [entry for entry in entries if entry.path not in manifest]
-        yield from read_here(settings, changed, manifest, writer, progress)
-        if not new:
+        if not entries:
             return
         ray.data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
-        chunks = list(_chunks(new, self.tasks * CHUNKS_PER_TASK))
+        chunks = list(_chunks(entries, manifest, self.tasks * CHUNKS_PER_TASK))
         job = (writer.location, writer.meta.identity, writer.generation, _made_with())
         stage = ray.data.from_items(chunks, override_num_blocks=len(chunks)).map(
             read_chunk, fn_args=(job, settings.max_file_bytes), num_cpus=1, concurrency=self.tasks
         )
-        files, fragments = list[FileRecord](), Fragments()
+        done, batch, fragments, replaced = 0, Batch(), Fragments(), list[str]()
 
         def tell() -> None:
-            progress(Progress("indexing", len(changed) + len(files), len(entries)))
+            progress(Progress("indexing", done, len(entries)))
 
         for row in self._watched(stage.iter_rows, self._stalled, tell):
-            result = pickle.loads(row["result"])
-            if isinstance(result, ClusterError):
+            if isinstance(result := pickle.loads(row["result"]), ClusterError):
                 raise result
-            files += result[0]
-            for table, written in result[1].items():
-                fragments.setdefault(table, []).extend(written)
+            part, written = result
+            batch.files += part.files
+            batch.unchanged += part.unchanged
+            done += len(part.files) + len(part.unchanged)
             tell()
-        yield Batch(files, append=lambda: _append(writer, fragments))
+            replaced += [record.path for record in part.files if record.path in manifest]
+            for table, made in written.items():
+                fragments.setdefault(table, []).extend(made)
+            if len(replaced) >= REPLACED:
+                yield replace(batch, append=partial(_commit, writer, replaced, fragments))
+                batch, fragments, replaced = Batch(), {}, []
+        yield replace(batch, append=partial(_commit, writer, replaced, fragments))
 
     def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
         """Merge fragments and build the indices, large ones across the cluster; remove what lost
         tasks and dead runs have left. Raises ClusterError."""
 
         def create(handle: Any, column: str) -> None:
-            rows = handle.count_rows()
             now = Progress("building the text index", 0, 0, f"{column} of {handle.name}")
             progress(now)
-            if rows < DISTRIBUTED_ROWS:
-                create_index(handle, column)
-                return
+            if (rows := handle.count_rows()) < DISTRIBUTED_ROWS:
+                return create_index(handle, column)
             parts = partial(_create_index, writer, handle, column, self.tasks)
             list(self._watched(parts, self._stalled + rows / 1_000, lambda: progress(now)))
 
         writer.tidy(create)
         for handle in writer.tables.values():  # which nobody else writes: the run holds the lock
-            dataset = _dataset(writer, handle.name)
+            dataset = _dataset(writer.location, handle.name)
             dataset.cleanup_old_versions(timedelta(days=7), delete_unverified=True)
 
     def _watched(
-        self, rows: Callable[[], Iterable[Any]], seconds: float, waiting: Callable[[], None]
+        self, rows: Callable[[], Iterable[Any] | None], seconds: float, waiting: Callable[[], None]
     ) -> Iterator[Any]:
         """`rows` as they come; `waiting` is called meanwhile, and may raise to give up. Raises
         ClusterError when Ray fails, and when none comes for so many seconds."""
-        queue: Queue[tuple[Any, Exception | None]] = Queue()
+        queue: Queue[Any] = Queue()
 
         def work() -> None:
             try:
-                for row in rows():
-                    queue.put((row, None))
-                queue.put((None, None))
+                for row in rows() or ():
+                    queue.put(row)
+                queue.put(None)
             except Exception as error:
-                queue.put((None, error))
+                queue.put(error)
 
         threading.Thread(target=work, name="codeqa-ray", daemon=True).start()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                row, error = queue.get(timeout=0.2)
+                row = queue.get(timeout=0.2)
             except Empty:
+                self._ask_head()
                 waiting()
                 continue
-            if error:
-                raise _failed("Ray failed", error, GO_ON) from error
+            if isinstance(row, Exception):
+                raise _failed("Ray failed", row, GO_ON) from row
             if row is None:
                 return
             yield row
             end = time.monotonic() + seconds
         raise ClusterError(f"The cluster made no progress for {seconds:,.0f} seconds.", GO_ON)
 
+    def _ask_head(self) -> None:
+        """Raises ClusterError once the head of the cluster has been silent too long."""
+        import ray
 
-def _chunks(entries: Sequence[FileEntry], wanted: int) -> Iterator[dict[str, bytes]]:
-    """`entries` in about as many chunks as are `wanted`, pickled."""
+        if (now := time.monotonic()) < self._answered + 5:
+            return
+        host, port = ray.get_runtime_context().gcs_address.rsplit(":", 1)
+        try:
+            socket.create_connection((host, port), timeout=2).close()
+            self._answered = now
+        except OSError as error:
+            if now > self._answered + SILENT_SECONDS:
+                raise _failed("The head of the cluster is gone", error, GO_ON) from error
+
+
+def _chunks(
+    entries: Sequence[FileEntry], manifest: Mapping[str, FileRecord], wanted: int
+) -> Iterator[dict[str, bytes]]:
+    """`entries` in about as many chunks as are `wanted`, pickled, each with the known hashes."""
     ends = list(accumulate(entry.size for entry in entries))
     size = min(max(CHUNK_BYTES[0], ends[-1] // wanted), CHUNK_BYTES[1])
     for _, part in groupby(zip(ends, entries, strict=True), lambda one: one[0] // size):
-        yield {"files": pickle.dumps([entry for _, entry in part])}
+        files = [entry for _, entry in part]
+        known = {one.path: manifest[one.path].hash for one in files if one.path in manifest}
+        yield {"files": pickle.dumps((files, known))}
 
 
-def _append(writer: Writer, fragments: Fragments) -> None:
-    """Commit what the tasks have written, once for each table, the manifest last."""
-    from lance_ray import LanceFragmentCommitter
+def _commit(writer: Writer, replaced: Sequence[str], fragments: Fragments) -> None:
+    """Let what the tasks have written take the place of the rows of the files `replaced`: one
+    commit for each table, in the order of `Writer.write`."""
+    import lance
 
+    writer.invalidate(replaced)
+    old = one_of("path", replaced)
     for table in TABLES:
-        if fragments.get(table):
-            dataset = _dataset(writer, writer.tables[table].name)
-            commit = LanceFragmentCommitter(dataset.uri, mode="append")
-            commit.on_write_start()
-            commit.on_write_complete([fragments[table]])
+        dataset = _dataset(writer.location, writer.tables[table].name)
+        rows = dataset.to_table(columns=[], filter=old, with_row_address=True)["_rowaddr"]
+        hit = {address >> 32 for address in rows.to_pylist()}
+        left = {number: dataset.get_fragment(number).delete(old) for number in hit}
+        change = lance.LanceOperation.Update(
+            removed_fragment_ids=[number for number, rest in left.items() if rest is None],
+            updated_fragments=[rest for rest in left.values() if rest is not None],
+            new_fragments=[pickle.loads(one) for one in fragments.get(table, ())],
+            fields_modified=[],
+        )
+        lance.LanceDataset.commit(dataset.uri, change, read_version=dataset.version)
 
 
-def _create_index(writer: Writer, handle: Any, column: str, tasks: int) -> Iterator[None]:
-    """Build the index of `index_config`, as LanceDB would here, in parts; yields nothing."""
+def _create_index(writer: Writer, handle: Any, column: str, tasks: int) -> None:
+    """Build the index of `index_config`, as LanceDB would here, in parts."""
     import lance_ray
 
-    config, uri = index_config(column), _dataset(writer, handle.name).uri
+    config, uri = index_config(column), _dataset(writer.location, handle.name).uri
     again = {"max_restarts": 2, "max_task_retries": 2}  # where a machine is lost
     options: dict[str, Any] = {"column": column, "num_workers": tasks, "ray_remote_args": again}
     kind = type(config).__name__.upper()
@@ -225,17 +257,17 @@ def _create_index(writer: Writer, handle: Any, column: str, tasks: int) -> Itera
         partitions, metric = max(1, handle.count_rows() // 4_096), config.distance_type
         options |= {"index_type": "IVF_SQ", "metric": metric, "num_partitions": partitions}
         lance_ray.create_index(uri, **options)
-    else:
-        if kind == "FTS":
-            options |= {name: getattr(config, name) for name in FTS_OPTIONS}
-        lance_ray.create_scalar_index(uri, index_type=kind, **options)
-    yield from ()
+        return
+    if kind == "FTS":
+        names = "base_tokenizer", "stem", "remove_stop_words", "max_token_length"
+        options |= {name: getattr(config, name) for name in names}
+    lance_ray.create_scalar_index(uri, index_type=kind, **options)
 
 
-def _dataset(writer: Writer, name: str) -> Any:
+def _dataset(location: Location, name: str) -> Any:
     import lance
 
-    return lance.dataset(f"{writer.location.tables}/{name}.lance")
+    return lance.dataset(f"{location.tables}/{name}.lance")
 
 
 def _failed(what: str, error: Exception, how: str) -> ClusterError:
@@ -254,34 +286,35 @@ def _made_with() -> tuple[object, ...]:
 class _Table:
     """A table as the writer sees it, whose rows become fragments."""
 
-    def __init__(self, dataset: Any, schema: Any) -> None:
-        self._dataset, self.schema = dataset, schema
-        self.written: list[tuple[bytes, bytes]] = []
+    def __init__(self, location: Location, handle: Any) -> None:
+        self._dataset, self.schema = _dataset(location, handle.name), handle.schema
+        self.written: list[bytes] = []
 
     def add(self, rows: Any) -> None:
         from lance_ray import LanceFragmentWriter
 
         uri, version = self._dataset.uri, self._dataset.data_storage_version
         write = LanceFragmentWriter(uri, schema=self.schema, data_storage_version=version)
-        made = write(rows).to_pydict()
-        self.written += zip(made["fragment"], made["schema"], strict=True)
+        self.written += write(rows)["fragment"].to_pylist()
 
 
 def read_chunk(chunk: dict[str, bytes], job: tuple[Any, ...], max_bytes: int) -> dict[str, bytes]:
-    """The `result` of a chunk, pickled: records of its files and the Fragments that were written,
+    """The `result` of a chunk, pickled: a Batch without rows and the Fragments that were written,
     or the ClusterError that says why this machine cannot."""
-    files, batch, root = pickle.loads(chunk["files"]), Batch(), job[0].root
+    (files, known), batch, root = pickle.loads(chunk["files"]), Batch(), job[0].root
     try:
         writer = _writer(*job)
         if not any((root / entry.path).is_file() for entry in files):
             raise _unfit(f"sees none of {len(files)} files in {root}")
         # In a process of its own, so that a file which kills its parser ends neither task nor run.
-        for parsed in parse_many(root, files, workers=1, max_file_bytes=max_bytes, packer=PACKER):
+        for parsed in parse_many(
+            root, files, workers=1, max_file_bytes=max_bytes, known=known, packer=PACKER
+        ):
             add_result(batch, parsed)
         writer.write(batch, embed(writer, batch, fast_embedding()))
-        tables: dict[str, Any] = writer.tables
-        written = {name: table.written for name, table in tables.items()}
-        return {"result": pickle.dumps((batch.files, written))}
+        into: Any = writer.tables
+        written = {table: handle.written for table, handle in into.items()}
+        return {"result": pickle.dumps((replace(batch, tables={}), written))}
     except ClusterError as error:
         return {"result": pickle.dumps(error)}
 
@@ -294,12 +327,10 @@ def _writer(location: Location, identity: str, generation: int, made_with: objec
     meta = read_meta(database)
     if meta is None or meta.identity != identity:
         raise _unfit(f"sees other tables in {location.tables}")
-    previous = existing_tables(database, meta.generation) if meta.building else {}
+    previous = existing_tables(database, meta.generation)  # whose descriptions and vectors stay
     meta, tables = replace(meta, dirty=True), existing_tables(database, generation)
-    writer = Writer(location, database, meta, generation, tables, previous, fresh=True)
-    into: dict[str, Any] = tables
-    for table, handle in tables.items():
-        into[table] = _Table(_dataset(writer, handle.name), handle.schema)
+    written: Any = {name: _Table(location, handle) for name, handle in tables.items()}
+    writer = Writer(location, database, meta, generation, written, previous, fresh=True)
     writer.begin({})
     return writer
 
