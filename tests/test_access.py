@@ -148,7 +148,8 @@ def requests_of(app: Flask, repo: str, world: World, user: str) -> Iterator[tupl
         "q": NAME[:4], "question": ASKED, "query": f"{NAME} pays", "model": root, "value": 1,
         "messages": [{"role": "user", "content": ASKED}], "name": f"{NAME}_pays", "title": "Pays",
         "body": f"{NAME}_pays gives too much", "text": f"@{NAME}_pays", "pattern": f"{NAME}_pays",
-        "revision": "HEAD", "line": "1", "without_model": True, "challenge": "x", "render": True,
+        "revision": "HEAD", "without_model": True, "challenge": "x", "render": True,
+        "line": "1", "lines": "1-2",
     }  # fmt: skip
     paths = {"/api/repos": str(world.hidden.root), "/api/tree": "", "/api/folders": "/"}
     found = []
@@ -254,7 +255,7 @@ def test_the_walk_has_every_address_answer_somebody_who_may_see_the_repository(
         "GET /", "POST /", "POST /chat", "POST /chat/stream", "POST /v1/chat/completions",
         "GET /v1/models", "GET /api/repos", "POST /api/repos", "GET /api/status", "GET /api/file",
         "GET /api/tree", "GET /api/complete", "GET /api/skipped", "GET /api/revisions",
-        "GET /api/outline", "GET /api/name", "GET /api/first-questions",
+        "GET /api/outline", "GET /api/name", "GET /api/blame", "GET /api/first-questions",
         "GET /api/conversations", f"GET {talk}", f"GET {talk}/export", f"POST {talk}/branch",
         "GET /api/context/<turn>", "POST /api/search", "POST /api/mentions", "POST /api/review",
         "MCP initialize", "MCP ask", "MCP review", "MCP open_file", "MCP grep", "MCP symbol",
@@ -535,6 +536,24 @@ def test_what_was_said_of_a_repository_is_gone_with_the_right_to_see_it_and_ther
     gone = client.delete("/api/privacy/conversation?id=earlier", headers=MIA)
     assert gone.status_code == 200 and gone.json["counts"]["conversations"] == 1, "it is their own"
     assert NAME not in gone.text
+
+
+def test_who_changed_lines_is_told_of_indexed_files_to_who_may_see_them(
+    make: Callable[..., Flask], world: World
+) -> None:
+    client = make().test_client()
+
+    def blamed(path: str, repo: Location, lines: str = "1-2") -> tuple[int, list[str]]:
+        asked = {"path": path, "lines": lines, "repo": repo.id}
+        answer = client.get("/api/blame", query_string=asked, headers=MIA)
+        commits = (answer.json or {}).get("commits", [])
+        return answer.status_code, [one["subject"] for one in commits]
+
+    assert blamed("plain.py", world.open) == (200, ["The buyer"])
+    assert blamed("plain.py", world.open, "no lines") == (200, [])
+    assert blamed("buyer.bin", world.open) == (404, [])  # git has it, the index does not
+    assert blamed("../shop/plain.py", world.open) == (404, [])
+    assert blamed(f"{NAME}.py", world.hidden) == (404, [])
 
 
 def test_a_conversation_over_all_stays_when_repositories_come_and_hides_with_the_right_to_one(

@@ -48,11 +48,14 @@ def test_modules_keep_their_names_to_themselves(tmp_path: Path) -> None:
     )
     (tmp_path / "b.js").write_text(
         "/** Why. */\nexport function b() {\n  // nothing\n}\n"
-        "const own = 2;\nexport const c = own;\nexport class e {}\n"
+        "const own = 2;\nexport const c = own;\n"
+        "export class e {\n  #first = '#first';\n\n"
+        "  get last() {\n    return this.#first;\n  }\n}\n"
     )
     assert script(tmp_path / "a.js").splitlines() == [
         "const m0 = (() => {",
-        *("function b() {", "}", "const own = 2;", "const c = own;", "class e {}"),
+        *("function b() {", "}", "const own = 2;", "const c = own;", "class e {"),
+        *("#p0 = '#first';", "get last() {", "return this.#p0;", "}", "}"),
         *("return {b,c,e};", "})();", "const m1 = (() => {"),
         *("const { b } = m0;", "const { c: d, e, } = m0;"),
         *("const own = 1;", "b(own, d, e);", "return {};", "})();"),

@@ -28,6 +28,7 @@ COMMENT = re.compile(r"^\s*(?://.*|/\*(?s:.*?)\*/)\n", re.MULTILINE)
 # One behind code goes as well, unless quotes in it could be the end of a string around it.
 BEHIND = re.compile(r"(?<=[;,{}\])]) // [^\"'`\n]*$", re.MULTILINE)
 INDENT = re.compile(r"^\s+", re.MULTILINE)
+PRIVATE = re.compile(r"(?:(?<=\.)|(?<=\n)|(?<=\nasync )|(?<=\nget ))#(\w+)")
 
 
 def script(entry: Path) -> str:
@@ -53,7 +54,9 @@ def script(entry: Path) -> str:
         return numbers[path]
 
     add(entry)
-    return smaller("".join(written))
+    short: dict[str, str] = {}  # what no other class can name needs no name to be read
+    text = smaller("".join(written))
+    return PRIVATE.sub(lambda one: f"#{short.setdefault(one[1], f'p{len(short):x}')}", text)
 
 
 def smaller(text: str) -> str:

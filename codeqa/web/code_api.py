@@ -16,7 +16,7 @@ from codeqa.code.tools.edges import NameReport, name_at
 from codeqa.code.tools.reading import defined_in, depth_of
 from codeqa.code.tools.tool import bare_place
 from codeqa.engine import Engine
-from codeqa.errors import IndexMissingError
+from codeqa.errors import CodeQAError, IndexMissingError
 from codeqa.hosts import leads_here
 from codeqa.render import highlight_lines, sanitise
 from codeqa.review.report import IssueReport
@@ -144,6 +144,17 @@ def outline(engine: Engine, path: Filled) -> Values:
     units = defined_in(engine.tables(), path)
     told = [{**dict(bare_place(unit)), "depth": depth_of(unit)} for unit in units]
     return {"path": path, "definitions": told}
+
+
+@endpoints.route("GET", "/api/blame")
+def blame(engine: Engine, path: Filled, lines: Filled) -> Values:
+    """Which commits changed `lines` (`12-20`, at most 400) of an indexed file last; none where
+    there is no history."""
+    indexed = engine.files.read(path).path
+    with suppress(CodeQAError):
+        found = TOOLS["history"].call(engine.toolbox, {"path": indexed, "lines": lines})
+        return {"commits": [dict(one) for one in found.commits]}
+    return {"commits": []}
 
 
 @endpoints.route("GET", "/api/name")

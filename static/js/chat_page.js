@@ -21,7 +21,6 @@ import { GoToDialog } from "./panel/go_to.js";
 import { Panel } from "./panel/panel.js";
 import { ConversationList } from "./sidebar/conversation_list.js";
 import { ConversationSearch } from "./sidebar/conversation_search.js";
-import { setUpRepositoriesDialog } from "./repositories/repositories.js";
 import { FileTree } from "./sidebar/file_tree.js";
 import { IndexStatus } from "./sidebar/index_status.js";
 import { setUpIssueDialog } from "./sidebar/issue_dialog.js";
@@ -55,10 +54,13 @@ const hooks = {
   chooseModel: () => models.choose(),
 };
 
-const panel = new Panel(repo, (id, places) => {
-  const turn = view?.turnOf(id);
-  if (turn && !view.running) view.again(turn, places);
-  else announce("That answer is not in view any more, or another one is being written");
+const panel = new Panel(repo, {
+  askWith: (id, places) => {
+    const turn = view?.turnOf(id);
+    if (turn && !view.running) view.again(turn, places);
+    else announce("That answer is not in view any more, or another one is being written");
+  },
+  mention: (place) => composer.mention(place),
 });
 const scroll = new Scroll(byId("scroller"), thread, byId("jump"));
 const list = new ConversationList(repo, {
@@ -281,6 +283,14 @@ async function showExamples() {
   );
 }
 
+async function openRepositories(event) {
+  const link = event.currentTarget;
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  link.removeEventListener("click", openRepositories);
+  await import(link.dataset.script).catch(() => location.assign(link.href));
+}
+
 /** What clicks and keys do, wherever on the page they happen. */
 function setUpClicksAndKeys() {
   // Citations open the panel; with a modifier key a new tab as usual.
@@ -297,6 +307,8 @@ function setUpClicksAndKeys() {
     byId("index").hidePopover();
     panel.openSkipped(byId("index-state"));
   });
+  // What few open comes when it is opened; without it the link leads to a page of its own.
+  byId("choose-repository").addEventListener("click", openRepositories);
   for (const id of ["new-conversation", "new-conversation-top"])
     byId(id).addEventListener("click", startOver);
   setUpShortcuts({
@@ -330,7 +342,6 @@ addEventListener("popstate", openFromAddress);
 setUpTheme();
 setUpSidebar();
 new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
-setUpRepositoriesDialog();
 setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
 setUpRevisionField(repo, () => composer.text);
 setUpIssueDialog({ review, model: () => models.name });

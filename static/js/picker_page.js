@@ -1,7 +1,11 @@
-// The page on which a repository is chosen where none is open.
+// The list of repositories: on the page where none is open, and as a dialog of the page of one.
 
 import { setUpTheme } from "./lib/preferences.js";
-import { showRepositories } from "./repositories/repositories.js";
+import { byId } from "./lib/dom.js";
+import { setUpRepositoriesDialog, showRepositories } from "./repositories/repositories.js";
 
-setUpTheme();
-showRepositories();
+if (byId("repositories-dialog")) setUpRepositoriesDialog();
+else {
+  setUpTheme();
+  showRepositories();
+}

@@ -554,6 +554,7 @@ class FakeEngine:
         self.chat, self.files = FakeChat(self.models), FakeFiles()
         self.conversations = self.chat
         self.completion = FakeCompletion()
+        self.toolbox = SimpleNamespace(tables=self.tables)
 
     def tables(self) -> NoReturn:
         raise IndexMissingError("There is no index here.", "Everything is written down.")

@@ -106,7 +106,7 @@ def test_it_tells_rank_score_reasons_and_channels_of_chunks_and_hits(page: Page)
     expect(hits.first.locator(".placed")).to_have_text(placed)
     hits.first.locator(".open").click()
     expect(page.locator(".source .cited").first).to_be_in_viewport()
-    page.get_by_role("button", name="Back to the context").click()
+    page.get_by_role("button", name="Back", exact=True).click()
     expect(page.get_by_text("All hits, best first")).to_be_visible()
 
 

@@ -146,7 +146,7 @@ def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
     expect(box).to_have_value("reserve")
     page.keyboard.type("orders.py:3-4")
     page.keyboard.press("Enter")  # at once: what fits is on its way
-    expect(title).to_contain_text("lines 3–4")
+    expect(page.locator("#panel-lines")).to_have_text("Lines 3–4")
     page.keyboard.press("Control+p")
     page.keyboard.type("zzzznothing")
     expect(dialog.get_by_role("status")).to_contain_text("Nothing is called “zzzznothing”")

@@ -173,6 +173,14 @@ export class Composer {
     this.#fit();
   }
 
+  /** Has the question that is being written be about a place too. */
+  mention(place) {
+    const written = /[\s"“”`<>@,;()[\]{}]/.test(place) ? `@"${place}"` : `@${place}`;
+    this.#field.value = `${[this.#field.value.trimEnd(), written].filter(Boolean).join(" ")} `;
+    this.#fit();
+    this.#field.focus();
+  }
+
   clear() {
     if (this.#before) this.#switch(this.#before);
     this.#before = null;

@@ -22,6 +22,9 @@ const LETTERS = {
   interface: "I",
   type: "T",
   module: "M",
+  constant: "=",
+  section: "§",
+  line: "·",
 };
 
 /** Every mention of `text`, once: `{ text, start, end }`, `@codebase` not among them. */

@@ -1,5 +1,7 @@
 // The options of a text field: arrow keys choose one while the field keeps the focus.
 
+const PAGE = 8; // options that Page Up and Page Down go over
+
 export class Listbox {
   #field;
   #list;
@@ -74,6 +76,18 @@ export class Listbox {
   page(step) {
     const last = this.#list.children.length - 1;
     if (last >= 0) this.activate(Math.min(last, Math.max(0, this.#active + step)));
+  }
+
+  /** Arrow keys and those of pages choose another option, Enter takes it; returns whether one did. */
+  key(event) {
+    const step = arrowStep(event);
+    const pages = { PageDown: PAGE, PageUp: -PAGE }[event.key];
+    if (!this.isOpen) return false;
+    if (step) this.move(step);
+    else if (pages) this.page(pages);
+    else if (event.key === "Enter" && this.active) this.active.click();
+    else return false;
+    return true;
   }
 
   #mark(option, active) {

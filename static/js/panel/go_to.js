@@ -2,23 +2,22 @@
 
 import { completePlaces, optionsOf, stillFits } from "../composer/mentions.js";
 import { latestOnly } from "../lib/api.js";
-import { announce, byId, element, icon } from "../lib/dom.js";
+import { announce, byId } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { arrowStep, Listbox } from "../lib/listbox.js";
+import { Listbox } from "../lib/listbox.js";
 import { closesByClick, failureText } from "../lib/widgets.js";
 
 const PAUSE = 60; // milliseconds without a key before the server is asked
 const MOST = 50;
-const PAGE = 8; // options that Page Up and Page Down go over
 
 export class GoToDialog {
   #repo;
   #open;
-  #dialog;
-  #field;
-  #list;
+  #dialog = byId("go-to-dialog");
+  #field = byId("go-to-field");
+  #list = byId("go-to-options");
   #listbox;
-  #note;
+  #note = byId("go-to-note");
   #places = [];
   #upToDate = false; // what is listed is what the server has for what is typed
   #early = false; // Enter was pressed before that
@@ -28,39 +27,9 @@ export class GoToDialog {
   constructor(repo, open) {
     this.#repo = repo;
     this.#open = open;
-    this.#list = element("ul", {
-      id: "go-to-options",
-      role: "listbox",
-      "aria-label": "Files and symbols",
-    });
-    this.#note = element("p.go-to-note", { role: "status" });
-    this.#field = element("input", {
-      id: "go-to-field",
-      type: "text",
-      role: "combobox",
-      "aria-label": "File or symbol",
-      "aria-autocomplete": "list",
-      "aria-controls": "go-to-options",
-      "aria-expanded": "false",
-      placeholder: "File, folder or symbol",
-      autocomplete: "off",
-      autocapitalize: "off",
-      spellcheck: "false",
-      enterkeyhint: "go",
-      maxlength: "300",
-    });
-    const close = element("button.icon-button", { "aria-label": "Close" }, icon("close"));
-    this.#dialog = element(
-      "dialog.go-to-dialog",
-      { id: "go-to-dialog", "aria-label": "Go to a file or symbol" },
-      element("div.go-to-head", icon("search"), this.#field, close),
-      this.#list,
-      this.#note,
-    );
-    document.body.append(this.#dialog);
-    closesByClick(this.#dialog, close);
+    closesByClick(this.#dialog, byId("go-to-close"));
     this.#listbox = new Listbox(this.#field, this.#list, {
-      take: (option) => this.#take(this.#placeOf(option)),
+      take: (option) => this.#take(this.#places[this.#listbox.options.indexOf(option)]),
     });
     this.#field.addEventListener("input", () => this.#follow());
     this.#field.addEventListener("keydown", (event) => this.#key(event));
@@ -121,24 +90,13 @@ export class GoToDialog {
     this.#list.scrollTop = 0;
   }
 
-  #placeOf(option) {
-    return this.#places[this.#listbox.options.indexOf(option)];
-  }
-
   #key(event) {
     if (event.isComposing) return;
     if (event.key === "Enter" && !this.#upToDate) {
       event.preventDefault();
       this.#early = true; // the answer is on its way
     }
-    if (!this.#places.length || event.defaultPrevented) return;
-    const pages = { PageDown: PAGE, PageUp: -PAGE }[event.key];
-    const step = arrowStep(event);
-    if (step) this.#listbox.move(step);
-    else if (pages) this.#listbox.page(pages);
-    else if (event.key === "Enter") this.#take(this.#placeOf(this.#listbox.active));
-    else return;
-    event.preventDefault();
+    if (!event.defaultPrevented && this.#listbox.key(event)) event.preventDefault();
   }
 
   /** Opens a place; of a folder it shows what lies there. */

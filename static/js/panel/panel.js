@@ -1,43 +1,70 @@
-// The panel beside the conversation: a file at its cited lines, an answer's context, or the
-// skipped files.
+// The panel beside the conversation: a file at its lines, an answer's context, or the skipped
+// files; back and forward among what it has shown since it was opened.
 
 import { notePanelClosed, notePanelOpen, panelIsSheet, stepBackTaken } from "../lib/address.js";
-import { query, request } from "../lib/api.js";
+import { latestOnly, query, request } from "../lib/api.js";
 import { announce, byId, copyText, element } from "../lib/dom.js";
-import { splitPath } from "../lib/format.js";
+import { plural, splitPath } from "../lib/format.js";
+import { recall, remember } from "../lib/preferences.js";
+import { failureText } from "../lib/widgets.js";
 import { ChunkChoice } from "./chunk_choice.js";
 import { contextOf, summaryOf } from "./context.js";
-import { markLines, skippedFiles, sourceOf } from "./file_view.js";
+import { linkTo } from "./elsewhere.js";
+import { FileView, skippedFiles } from "./file_view.js";
+import { PlaceList } from "./place_list.js";
+import { setUpWidth } from "./width.js";
+
+const PAUSE = 150; // milliseconds after which it is asked who changed the lines that are chosen
 
 export class Panel {
   #repo;
   #panel = byId("panel");
   #body = byId("panel-body");
   #opener = null;
-  #path = "";
-  #fileShown = ""; // the file whose lines are in the body
-  #turn = ""; // the answer whose context is in view, or one step back
+  #now = null; // what is shown: `{ path, start, end }`, `{ turn }` or `{ skipped }`
+  #past = [];
+  #future = [];
+  #file = null; // the file whose lines are in the body
+  #listed = ""; // the file whose definitions are listed below it
   #asked = 0;
+  #hooks;
+  #view;
+  #places;
+  #blame = latestOnly((signal, path, lines) => this.#tellChange(signal, path, lines));
 
-  #askWith;
-
-  /** `askWith(turn, { pin, exclude })` asks the question of `turn` again with other code. */
-  constructor(repo, askWith) {
+  /**
+   * `hooks`: `askWith(turn, { pin, exclude })` asks the question of `turn` again with other code,
+   * `mention(place)` has the next question be about a place.
+   */
+  constructor(repo, hooks) {
     this.#repo = repo;
-    this.#askWith = askWith;
-    byId("panel-close").addEventListener("click", () => this.close());
-    byId("panel-back").addEventListener("click", () =>
-      this.openContext(this.#turn, { opener: this.#opener }),
-    );
-    byId("panel-copy").addEventListener("click", async () => {
-      announce((await copyText(this.#path)) ? "Path copied" : "Not copied");
+    this.#hooks = hooks;
+    this.#view = new FileView(this.#body, {
+      chosen: (start, end) => this.#chosen(start, end),
+      names: (line, names, direct) => this.#names(line, names, direct),
     });
-    byId("backdrop").addEventListener("click", () => this.close());
+    this.#places = new PlaceList((place, typed) => this.#follow(place, typed));
+    setUpWidth();
+    this.#wrap(recall("wrap"));
+    const onClick = {
+      "panel-close": () => this.close(),
+      "panel-back": () => this.#travel(this.#past, this.#future),
+      "panel-forward": () => this.#travel(this.#future, this.#past),
+      "panel-copy": async () =>
+        announce((await copyText(this.#now.path)) ? "Path copied" : "Not copied"),
+      "panel-wrap": () => this.#wrap(recall("wrap") ? "" : "on"),
+      "panel-outline": () => this.#outline(),
+      "panel-find": () => this.#find(),
+      "panel-ask": () => this.#ask(),
+      backdrop: () => this.close(),
+    };
+    for (const [id, does] of Object.entries(onClick)) byId(id).addEventListener("click", does);
+    this.#panel.addEventListener("keydown", (event) => this.#key(event));
     this.#body.addEventListener("click", (event) => {
       const chunk = event.target.closest("button[data-path]");
       if (!chunk) return;
       const { path, start, end } = chunk.dataset;
-      this.openFile(path, Number(start), Number(end), { opener: this.#opener, turn: this.#turn });
+      this.openFile(path, Number(start), Number(end), { opener: this.#opener });
     });
   }
 
@@ -46,108 +73,240 @@ export class Panel {
   }
 
   /**
-   * Shows `path` with lines `start` to `end` marked. `opener` gets the focus back later, `turn`
-   * is the answer whose context led here, `step` is false for what the address says already.
+   * Shows `path` with lines `start` to `end` marked. `opener` gets the focus back later, `step` is
+   * false for what the address says already.
    */
-  async openFile(path, start, end, { opener = null, turn = "", step = true } = {}) {
-    await stepBackTaken();
-    const opening = step && !this.isOpen;
-    const [folder, name] = splitPath(path);
-    const where = start === end ? `line ${start}` : `lines ${start}–${end}`;
-    const asked = this.#open(
-      opener,
-      name,
-      [folder, start ? where : ""].filter(Boolean).join(" · ") || "top level",
-    );
-    this.#turn = turn;
-    this.#path = path;
-    byId("panel-back").hidden = !turn;
-    byId("panel-copy").hidden = false;
-    notePanelOpen({ file: path, lines: start ? `${start}-${end}` : "" }, { opening });
-    if (this.#fileShown !== path) {
-      this.#message("Opening…");
-      const file = await this.#read(asked, `/api/file${query({ repo: this.#repo, path })}`);
-      if (!file) return;
-      this.#note(
-        file.changed ? "This file has changed since it was indexed: lines may have moved." : "",
-      );
-      this.#body.replaceChildren(sourceOf(file.lines));
-      this.#fileShown = path;
-    }
-    markLines(this.#body, start, end);
-    announce(start ? `${path}, ${where}` : path);
+  openFile(path, start, end, options) {
+    return this.#visit({ path, start, end }, options);
   }
 
   /** Shows what the answer `turn` was made from and what was sent for it. */
-  async openContext(turn, { opener = null, step = true } = {}) {
-    await stepBackTaken();
-    const opening = step && !this.isOpen;
-    const asked = this.#open(opener, "Context", "Looking…");
-    this.#turn = turn;
-    notePanelOpen({ file: "", lines: "" }, { opening, context: turn });
-    this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
-    if (!turn) return;
-    const sent = await this.#read(
-      asked,
-      `/api/context/${encodeURIComponent(turn)}${query({ repo: this.#repo })}`,
-    );
-    if (!sent) return;
-    this.#title("Context", summaryOf(sent));
-    const choice = new ChunkChoice((places) => {
-      this.close();
-      this.#askWith(turn, places);
-    });
-    this.#body.replaceChildren(contextOf(sent, choice));
-    this.#body.scrollTo(0, 0);
-    announce(`Context. ${summaryOf(sent)}`);
+  openContext(turn, options) {
+    return this.#visit({ turn }, options);
   }
 
   /** Lists the files that are not indexed, by reason. */
-  async openSkipped(opener) {
-    await stepBackTaken();
-    const opening = !this.isOpen;
-    const asked = this.#open(opener, "Skipped files", "Not indexed, by reason");
-    notePanelOpen({ file: "", lines: "" }, { opening });
-    this.#message("Looking…");
-    const skipped = await this.#read(asked, `/api/skipped${query({ repo: this.#repo })}`);
-    if (skipped) this.#body.replaceChildren(skippedFiles(skipped.groups));
+  openSkipped(opener) {
+    return this.#visit({ skipped: true }, { opener });
   }
 
   close() {
     if (!this.isOpen) return;
     this.#asked += 1;
+    this.#blame.cancel();
     this.#panel.hidden = true;
+    this.#now = null;
+    this.#past = [];
+    this.#future = [];
+    this.#places.close();
     document.body.classList.remove("with-panel");
     if (!document.body.classList.contains("sidebar-open")) byId("backdrop").hidden = true;
     notePanelClosed({ file: "", lines: "" });
     this.#leaveOpener()?.focus({ preventScroll: true });
   }
 
-  /** Returns the number of this opening, so that a slow reply does not overwrite a later one. */
+  #visit(entry, options) {
+    if (this.#now && JSON.stringify(this.#now) !== JSON.stringify(entry)) {
+      this.#past.push(this.#now);
+      this.#future = [];
+    }
+    return this.#show(entry, options);
+  }
+
+  #travel(from, to) {
+    if (!from.length) return;
+    to.push(this.#now);
+    this.#show(from.pop(), { opener: this.#opener });
+  }
+
+  async #show(entry, { opener = null, step = true } = {}) {
+    this.#now = entry;
+    await stepBackTaken();
+    if (this.#now !== entry) return;
+    const opening = step && !this.isOpen;
+    if (entry.path) await this.#showFile(entry, opener, opening);
+    else if (entry.skipped) await this.#showSkipped(opener, opening);
+    else await this.#showContext(entry.turn, opener, opening);
+  }
+
+  async #showFile({ path, start, end }, opener, opening) {
+    const [folder, name] = splitPath(path);
+    this.#open(opener, name, folder || "top level");
+    notePanelOpen({ file: path, lines: start ? `${start}-${end}` : "" }, { opening });
+    if (this.#file?.path !== path) {
+      this.#message("Opening…");
+      const file = await this.#look("file", { path });
+      if (!file) return;
+      this.#note(
+        file.changed ? "This file has changed since it was indexed: lines may have moved." : "",
+      );
+      this.#view.show(file.lines);
+      this.#file = file;
+    }
+    byId("panel-tools").hidden = byId("panel-foot").hidden = false;
+    this.#describe(start, end);
+    this.#view.cite(start, end);
+    announce([path, byId("panel-lines").textContent].join(", "));
+  }
+
+  async #showContext(turn, opener, opening) {
+    this.#open(opener, "Context", "Looking…");
+    notePanelOpen({ file: "", lines: "" }, { opening, context: turn });
+    this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
+    if (!turn) return;
+    const sent = await this.#look(`context/${encodeURIComponent(turn)}`);
+    if (!sent) return;
+    this.#title("Context", summaryOf(sent));
+    const choice = new ChunkChoice((places) => {
+      this.close();
+      this.#hooks.askWith(turn, places);
+    });
+    this.#body.replaceChildren(contextOf(sent, choice));
+    this.#body.scrollTo(0, 0);
+    announce(`Context. ${summaryOf(sent)}`);
+  }
+
+  async #showSkipped(opener, opening) {
+    this.#open(opener, "Skipped files", "Not indexed, by reason");
+    notePanelOpen({ file: "", lines: "" }, { opening });
+    this.#message("Looking…");
+    const skipped = await this.#look("skipped");
+    if (skipped) this.#body.replaceChildren(skippedFiles(skipped.groups));
+  }
+
+  // Reading a file
+
+  /** Lines were chosen in the file: they are what the address and the foot say now. */
+  #chosen(start, end) {
+    Object.assign(this.#now, { start, end });
+    notePanelOpen({ file: this.#now.path, lines: `${start}-${end}` }, { opening: false });
+    this.#describe(start, end);
+  }
+
+  /** Says which lines are meant, who changed them last, and where else they are. */
+  #describe(start, end) {
+    byId("panel-lines").textContent = start
+      ? start < end
+        ? `Lines ${start}–${end}`
+        : `Line ${start}`
+      : plural(this.#file.lines.length, "line");
+    byId("panel-ask").textContent =
+      `Ask about ${!start ? "this file" : start < end ? "these lines" : "this line"}`;
+    byId("panel-blame").textContent = "";
+    linkTo(this.#file, start, end);
+    if (start) this.#blame.run(PAUSE, this.#file.path, `${start}-${end}`);
+    else this.#blame.cancel();
+  }
+
+  async #tellChange(signal, path, lines) {
+    const address = this.#address("blame", { path, lines });
+    const { commits } = await request(address, { signal }).catch(() => ({ commits: [] }));
+    const [last] = commits.sort((one, other) => (one.date < other.date ? 1 : -1));
+    if (last && !signal.aborted)
+      byId("panel-blame").textContent =
+        `last changed by ${last.author} · ${last.date} · ${last.subject}`;
+  }
+
+  #ask() {
+    const { path, start, end } = this.#now;
+    const lines = start < end ? `${start}-${end}` : start;
+    if (panelIsSheet()) this.close();
+    this.#hooks.mention(start ? `${path}:${lines}` : path);
+  }
+
+  async #outline() {
+    const { path } = this.#file;
+    const found = await this.#look("outline", { path });
+    const places = found?.definitions.map((one) => {
+      const name = one.name.split(/[.:#]/).at(-1) || one.kind;
+      return placeOf(one, `${"\u2003".repeat(one.depth)}${name}`);
+    });
+    if (places) this.#list(places.length ? "" : "Nothing is defined here", places, path);
+  }
+
+  #find() {
+    const lines = this.#view.rows.map(({ textContent }, at) => lineOf(textContent.trim(), at + 1));
+    this.#list("", lines, this.#file.path, true);
+  }
+
+  /** Lists what a name in a line means and where it is used; of several, the names. */
+  async #names(line, names, direct) {
+    const { path } = this.#file;
+    if (names.length !== 1) {
+      const places = names.map((name) => ({ ...lineOf(name, line), name }));
+      this.#list(`Names in line ${line}`, places, path);
+      return;
+    }
+    const [name] = names;
+    const found = await this.#look("name", { path, line, name });
+    if (!found) return;
+    const { definitions, uses, total } = found;
+    const places = [...definitions, ...uses].map((one) => placeOf(one, one.text || one.name));
+    const where = definitions.length ? "" : "not defined here, ";
+    this.#list(`${name}: ${where}used in ${plural(total, "line")}`, places);
+    if (direct && definitions.length === 1) this.#follow(places[0]);
+  }
+
+  /** Lists places below the file; those of one file, `of`, only as long as it is shown. */
+  #list(title, places, of = "", finds = false) {
+    this.#listed = of;
+    this.#places.show(title, places, finds);
+  }
+
+  /** Shows a place that was listed; with `typed` it is a line that holds that; none, the file. */
+  #follow(place, typed = "") {
+    if (typed || !place) this.#view.find(place?.line, typed);
+    else if (place.name) this.#names(place.line, [place.name], false);
+    else this.openFile(place.path, place.line, place.end, { opener: this.#opener });
+    if (place === null) this.#body.focus({ preventScroll: true });
+  }
+
+  /** What the server says; null when that failed or something else was opened meanwhile. */
+  async #look(what, values) {
+    const asked = this.#asked;
+    const found = await request(this.#address(what, values)).catch((error) => {
+      if (asked !== this.#asked) return;
+      if (this.#file) this.#note(failureText(error));
+      else this.#message(element("p", error.message), element("p", error.hint ?? ""));
+    });
+    return asked === this.#asked ? found : null;
+  }
+
+  #address(what, values) {
+    return `/api/${what}${query({ repo: this.#repo, ...values })}`;
+  }
+
+  #wrap(on) {
+    remember("wrap", on);
+    this.#panel.classList.toggle("wrapping", Boolean(on));
+    byId("panel-wrap").setAttribute("aria-pressed", String(Boolean(on)));
+  }
+
+  #key(event) {
+    const { key, altKey, ctrlKey, metaKey } = event;
+    if (altKey && key === "ArrowLeft") this.#travel(this.#past, this.#future);
+    else if (altKey && key === "ArrowRight") this.#travel(this.#future, this.#past);
+    else if ((ctrlKey || metaKey) && key === "f" && this.#file) this.#find();
+    else return;
+    event.preventDefault();
+  }
+
+  // The frame
+
   #open(opener, title, detail) {
     this.#leaveOpener();
     this.#opener = opener;
     opener?.classList.add("shown");
     this.#title(title, detail);
-    byId("panel-copy").hidden = true;
-    byId("panel-back").hidden = true;
+    byId("panel-tools").hidden = byId("panel-foot").hidden = true;
+    if (this.#listed ? this.#listed !== this.#now.path : !this.#now.path) this.#places.close();
+    byId("panel-back").hidden = !this.#past.length;
+    byId("panel-forward").hidden = !this.#future.length;
     this.#panel.hidden = false;
     document.body.classList.add("with-panel");
     byId("backdrop").hidden = !panelIsSheet();
-    this.#body.focus({ preventScroll: true }); // arrow keys then scroll the lines
-    return ++this.#asked;
-  }
-
-  /** The server's reply; null when that failed or something else was opened meanwhile. */
-  async #read(asked, address) {
-    try {
-      const values = await request(address);
-      return asked === this.#asked ? values : null;
-    } catch (error) {
-      if (asked === this.#asked)
-        this.#message(element("p", error.message), element("p", error.hint ?? ""));
-      return null;
-    }
+    if (!this.#places.isOpen) this.#body.focus({ preventScroll: true });
+    this.#asked += 1;
   }
 
   #leaveOpener() {
@@ -170,8 +329,16 @@ export class Panel {
   }
 
   #message(...content) {
-    this.#fileShown = "";
+    this.#file = null;
     this.#note("");
     this.#body.replaceChildren(element("div.panel-message", ...content));
   }
 }
+
+/** A place of the server's as a row of the list. */
+function placeOf({ path, start_line: line, end_line: end, kind, note }, label) {
+  const detail = [note, `${path}:${line}`].filter(Boolean).join(" · ");
+  return { kind: "symbol", what: kind || "line", label, path, line, end, detail };
+}
+
+const lineOf = (label, line) => ({ kind: "symbol", what: "line", label, line, detail: `${line}` });

@@ -38,18 +38,20 @@ export function showRepositories() {
   look().then(() => byId("repository-path").focus());
 }
 
-/** The link to the list opens it as a dialog. */
+/** Opens the list as a dialog, now and whenever the link to it is pressed. */
 export function setUpRepositoriesDialog() {
   const dialog = byId("repositories-dialog");
-  let ready = false;
-  byId("choose-repository").addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    if (!ready) setUp();
-    ready = true;
+  const show = () => {
     edited = null;
     dialog.showModal();
     look();
+  };
+  setUp();
+  show();
+  byId("choose-repository").addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    show();
   });
   dialog.addEventListener("close", () => {
     clearTimeout(timer);
