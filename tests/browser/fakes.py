@@ -487,6 +487,7 @@ class FakeCompletion(MentionCompleter):
         definitions = pa.schema([(name, pa.string()) for name in DEFINITION_COLUMNS]).empty_table()
         catalogue = SimpleNamespace(
             paths=frozenset(FILES),
+            large=False,
             roles=lambda: dict.fromkeys(FILES, "source"),
             definitions=lambda: definitions,
         )
