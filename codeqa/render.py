@@ -20,6 +20,8 @@ from typing import Any
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
@@ -65,11 +67,20 @@ _OPEN_ENDED = ("bullet_list_open", "ordered_list_open", "code_block")
 """Blocks that may go on behind a blank line."""
 _CODE_OR_DANGER = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|<|&|!(?=\[)|\](?=[(:])", re.DOTALL)
 _DANGER = re.compile(r"<|&|!(?=\[)|\](?=[(:])")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t].*\w")
+"""The beginning of an item that no more text makes anything else."""
+_FOOTNOTE = re.compile(r"\[\^([\w-]{1,20})\](:?)")
+_TASKS = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
+_MATHS = re.compile(
+    r"(?<![\w$\\])\$(?![\s$])[^$\n]*[^$\s\\]\$(?![\w$])|\$\$[^$]+\$\$|\\\(.+?\\\)",
+    re.DOTALL,
+)
+"""As models write them; `$HOME/$PATH` is none."""
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
-    "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead",
-    "tr", "ul",
+    "hr", "li", "ol", "p", "pre", "s", "span", "strong", "sup", "table", "tbody", "td", "th",
+    "thead", "tr", "ul",
 }  # fmt: skip
 _ATTRIBUTES = {
     "a": {"href", "title", "target", "data-path", "data-start", "data-end"},
@@ -79,9 +90,10 @@ _ATTRIBUTES = {
 }
 _CLASSES = {
     "a": {"citation", "external"},
-    "span": SYNTAX_CLASSES | {"citation", "unverified", "folder", "lines", "image"},
+    "span": SYNTAX_CLASSES
+    | {"citation", "unverified", "folder", "lines", "image", "maths", "task"},
     "div": {"code-block", "table-wrap"},
-    "pre": {"plain"},
+    "pre": {"plain", "maths"},
 }
 
 
@@ -125,6 +137,22 @@ def split_blocks(text: str) -> tuple[list[str], str]:
     marks = [0, *(begin for _, begin in found[1:])]
     blocks = ["".join(f"{line}\n" for line in lines[one:two]) for one, two in pairwise(marks)]
     return blocks, text[sum(map(len, blocks)) :]
+
+
+def finished_items(text: str) -> int:
+    """Where the last item begins of a list that `text`, the rest of `split_blocks`, begins with:
+    what is before it renders as it will, but for the paragraphs of a list with blank lines. 0 for
+    another text and for a single item."""
+    end = text.rfind("\n") + 1
+    begun = text if _ITEM.match(text, end) else text[:end]
+    tokens = _parser().parse(normal(begun), {})
+    if not tokens or tokens[0].type not in _OPEN_ENDED[:2]:
+        return 0
+    list_ = tokens[: next(n for n, one in enumerate(tokens) if n and not one.level) + 1]
+    begins = [
+        one.map[0] for one in list_ if one.type == "list_item_open" and one.level == 1 and one.map
+    ]
+    return sum(len(line) + 1 for line in text.split("\n")[: begins[-1]]) if begins[1:] else 0
 
 
 def inert_markdown(text: str) -> str:
@@ -173,6 +201,10 @@ def _parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     parser.disable(["reference", "html_block", "html_inline"])
     parser.inline.ruler.before("link", "citation", _citation_rule)
+    parser.inline.ruler.before("link", "footnote", _footnote_rule)
+    parser.inline.ruler.before("escape", "maths", _maths_rule)
+    parser.block.ruler.before("fence", "maths", _maths_block_rule, {"alt": ["paragraph"]})
+    parser.core.ruler.push("tasks", _tasks_rule)
     # Every address is parsed; what is not wanted is dropped when it is rendered.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
@@ -199,6 +231,56 @@ def _citation_rule(state: StateInline, silent: bool) -> bool:
         token.meta = {"path": path, "start": int(start), "end": int(end or start)}
     state.pos = match.end()
     return True
+
+
+def _footnote_rule(state: StateInline, silent: bool) -> bool:
+    """A mark, and its number where the note stands; nothing leads from one to the other."""
+    if not (match := _FOOTNOTE.match(state.src, state.pos, state.posMax)):
+        return False
+    if not silent:
+        state.push("footnote", "", 0).content = match[1]
+    state.pos = match.end() - bool(match[2] and state.pos)
+    return True
+
+
+def _maths_rule(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] not in "$\\":
+        return False
+    match = _MATHS.match(state.src, state.pos, state.posMax)
+    if match and not silent:
+        state.push("maths", "", 0).content = match[0]
+    state.pos = match.end() if match else state.pos
+    return bool(match)
+
+
+def _maths_block_rule(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """Lines from `$$` or `\\[` to its end, or to an empty one: later text changes no block."""
+    lines = [state.getLines(first, first + 1, state.blkIndent, False)]
+    closing = {"$$": "$$", "\\[": "\\]"}.get(lines[0].strip())
+    if not closing:
+        return False
+    if silent:
+        return True
+    for line in range(first + 1, end):
+        if state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+            break
+        lines.append(state.getLines(line, line + 1, state.blkIndent, False))
+        if closing in lines[-1]:
+            break
+    token = state.push("maths_block", "", 0)
+    token.content, token.map = "\n".join(lines), [first, first + len(lines)]
+    state.line = first + len(lines)
+    return True
+
+
+def _tasks_rule(state: StateCore) -> None:
+    """`[x]` at the beginning of an item is a box."""
+    for item, inline in zip(state.tokens, state.tokens[2:], strict=False):
+        children = inline.children or []
+        text = children[0] if children else None
+        if item.type == "list_item_open" and text and (box := _TASKS.get(text.content[:4])):
+            text.content = text.content[3:]
+            children.insert(0, Token("task", "", 0, content=box))
 
 
 class _Html(RendererHTML):
@@ -236,6 +318,19 @@ class _Html(RendererHTML):
         )
 
     code_block = fence  # type: ignore[assignment]
+
+    def footnote(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return f"<sup>{escape(tokens[index].content)}</sup>"
+
+    def maths(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        """As it is written: nothing here sets formulas."""
+        return f'<span class="maths">{escape(tokens[index].content)}</span>'
+
+    def maths_block(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return f'<pre class="maths">{escape(tokens[index].content)}</pre>\n'
+
+    def task(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+        return f'<span class="task">{tokens[index].content}</span>'
 
     def image(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Any) -> str:
         """Nothing is fetched: a picture is its description."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,12 +20,13 @@ from codeqa.render import (
     sanitise,
     split_blocks,
 )
+from codeqa.web.answer_streams import BlockRenderer
 
 ROOT = Path(__file__).resolve().parent.parent
 SAFE_TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
-    "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr",
-    "ul",
+    "li", "ol", "p", "pre", "s", "span", "strong", "sup", "table", "tbody", "td", "th", "thead",
+    "tr", "ul",
 }  # fmt: skip
 SAFE_ATTRIBUTES = {
     "href", "title", "rel", "target", "class", "start", "data-path", "data-start", "data-end",
@@ -187,6 +189,7 @@ PIECES = [
     "* star\n", "+ plus\n", "\\\n", "a  \n", "*not\n", "closed*\n", "text without an end", "`",
     "\t- tab\n",
     "\r\n", "x\ry\n", "&amp;\n", "😀 end\n", "- [ ] task\n", "***\n", "#\n", "-\n", "1.\n",
+    "$$\n", "\\[\n", "\\]\n", "in $x_1$\n", "[^1]: note\n", "- [x] done\n", "2. second\n", "- $x$",
 ]  # fmt: skip
 
 
@@ -227,6 +230,57 @@ def test_what_follows_never_changes_a_complete_block(text: str, more: str) -> No
 )
 def test_a_block_is_complete_when_nothing_can_change_it(text: str, blocks: list[str]) -> None:
     assert split_blocks(text) == (blocks, text.removeprefix("".join(blocks)))
+
+
+LIST_BEGIN, LIST_END = re.compile(r"^<[uo]l.*?>\s*"), re.compile(r"</[uo]l>\s*$")
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),
+)
+@example("- a\n- b\n\n  c\n- d\n\ne\n", [1])
+@example("1. a\n   - b\n2. c\n* d\n", [3])
+def test_a_list_that_comes_item_by_item_becomes_the_list_as_a_whole(
+    text: str, sizes: list[int]
+) -> None:
+    text = text.replace("\r", " ")
+    renderer, found, at = BlockRenderer(cite), [], 0
+    for size in itertools.cycle(sizes):
+        found += renderer.feed(text[at : at + size])
+        if (at := at + size) >= len(text):
+            break
+    html, last = "", -1
+    for block in (one["block"] for one in [*found, *renderer.finish()]):
+        if block["index"] == last:  # its items go on
+            html = LIST_END.sub("", html) + LIST_BEGIN.sub("", block["html"])
+        else:
+            html += block["html"]
+        last = block["index"]
+    assert joined_by_items(html) == joined_by_items(render_markdown(text, cite))
+
+
+def joined_by_items(html: str) -> str:
+    """Without paragraphs, which an item of a list with blank lines is one of."""
+    return re.sub(r"</?p>|\s+", "", html)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("- [x] done\n- [ ] not", "<li>☑ done</li>\n<li>☐ not</li>"),
+        ("It is so[^1].\n\n[^1]: As told.", "so<sup>1</sup>.</p>\n<p><sup>1</sup> As told.</p>"),
+        ("$n_1 * m_2$ *is*", "$n_1 * m_2$ <em>is</em>"),
+        ("\\(a_1*b_1*\\)", "<p>\\(a_1*b_1*\\)</p>"),
+        ("$$\na\n+ b_1 < c_1\n$$", "$$\na\n+ b_1 &lt; c_1\n$$"),
+        ("$HOME/$PATH and $5 or $6, `$x$`", "$HOME/$PATH and $5 or $6, <code>$x$</code>"),
+        ("list\\[int\\] and \\[*x*\\]", "list[int] and [<em>x</em>]"),
+    ],
+)
+def test_tasks_notes_and_maths_are_readable_without_anything_that_sets_them(
+    text: str, html: str
+) -> None:
+    assert html in re.sub(r"</?span.*?>", "", render_markdown(text))
 
 
 # Code, line by line

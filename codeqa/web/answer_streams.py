@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from codeqa.chat.record import BROKE_OFF
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Cancelled
-from codeqa.render import Cite, render_markdown, split_blocks
+from codeqa.render import Cite, finished_items, render_markdown, split_blocks
 from codeqa.state.cache import RedisCache, escaped
 from codeqa.types import Event
 from codeqa.web.errors import RequestRefusedError, explained
@@ -68,7 +68,8 @@ END = b""
 
 class BlockRenderer:
     """Turns text that arrives in pieces into annotations of finished, rendered blocks, each with
-    the `length` of its text in the UTF-16 units in which a browser counts."""
+    the `length` of its text in the UTF-16 units in which a browser counts. The items of a list
+    come as they are finished, under the `index` of its block."""
 
     def __init__(self, cite: Cite) -> None:
         self._cite = cite
@@ -78,21 +79,25 @@ class BlockRenderer:
         self._index = 0
 
     def feed(self, text: str) -> list[dict[str, Any]]:
-        """Blocks that `text` completes."""
+        """Blocks, and items of a list, that `text` completes."""
         self._rest += text
         if "\n" not in text or len(self._rest) < self._tried * (1 + GROWTH):
             return []
         blocks, self._rest = split_blocks(self._rest)
+        found = [self._annotation(block) for block in blocks]
+        if end := finished_items(self._rest):
+            found.append(self._annotation(self._rest[:end], whole=False))
+            self._rest = self._rest[end:]
         self._tried = len(self._rest) if len(self._rest) > LONG_BLOCK else 0
-        return [self._annotation(block) for block in blocks]
+        return found
 
     def finish(self) -> list[dict[str, Any]]:
         """What is left, complete or not."""
         rest, self._rest = self._rest, ""
         return [self._annotation(rest)] if rest else []
 
-    def _annotation(self, block: str) -> dict[str, Any]:
-        index, self._index = self._index, self._index + 1
+    def _annotation(self, block: str, *, whole: bool = True) -> dict[str, Any]:
+        index, self._index = self._index, self._index + whole
         length = len(block.encode("utf-16-le", "surrogatepass")) // 2
         html = render_markdown(block, self._cite)
         return {"block": {"index": index, "html": html, "length": length}}

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 from codeqa.errors import NotFoundError
 
 STYLES = "all.css"
-SCRIPTS = ("chat_page.js", "picker_page.js")
+SCRIPTS = ("chat_page.js", "picker_page.js", "privacy_dialog.js")
 SHEETS = (
     "base", "page", "answer", "syntax", "sidebar", "panel", "models", "mentions", "dialogs",
     "repositories",
@@ -54,6 +54,8 @@ def script(entry: Path) -> str:
         return numbers[path]
 
     add(entry)
+    if names := ",".join(name for _, name in EXPORT.findall(entry.read_text(encoding="utf-8"))):
+        written.append(f"export const {{{names}}} = m{numbers[entry.resolve()]};\n")
     short: dict[str, str] = {}  # what no other class can name needs no name to be read
     text = smaller("".join(written))
     return PRIVATE.sub(lambda one: f"#{short.setdefault(one[1], f'p{len(short):x}')}", text)

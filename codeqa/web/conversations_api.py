@@ -37,9 +37,7 @@ FILE_NAME_CHARACTERS = 60
 REASON_CHARACTERS = 2_000
 PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
 """One that a link of Markdown can be called by."""
-TOLD_OTHERWISE = (
-    "typed", "retrieval_info", "reply", "hits", "cut", "messages", "asked", "chunks", "dropped"
-)  # fmt: skip
+TOLD_OTHERWISE = ("typed", "reply", "hits", "cut", "messages", "asked", "chunks", "dropped")
 RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in TOLD_OTHERWISE)
 SUMMARY = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why", "name")

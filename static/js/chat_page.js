@@ -1,6 +1,7 @@
 // The conversation page: joins the list, the conversation in view, composer, models and panel.
 
 import { Connection } from "./chat/connection.js";
+import { setUpPreview } from "./answer/preview.js";
 import { Conversation, newId } from "./chat/conversation.js";
 import { Scroll } from "./chat/scroll.js";
 import { clipboardActions, setUpShortcuts } from "./chat/shortcuts.js";
@@ -24,7 +25,6 @@ import { ConversationSearch } from "./sidebar/conversation_search.js";
 import { FileTree } from "./sidebar/file_tree.js";
 import { IndexStatus } from "./sidebar/index_status.js";
 import { setUpIssueDialog } from "./sidebar/issue_dialog.js";
-import { setUpPrivacyDialog } from "./sidebar/privacy_dialog.js";
 import { setUpSettings } from "./sidebar/settings.js";
 import { closeSidebar, setUpSidebar, showSidebar, toggleSidebar } from "./sidebar/sidebar.js";
 
@@ -291,6 +291,13 @@ async function openRepositories(event) {
   await import(link.dataset.script).catch(() => location.assign(link.href));
 }
 
+async function openPrivacy({ currentTarget: button }) {
+  const { setUpPrivacyDialog } = await import(button.dataset.script);
+  button.removeEventListener("click", openPrivacy);
+  setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
+  button.click();
+}
+
 /** What clicks and keys do, wherever on the page they happen. */
 function setUpClicksAndKeys() {
   // Citations open the panel; with a modifier key a new tab as usual.
@@ -337,12 +344,13 @@ function setUpClicksAndKeys() {
 
 const goTo = new GoToDialog(repo, openPlace);
 setUpClicksAndKeys();
+setUpPreview(thread);
 addEventListener("popstate", openFromAddress);
 
 setUpTheme();
 setUpSidebar();
 new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
-setUpPrivacyDialog(repo, { conversation: () => (view?.turns.length ? view : null), deleted });
+byId("show-privacy").addEventListener("click", openPrivacy);
 setUpRevisionField(repo, () => composer.text);
 setUpIssueDialog({ review, model: () => models.name });
 const indexStatus = new IndexStatus(repo, {

@@ -197,7 +197,7 @@ class FakeChat:
             coverage="4 of 4 files, text and symbols; no vectors",
             created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
             parent="", earlier=[], steps=[], looked_up=[], suggestions=[], intent="",
-            confidence=0.92, reasons={}, rewritten="", hook_problems=[],
+            confidence=0.92, reasons={}, rewritten="", hook_problems=[], retrieval_info={},
         )  # fmt: skip
 
     def _answer(
@@ -229,6 +229,7 @@ class FakeChat:
         if turn.hyde != "off" and choice:
             yield Event("hits", {"hits": found_so_far[::-1]})
         info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
+        turn.retrieval_info = info
         if found:
             yield Event("retrieved", info)
         yield from self._steps(turn, "retrieve", "before_generation")
@@ -293,7 +294,7 @@ class FakeChat:
             if cancelled():
                 self.cancelled.set()
                 return
-            if "slow" in question:
+            if "slow" in question or "paced" in question:
                 time.sleep(0.01)
             yield Event("token", {"text": answer[start : start + 24]})
 

@@ -48,7 +48,7 @@ def test_axe_finds_nothing_serious_in_any_view(
     page.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     page.get_by_role("button", name="Bad answer").click()
-    page.get_by_role("button", name="Details").click()
+    page.locator(".stages").click()
     ask(page, "@codebase modelfail")
     expect(page.get_by_role("alert")).to_be_visible()
     get_answer(page, "@codebase unverified")
@@ -112,7 +112,8 @@ def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
     heard = page.evaluate("window.heard")
     assert heard[0].startswith("This answer is put together from the code itself: signatures,")
     assert "Code in python, 4 lines." in heard and "A table of 1 row." in heard
-    assert len(heard) == len(set(heard)) == page.locator(".answer .block").count()
+    parts = page.locator(".block:not(:has(> ul)), .block > ul > li")
+    assert len(heard) == len(set(heard)) == parts.count()
 
 
 def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) -> None:
@@ -132,8 +133,8 @@ def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) 
         order.append(name)
         assert ringed, name
         page.keyboard.press("Tab")
-    assert order[:4] == ["Edit the question", "Earlier version", "Later version", "Details"]
-    assert order[4].startswith("src/store/sessions.py")
+    assert order[:3] == ["Edit the question", "Earlier version", "Later version"]
+    assert order[3].startswith("4 pieces") and order[4].startswith("src/store/sessions.py")
     assert "Copy" in order and "Code, python" in order
 
 

@@ -171,7 +171,7 @@ def test_an_answer_goes_on_unread_while_another_conversation_is_in_view(
     link_of(page, "slow and long").click()
     being_written(page, blocks=page.locator(".block").count() + 2)
     assert not scripted.chat.cancelled.is_set()
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator(".stages")).to_contain_text("Stopped")
     expect(row(page, "slow and long").locator(".dot")).to_have_count(0)
 

@@ -58,8 +58,8 @@ def test_as_questions_and_as_what_a_model_and_plugins_say_of_them(page: Page) ->
     prefixes = ("", "rewritten:", "suggest:", "learn:name=", "plugged:", "revise:")
     for prefix in prefixes:
         get_answer(page, f"{prefix}{words}"[:19_000])
-    for button in page.get_by_role("button", name="Details").all():
-        button.click()
+    for line in page.locator(".stages").all():
+        line.click()
     expect(page.locator(".details-facts").nth(1)).to_contain_text(LINES[0])
     expect(page.locator(".learnt")).to_contain_text(LINES[3])
     expect(page.locator(".turn-notice").last).to_contain_text(LINES[3])
@@ -246,7 +246,7 @@ def test_models_and_what_providers_say_are_text(page: Page) -> None:
     dialog.get_by_role("button", name="Use this model").click()
     expect(page.locator("#model-chip-name")).to_have_text(HOSTILE)
     get_answer(page, "x")
-    expect(page.locator(".facts")).to_contain_text(HOSTILE)
+    expect(page.locator(".details-facts")).to_contain_text(HOSTILE)
     page.get_by_role("button", name="Context").click()
     expect(page.locator("#panel-title")).to_contain_text(HOSTILE)
     unharmed(page)

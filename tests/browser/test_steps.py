@@ -99,6 +99,7 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
     set_answer_options(page, "Deep")
     ask(page, ASK)
 
+    page.locator(".stages").click()
     found = step(page, "reserve_copies is called in")
     failed = step(page, LONG_NAME)
     expect(found).to_be_visible()
@@ -109,6 +110,7 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
     for reloaded in (False, True):
         if reloaded:
             page.reload()
+            page.locator(".stages").click()
         expect(found.locator("pre")).to_be_hidden()
         found.locator("summary").click()
         expect(found.locator("pre")).to_contain_text("in Order.add_book")
@@ -132,6 +134,7 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
     use_address(page, model.base_url)
     NEXT.release()
     ask(page, f"{ASK} Think aloud.")
+    page.locator(".stages").click()
     thought = step(page, "Reasoning")
     expect(thought).to_be_visible()
     expect(page.locator(".stages")).to_contain_text("Thinking")
@@ -145,6 +148,7 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
     for reloaded in (False, True):
         if reloaded:
             page.reload()
+            page.locator(".stages").click()
         answered(page)
         expect(thought.locator("pre")).to_be_hidden()
         thought.locator("summary").click()
@@ -162,7 +166,7 @@ def test_how_long_a_model_asks_to_wait_counts_down_and_it_can_be_stopped(
     expect(page.locator("#announce")).to_have_text(said.format(30))
     expect(line).to_contain_text(re.compile(said.format("2[0-9]")))
     expect(line).to_contain_text(re.compile(said.format("(2[0-8]|1[0-9])")))
-    expect(line.locator(".waiting .time")).to_be_hidden()
+    expect(page.locator(".stages.waiting .time")).to_be_hidden()
     stop(page)
     expect(page.locator(".answer")).to_have_text("")
     answers = [body for _, body in model.requests if not body.get("max_tokens")]
@@ -190,6 +194,8 @@ def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
             page.reload()
         answered(page)
         expect(page.locator(".question")).to_contain_text("/issue Copies")
+        expect(page.locator(".stages")).to_contain_text("1 step")
+        page.locator(".stages").click()
         expect(step(page, "searched “reserve copies”")).to_be_visible()
         expect(page.locator(".answer")).to_contain_text("Difficulty 3 of 5 · Mid")
         expect(page.locator(".answer")).to_contain_text("Copies are <b>never</b> given back.")
@@ -198,7 +204,8 @@ def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
     page.get_by_role("button", name="Review an issue").click()
     dialog.get_by_label("Title").fill("A slow one")
     dialog.get_by_role("button", name="Review", exact=True).click()
-    expect(step(page, "searched “reserve copies”")).to_be_visible()
+    expect(page.locator(".stages")).to_contain_text("searched “reserve copies”")
     page.keyboard.press("Escape")
     expect(page.locator(".turn:not(.writing) .stages")).to_contain_text("Stopped")
+    page.locator(".stages").click()
     expect(step(page, "searched “reserve copies”")).to_be_visible()

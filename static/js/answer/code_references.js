@@ -3,20 +3,26 @@
 
 import { query, request } from "../lib/api.js";
 import { element, icon, setHtml } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { plural, splitPath } from "../lib/format.js";
 import { copyButton } from "../lib/widgets.js";
 import { drawDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
+const PLACE = /^(.*):(\d+)-(\d+)$/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
+const READ_AGAIN = 60_000; // milliseconds after which a file that was read may have changed
+const SOURCES_SHOWN = 8;
 const FOLDED_FROM = 24; // lines of a block
 const SINCE = "Source changed: these lines are not what the answer was made from any more";
+
+const read = new Map(); // what the server has of files, by path
 
 /** The citations of one answer as the server has checked them, by the place that they name. */
 export class Citations {
   #checked = new Map();
+  #paths = new Map(); // of the files that are cited, by their names
 
   /** Takes more of them, before their text comes; returns whether one was known otherwise. */
   take(citations) {
@@ -36,18 +42,8 @@ export class Citations {
   written(place) {
     const citation = this.#checked.get(place);
     if (!citation) return null;
-    const { path, start, end, verified, exists } = citation;
-    const cut = path.lastIndexOf("/") + 1;
-    const parts = [
-      element("span.folder", path.slice(0, cut)),
-      element("span.lines", place.slice(cut)),
-    ];
-    const address = `/${query({ repo: document.body.dataset.repo, file: path, lines: `${start}-${end}` })}`;
-    const where = { href: address, "data-path": path, "data-start": start, "data-end": end };
-    const node =
-      verified || exists
-        ? element("a.citation", where, ...parts)
-        : element("span.citation", ...parts);
+    const { verified, exists } = citation;
+    const node = linkTo(citation, "citation", verified || exists);
     mark(node, citation);
     return node;
   }
@@ -61,8 +57,55 @@ export class Citations {
       link.dataset.place ??= link.textContent;
       const citation = this.#checked.get(link.dataset.place);
       if (citation) mark(link, citation);
+      // The folder is shown where files of one name are cited.
+      const path = link.dataset.place.replace(NUMBERS, "");
+      const [, name] = splitPath(path);
+      const paths = this.#paths.get(name) ?? new Set();
+      this.#paths.set(name, paths.add(path));
+      link.classList.toggle("full", paths.size > 1);
     }
   }
+
+  /** A row of the places in the code that the answer cites; null where one says it all. */
+  get sources() {
+    const found = [...this.#checked.values()].filter(({ verified, exists }) => verified || exists);
+    return found.length > 1 ? sourcesOf(found, "Sources") : null;
+  }
+}
+
+/** A row of `places`, each `{ path, start, end }` and a link to its lines. */
+export function sourcesOf(places, label) {
+  const names = new Map(places.map(({ path }) => [path, splitPath(path)[1]]));
+  const alike = (path) => [...names.values()].filter((name) => name === names.get(path)).length > 1;
+  const links = places.map((place) => {
+    const link = linkTo(place, "place");
+    link.classList.toggle("full", alike(place.path));
+    return element("li", link);
+  });
+  const list = element("ul.sources", { "aria-label": label }, ...links.slice(0, SOURCES_SHOWN));
+  const more = links.slice(SOURCES_SHOWN);
+  const all = () => {
+    list.lastChild.replaceWith(...more);
+    more[0].firstChild.focus();
+  };
+  if (more.length) {
+    const about = { onclick: all, "aria-label": `${more.length} more sources` };
+    list.append(element("li", element("button.place", about, `+${more.length}`)));
+  }
+  return list;
+}
+
+function linkTo(citation, kind, exists = true) {
+  const { path, start, end } = citation;
+  const [folder, name] = splitPath(path);
+  const numbers = placeOf(citation).slice(path.length);
+  const parts = [element("span.folder", folder), element("span.lines", name, numbers)];
+  if (!exists) return element(`span.${kind}`, ...parts);
+  const { repo } = document.body.dataset;
+  const href = `/${query({ repo, file: path, lines: `${start}-${end}` })}`;
+  const title = placeOf(citation);
+  const where = { href, title, "data-path": path, "data-start": start, "data-end": end };
+  return element(`a.${kind}`, where, ...parts);
 }
 
 const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;
@@ -109,14 +152,19 @@ export function frameCode(block) {
   const language = block.dataset.language || "text";
   pre.setAttribute("aria-label", `Code, ${language}`);
   pre.setAttribute("role", "region");
-  if (block.dataset.place) numberLines(pre.querySelector("code"), block.dataset.place);
+  const { place } = block.dataset;
+  if (place) numberLines(pre.querySelector("code"), place);
   const diagram = language === "mermaid" ? drawDiagram(pre.textContent) : null;
+  const code = () => pre.textContent.replace(/\n$/, "");
+  const [, path, start, end] = PLACE.exec(place) ?? [];
   block.prepend(
     element(
       "div.code-head",
       element("span.language", diagram ? "diagram" : language),
+      place ? linkTo({ path, start, end }, "citation") : null,
       diagram ? switchOf(pre, diagram) : null,
-      copyButton("copy", "Copy", () => pre.textContent.replace(/\n$/, "")),
+      place ? copyButton("copy", "Copy with citation", () => `${code()}\n\n[${place}]`) : null,
+      copyButton("copy", "Copy", code),
     ),
   );
 }
@@ -138,10 +186,10 @@ function numberLines(code, place) {
   const rows = lines.map((line) => {
     const gap = GAP.exec(line.textContent);
     const left = gap && Number(gap[2]) === number ? gap : null;
-    const numbered = element("span.number", left ? {} : { "data-line": number });
+    const margin = element("span.number", left ? {} : { "data-line": number });
     number = left ? Number(left[3] ?? left[2]) + 1 : number + 1;
     if (left) line.replaceChildren(left[1], gapButton(path, left));
-    return element("span.line", numbered, line, "\n");
+    return element("span.line", margin, line, "\n");
   });
   code.replaceChildren(...rows);
   if (rows.length > FOLDED_FROM) fold(code.closest(".code-block"), rows.length);
@@ -164,15 +212,13 @@ function gapButton(path, [, margin, start, end = start]) {
   const many = plural(end - start + 1, "line");
   const onclick = async ({ currentTarget: button }) => {
     try {
-      const address = `/api/file${query({ repo: document.body.dataset.repo, path })}`;
-      const { lines } = await request(address);
+      const lines = await linesOf(path);
       // An excerpt stands further left than its file, by what its next line does.
       const next = marginOf(lineOf(lines[end] ?? "").textContent);
       const left = Math.max(0, next - margin.length);
-      const rows = lines.slice(start - 1, end).map((html, index) => {
-        const numbered = element("span.number", { "data-line": Number(start) + index });
-        return element("span.line", numbered, movedLeft(lineOf(html), left), "\n");
-      });
+      const rows = lines
+        .slice(start - 1, end)
+        .map((html, index) => numberedLine(html, Number(start) + index, left));
       const code = button.closest("pre");
       button.closest(".line").replaceWith(...rows);
       code.focus();
@@ -182,6 +228,23 @@ function gapButton(path, [, margin, start, end = start]) {
   };
   const title = `Show ${many === "1 line" ? "it" : "them"}`;
   return element("button.gap", { onclick, title }, `… ${many}`);
+}
+
+/** The lines of a file as safe HTML. Throws what the server says. */
+export async function linesOf(path) {
+  const address = `/api/file${query({ repo: document.body.dataset.repo, path })}`;
+  const forget = () => read.delete(path);
+  if (!read.has(path)) {
+    read.set(path, request(address));
+    read.get(path).then(() => setTimeout(forget, READ_AGAIN), forget);
+  }
+  return (await read.get(path)).lines;
+}
+
+/** A numbered line of a file, without its first `left` blanks. */
+export function numberedLine(html, number, left = 0) {
+  const margin = element("span.number", { "data-line": number });
+  return element("span.line", margin, movedLeft(lineOf(html), left), "\n");
 }
 
 function lineOf(html) {

@@ -1,8 +1,8 @@
-// The details of an answer, folded away: how the question was understood, and each step of the
-// pipeline with its time.
+// The details of an answer, folded away: how the question was understood, what the model looked up,
+// what answered, and each step of the pipeline with its time.
 
-import { element, icon } from "../lib/dom.js";
-import { duration } from "../lib/format.js";
+import { element } from "../lib/dom.js";
+import { count, duration, moment, plural, withoutProvider } from "../lib/format.js";
 
 const STEPS = {
   embed: "Took in the question’s meaning",
@@ -32,39 +32,14 @@ const SOURCES = {
   model: "by the model",
 };
 
-let numbered = 0;
-
 export class Details {
   #list = element("ol.details-steps");
   #about = element("dl.details-facts");
-  #body;
-  #button;
+  #lookedUp = element("ol.looked-up", { "aria-label": "Looked up" });
+  node = element("div.details-body", { hidden: true }, this.#lookedUp, this.#about, this.#list);
   #longest = 0;
   #times = new Map(); // milliseconds by name of the step
   #known = {}; // of how the question was understood, in parts
-
-  constructor() {
-    numbered += 1;
-    const id = `details-${numbered}`;
-    this.#body = element("div.details-body", { id, hidden: true }, this.#about, this.#list);
-    this.#button = element(
-      "button.details-toggle",
-      { "aria-expanded": "false", "aria-controls": id, onclick: () => this.#fold() },
-      "Details",
-      icon("chevron"),
-    );
-    this.#button.hidden = true;
-  }
-
-  /** The button that unfolds them; it stands in the line above the answer. */
-  get button() {
-    return this.#button;
-  }
-
-  /** The folded part itself. */
-  get body() {
-    return this.#body;
-  }
 
   /** A step has ended after `milliseconds` of its own. */
   add(name, milliseconds) {
@@ -89,7 +64,6 @@ export class Details {
         .querySelector(".step-bar span")
         .style.setProperty("--part", this.#longest ? time / this.#longest : 0);
     }
-    this.#button.hidden = false;
   }
 
   /** What is known of how the question was understood. */
@@ -103,6 +77,7 @@ export class Details {
       .filter(Boolean)
       .join(": ");
     this.#fact("Taken as", `${INTENTS[intent] ?? intent}${sure}${how ? ` (${how})` : ""}`);
+    if (told.searched_automatically) this.#fact("Code", "searched automatically");
     if (left_out) this.#fact("Earlier code", `left out, for this is a new topic: ${left_out}`);
     if (rules?.length) this.#fact("Rules", rules.join(", "));
   }
@@ -115,9 +90,50 @@ export class Details {
     );
   }
 
-  /** All steps at once, as they are kept. */
-  complete(steps) {
-    for (const { name, milliseconds } of steps ?? []) this.add(name, milliseconds);
+  /** A tool that the model has called: a line, and behind it what it gave; or its reasoning. */
+  lookUp({ tool, summary, said, text, failed }, thought = false) {
+    if (!tool && thought) {
+      this.#lookedUp.lastChild.querySelector("summary").textContent = summary;
+      return;
+    }
+    this.#lookedUp.append(
+      element(
+        failed ? "li.failed" : "li",
+        element(
+          "details",
+          element("summary", summary),
+          said ? element("p", said) : null,
+          element(tool ? "pre" : "pre.thought", { tabindex: 0 }, text),
+        ),
+      ),
+    );
+  }
+
+  /** What the model says to itself, as it comes: folded, and as text. */
+  think(text, begins) {
+    if (begins) this.lookUp({ summary: "Reasoning…", text: "" });
+    this.#lookedUp.lastChild.querySelector("pre").append(text);
+  }
+
+  /** Everything that is known at the end, or was kept. */
+  complete(outcome) {
+    this.understood(outcome);
+    for (const { name, milliseconds } of outcome.steps ?? []) this.add(name, milliseconds);
+    if (outcome.rewritten) this.rewritten({ question: outcome.rewritten });
+    if (!this.#lookedUp.firstChild) for (const step of outcome.looked_up ?? []) this.lookUp(step);
+    const { created, finished, model, host, mode, tokens, effort, reranker, coverage } = outcome;
+    const facts = {
+      [finished === false ? "Asked" : "Answered"]: created ? moment(created) : "",
+      Model: model ? `${withoutProvider(model)}${host ? ` · ${host}` : ""}` : "",
+      Mode: mode === "explain" ? "" : mode,
+      // Of all requests: drafts and the order of the files as well.
+      Tokens: model && tokens?.prompt ? tokensOf(tokens) : "",
+      Effort: effort,
+      HyDE: hydeSummary(outcome.stages ?? []),
+      "Reranked by": reranker,
+      Searched: coverage,
+    };
+    for (const [name, value] of Object.entries(facts)) if (value) this.#fact(name, value);
   }
 
   #fact(name, value) {
@@ -131,12 +147,25 @@ export class Details {
     const old = [...this.#about.children].find((one) => one.dataset.fact === name);
     if (old) old.replaceWith(row);
     else this.#about.append(row);
-    this.#button.hidden = false;
   }
+}
 
-  #fold() {
-    const open = this.#body.hidden;
-    this.#body.hidden = !open;
-    this.#button.setAttribute("aria-expanded", String(open));
-  }
+function tokensOf({ prompt, completion, estimated, cost }) {
+  const about = estimated ? "≈ " : "";
+  const out = completion ? `, ${about}${count(completion)} out` : "";
+  return `${about}${count(prompt)} in${out}${cost ? ` · $${Number(cost.toPrecision(2))}` : ""}`;
+}
+
+/** HyDE's texts in a few words: `2 drafts`, `1 draft, 1 timed out`; "" when none were wanted. */
+function hydeSummary(stages) {
+  const outcomes = stages
+    .filter(({ name }) => name.startsWith("hyde-"))
+    .map(({ outcome }) => outcome);
+  if (!outcomes.length) return "";
+  const late = outcomes.filter((outcome) => outcome === "timed out").length;
+  const made = outcomes.filter((outcome) => outcome === "done").length;
+  if (!made && !late) return "no draft";
+  return [made ? plural(made, "draft") : "", late ? `${late} timed out` : ""]
+    .filter(Boolean)
+    .join(", ");
 }

@@ -1,47 +1,8 @@
-// Below an answer: model, tokens and time, notices, and suggested next questions.
+// Below an answer: notices, and suggested next questions.
 
 import { element, icon, setHtml } from "../lib/dom.js";
-import { count, duration, plural, withoutProvider } from "../lib/format.js";
+import { plural } from "../lib/format.js";
 import { noticeLine, questionButton } from "../lib/widgets.js";
-
-/** A line on model, tokens, time, drafts, reranker and coverage; null when there is nothing to tell. */
-export function factsOf(
-  {
-    model,
-    host,
-    tokens,
-    stages,
-    steps,
-    milliseconds,
-    effort,
-    reranker,
-    coverage,
-    mode,
-    failure,
-    stopped,
-  },
-  text,
-) {
-  const facts = [];
-  const answered = !failure && !(stopped && !text.trim());
-  if (model)
-    facts.push(
-      fact(
-        answered ? "Answered by" : "Asked",
-        `${withoutProvider(model)}${host ? ` · ${host}` : ""}`,
-      ),
-    );
-  if (mode && mode !== "explain") facts.push(fact("Mode", mode));
-  // Of all requests: drafts and the order of the files as well.
-  if (model && tokens?.prompt) facts.push(fact("Tokens", tokensOf(tokens)));
-  const took = milliseconds ?? (steps ?? []).reduce((sum, step) => sum + step.milliseconds, 0);
-  if (answered && took) facts.push(fact("Took", duration(took)));
-  if (effort) facts.push(fact("Effort", effort));
-  if (hydeSummary(stages)) facts.push(fact("HyDE", hydeSummary(stages)));
-  if (reranker) facts.push(fact("Reranked by", reranker));
-  if (coverage && !text.includes(coverage)) facts.push(fact("Searched", coverage));
-  return facts.length ? element("dl.facts", ...facts) : null;
-}
 
 export function actionButton(symbol, label, onclick, title = "") {
   return element(
@@ -52,31 +13,34 @@ export function actionButton(symbol, label, onclick, title = "") {
   );
 }
 
-function fact(name, value) {
-  return element("div", element("dt", name), " ", element("dd", value));
-}
-
-function tokensOf({ prompt, completion, estimated, cost }) {
-  const about = estimated ? "≈ " : "";
-  const out = completion ? `, ${about}${count(completion)} out` : "";
-  return `${about}${count(prompt)} in${out}${cost ? ` · $${Number(cost.toPrecision(2))}` : ""}`;
-}
-
 /** The lines below an answer; `search` asks again with the code, null where that is no use. */
 export function noticesOf(outcome, asked, search) {
   const {
     suggest_codebase: suggest,
+    coverage,
+    notice,
     profile,
     hook_problems: problems,
     revised_html: revised,
   } = outcome;
   return [
+    gapsOf(coverage, notice),
     suggest && search ? suggestion(search) : null,
     Object.keys(profile ?? {}).length ? learnt(profile) : null,
     pinned(asked),
     ...(problems ?? []).map((text) => noticeLine("alert", text)),
     revised ? changed(revised) : null,
   ].filter(Boolean);
+}
+
+/** What `12 of 40 files so far, text and symbols; no vectors` leaves out, null for nothing. */
+function gapsOf(coverage = "", notice = "") {
+  const gaps = coverage.split(/; |, (?=\D)/).filter((part) => {
+    const [, some, all] = /([\d,]+) of ([\d,]+)/.exec(part) ?? [];
+    return some !== all || /so far|left out/.test(part);
+  });
+  const told = notice.startsWith("Answered from"); // the same, of files
+  return gaps.length && !told ? noticeLine("alert", `Searched only ${gaps.join("; ")}`) : null;
 }
 
 function suggestion(search) {
@@ -112,20 +76,6 @@ function changed(html) {
     element("summary", "A plugin changed the answer; this is what is kept"),
     body,
   );
-}
-
-/** HyDE's texts in a few words: `2 drafts`, `1 draft, 1 timed out`; "" when none were wanted. */
-function hydeSummary(stages = []) {
-  const outcomes = (stages ?? [])
-    .filter(({ name }) => name.startsWith("hyde-"))
-    .map(({ outcome }) => outcome);
-  if (!outcomes.length) return "";
-  const late = outcomes.filter((outcome) => outcome === "timed out").length;
-  const made = outcomes.filter((outcome) => outcome === "done").length;
-  if (!made && !late) return "no draft";
-  return [made ? plural(made, "draft") : "", late ? `${late} timed out` : ""]
-    .filter(Boolean)
-    .join(", ");
 }
 
 /** Questions that may come next, as buttons; `ask(text)` asks one of them. Null where there are none. */

@@ -6,6 +6,9 @@ import { plural } from "../lib/format.js";
 
 const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
 const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^[\]\n]+:\d+(?:-\d+)?\])/;
+const ITEM = /^\n* {0,3}(?:[-*+]|(\d{1,9})[.)])[ \t]+(\S[^]*)$/;
+const NEXT = /\n+(?=(?:[-*+]|\d{1,9}[.)])[ \t]+\S)/;
+const BELOW = /\n+[ \t]+(?:[-*+]|\d{1,9}[.)])[ \t]+/;
 const SPOKEN_BLOCKS = 8; // blocks that stay in the region; what has been read may go
 const SLICE = 20; // milliseconds of work after which a frame is due
 const FRAME_LIMIT = 100; // milliseconds after which no frame is waited for: the page may be out of view
@@ -23,9 +26,35 @@ export function showUnfinished(node, text, citations) {
     node.textContent = lines.join("\n");
     return;
   }
-  const parts = text.replace(/^#{1,6} +/, "").split(SPANS);
-  if (parts.length === 1) node.textContent = parts[0];
-  else node.replaceChildren(...parts.map((part, index) => spanOf(part, index, citations)));
+  const spans = (words) => words.split(SPANS).map((part, index) => spanOf(part, index, citations));
+  const items = text.split(NEXT).map((one) => ITEM.exec(one));
+  if (text.startsWith("|")) node.replaceChildren(tableOf(text, spans));
+  else if (items.every(Boolean)) node.replaceChildren(listOf(items, spans));
+  else node.replaceChildren(...spans(text.trimEnd().replace(/^#{1,6} +/, "")));
+}
+
+/** The items of a list that are being written, with those below them. */
+function listOf(items, spans) {
+  const made = items.map(([, , text]) => {
+    const [words, ...below] = text.split(BELOW);
+    const inner = below.map((one) => element("li", ...spans(one)));
+    return element("li", ...spans(words.trimEnd()), inner[0] ? element("ul", ...inner) : null);
+  });
+  const [[, number]] = items;
+  return element(number ? "ol" : "ul", { start: number }, ...made);
+}
+
+const cells = (row) => row.replace(/^\||\|\s*$/g, "").split("|");
+
+function tableOf(text, spans) {
+  const rows = text
+    .trim()
+    .split("\n")
+    .filter((line) => !/^[|:\s-]+$/.test(line));
+  const made = rows.map((row, at) =>
+    element("tr", ...cells(row).map((words) => element(at ? "td" : "th", ...spans(words.trim())))),
+  );
+  return element("div.table-wrap", element("table", element("tbody", ...made)));
 }
 
 function spanOf(part, index, citations) {
@@ -37,11 +66,10 @@ function spanOf(part, index, citations) {
 }
 
 /**
- * Has a screen reader say a finished block of the answer in view: politely, so that whole sentences are
+ * Has a screen reader say `words`, a finished block of the answer in view: politely, so that whole sentences are
  * read and nothing is read twice.
  */
-export function readAloud(block) {
-  const words = wordsOf(block);
+export function readAloud(words) {
   if (!words) return;
   const region = byId("spoken-answer");
   region.append(element("p", words));
@@ -53,7 +81,8 @@ export function beginReading() {
   byId("spoken-answer").replaceChildren();
 }
 
-function wordsOf(block) {
+/** What of a finished block is read aloud. */
+export function wordsOf(block) {
   const code = block.querySelector(".code-block");
   if (code) {
     const lines = code.querySelector("pre").textContent.replace(/\n$/, "").split("\n").length;

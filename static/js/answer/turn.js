@@ -1,28 +1,32 @@
 // One question and its answer, from the first stage to the buttons below it.
 
 import { announce, element, icon, setHtml } from "../lib/dom.js";
-import { moment, plural } from "../lib/format.js";
+import { plural } from "../lib/format.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
-import { Citations, frameCode, keepNumbersTogether } from "./code_references.js";
+import { Citations, frameCode, keepNumbersTogether, sourcesOf } from "./code_references.js";
 import { earlierOf, evidenceOf } from "./evidence.js";
-import { actionButton, factsOf, noticesOf, suggestionsOf } from "./footer.js";
+import { actionButton, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
-import { beginReading, readAloud, showUnfinished } from "./streaming.js";
+import { beginReading, readAloud, showUnfinished, wordsOf } from "./streaming.js";
 import { Thumbs } from "./thumbs.js";
 
+const LIST_ITEMS = 100; // after which a list goes on as another block, so that each is laid out quickly
+const LONG = { characters: 700, lines: 9 }; // of a question, beyond which its end is folded
 // Codes of errors that another model, or none, would not have met.
 const MODELS_FAULT = ["model", "context_length", "settings"];
 
 export class Turn {
   id = ""; // the server's name for what is kept of it, once known
   #text = "";
+  #index = -1; // of the last block: items of a list come one by one under that of their list
   #settled = 0; // UTF-16 units of the text that finished blocks stand for
   #hooks;
   #stages;
   #citations = new Citations();
   #answer = element("div.answer");
   #unfinished = element("div.unfinished");
+  #found = element("div.found"); // what the search has found, until the answer begins
   #footer = element("div.answer-footer");
   #outcome = null;
   #siblings = [];
@@ -54,6 +58,8 @@ export class Turn {
       },
       icon("edit"),
     );
+    const lines = asked.text.split("\n").length;
+    if (asked.text.length > LONG.characters || lines > LONG.lines) foldQuestion(bubble);
     this.node = element(
       "article.turn.writing",
       { "aria-busy": "true" },
@@ -62,6 +68,7 @@ export class Turn {
       this.#branches.node,
       element("h3.visually-hidden", "Answer"),
       this.#stages.node,
+      this.#found,
       this.#answer,
       this.#footer,
     );
@@ -93,10 +100,6 @@ export class Turn {
   static restored(kept, hooks) {
     const turn = Turn.joined(kept, hooks);
     turn.#past = true;
-    turn.#stages.past(
-      element("p.asked-at", `${kept.finished ? "Answered" : "Asked"} ${moment(kept.created)}`),
-      kept,
-    );
     turn.#text = kept.answer;
     turn.#settled = kept.answer.length;
     turn.#addHtml(kept.html);
@@ -106,6 +109,7 @@ export class Turn {
       failure: kept.error,
       stopped: !kept.finished && !kept.error,
     };
+    turn.#stages.complete(turn.#outcome);
     turn.#close();
     return turn;
   }
@@ -155,6 +159,8 @@ export class Turn {
       this.id = event.turn;
     } else if (event.stage === "cited") {
       if (this.#citations.take(event.citations)) this.#citations.mark(this.#answer);
+    } else if (event.stage === "hits") {
+      this.#showFound(event.hits);
     } else if (event.stage) {
       this.#stages.take(event); // may carry a text of its own: a draft is no answer
     } else if (event.text !== undefined) {
@@ -162,8 +168,10 @@ export class Turn {
       this.#text += event.text;
       this.#paint();
     } else if (event.block) {
-      const block = this.#addHtml(event.block.html);
-      if (this.node.isConnected) readAloud(block);
+      const { html, index } = event.block;
+      const words = this.#addHtml(html, index === this.#index);
+      this.#index = index;
+      if (this.node.isConnected) readAloud(words);
       this.#settled += event.block.length;
       this.#showUnfinished();
     } else if (event.error) {
@@ -181,14 +189,11 @@ export class Turn {
     else if (stopped || !this.#outcome) this.#outcome = { ...this.#outcome, stopped: true };
     const outcome = this.outcome;
     if (outcome.failure) {
-      this.#stages.fail();
       announce(`That failed. ${outcome.failure.message}`);
     } else if (outcome.stopped) {
-      this.#stages.stop();
       announce("Stopped");
-    } else {
-      this.#stages.complete(outcome.milliseconds, outcome);
     }
+    this.#stages.complete(outcome);
     this.#showUnfinished();
     this.#close();
     const { outside, unverified } = this.#citations.doubtful;
@@ -210,6 +215,9 @@ export class Turn {
     this.node.removeAttribute("aria-busy");
     this.#citations.take(outcome.citations ?? []);
     this.#citations.mark(this.#answer);
+    this.#found.remove();
+    const { sources } = this.#citations;
+    if (sources) this.#footer.append(sources);
     if (outcome.stopped && this.#past) {
       this.#footer.append(noticeLine("stop", "Stopped before it was complete"));
     }
@@ -223,8 +231,6 @@ export class Turn {
     if (evidence) this.#footer.append(evidence);
     const earlier = earlierOf(outcome.earlier);
     if (earlier) this.#footer.append(earlier);
-    const facts = factsOf(outcome, this.#text);
-    if (facts) this.#footer.append(facts);
     if (this.#text || this.id || outcome.stopped) {
       const actions = this.#actions(outcome);
       this.#footer.append(actions);
@@ -238,6 +244,17 @@ export class Turn {
   #begin() {
     beginReading();
     this.#stages.write();
+    if (!this.#found.contains(document.activeElement)) this.#found.remove();
+  }
+
+  #showFound(hits) {
+    const places = hits.map(({ path, start_line, end_line }) => ({
+      path,
+      start: start_line,
+      end: end_line,
+    }));
+    const label = this.#found.firstChild ? "Found" : "Found so far";
+    this.#found.replaceChildren(sourcesOf(places, label));
   }
 
   #waysOut() {
@@ -292,14 +309,24 @@ export class Turn {
     return thumbs.below;
   }
 
-  #addHtml(html) {
+  /** Adds a finished block; `goesOn` where it is more of the list before it. */
+  #addHtml(html, goesOn = false) {
     const block = element("div.block");
     setHtml(block, html);
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
+    for (const table of block.querySelectorAll(".table-wrap")) table.tabIndex = 0; // to be scrolled
     keepNumbersTogether(block);
     this.#citations.mark(block);
-    this.#unfinished.before(block);
-    return block;
+    const words = wordsOf(block);
+    // A new node for what follows: one that is pushed down would count as a jump.
+    const unfinished = element("div.unfinished");
+    const list = goesOn ? this.#unfinished.previousSibling?.lastElementChild : null;
+    if (list && list.children.length < LIST_ITEMS) {
+      list.append(...block.firstElementChild.childNodes);
+      this.#unfinished.replaceWith(unfinished);
+    } else this.#unfinished.replaceWith(block, unfinished);
+    this.#unfinished = unfinished;
+    return words;
   }
 
   /** Shows the text so far with the next frame: many pieces may come within one. */
@@ -312,4 +339,16 @@ export class Turn {
     this.#painting = 0;
     showUnfinished(this.#unfinished, this.#text.slice(this.#settled), this.#citations);
   }
+}
+
+/** Shows the beginning of a long question, and all of it after a click. */
+function foldQuestion(bubble) {
+  const words = element("div.folded", ...bubble.childNodes);
+  const fold = ({ currentTarget: button }) => {
+    const folded = words.classList.toggle("folded");
+    button.textContent = folded ? "Show all" : "Show less";
+    button.setAttribute("aria-expanded", String(!folded));
+  };
+  const button = element("button.link", { "aria-expanded": "false", onclick: fold }, "Show all");
+  bubble.append(words, button);
 }

@@ -80,11 +80,16 @@ export function openMenu(button, items, focusBack) {
 
 /** Below the button where there is room, else above it, aligned at its right edge. */
 function placeMenu(menu, button) {
-  const at = button.getBoundingClientRect();
-  const { offsetWidth: width, offsetHeight: height } = menu;
+  placeBeside(button, menu, button.getBoundingClientRect().right - menu.offsetWidth);
+}
+
+/** Puts `node` below `anchor` where there is room, else above it; its left edge at `left`. */
+export function placeBeside(anchor, node, left = anchor.getBoundingClientRect().left) {
+  const at = anchor.getClientRects()[0];
+  const { offsetWidth: width, offsetHeight: height } = node;
   const below = at.bottom + MENU_GAP;
-  menu.style.top = `${below + height <= innerHeight ? below : Math.max(EDGE, at.top - MENU_GAP - height)}px`;
-  menu.style.left = `${within(at.right - width, width, EDGE)}px`;
+  node.style.top = `${below + height <= innerHeight ? below : Math.max(EDGE, at.top - MENU_GAP - height)}px`;
+  node.style.left = `${within(left, width, EDGE)}px`;
 }
 
 /**

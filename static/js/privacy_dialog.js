@@ -1,10 +1,10 @@
 // The dialog that says what is stored of the user, where, and who receives it, and deletes this
 // conversation, the profile, or everything.
 
-import { query, request } from "../lib/api.js";
-import { announce, byId, element, icon } from "../lib/dom.js";
-import { byteSize, count, plural } from "../lib/format.js";
-import { closesByClick, failureCard } from "../lib/widgets.js";
+import { query, request } from "./lib/api.js";
+import { announce, byId, element, icon } from "./lib/dom.js";
+import { byteSize, count, plural } from "./lib/format.js";
+import { closesByClick, failureCard } from "./lib/widgets.js";
 
 const COUNTED = [
   ["conversations", "conversation"],

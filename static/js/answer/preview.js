@@ -1,0 +1,73 @@
+// The lines that a citation names, while it is pointed at or reached with Tab.
+
+import { element } from "../lib/dom.js";
+import { placeBeside } from "../lib/popup.js";
+import { linesOf, numberedLine } from "./code_references.js";
+
+const SOON = 250; // milliseconds of pointing after which the lines are shown
+const LEFT = 200; // and after which they go, so that the pointer can get to them
+const LINES_SHOWN = 16;
+
+const linkAt = (target) => target.closest?.("a[data-path]");
+
+/** Has links of `thread` that carry `data-path`, `data-start` and `data-end` show their lines. */
+export function setUpPreview(thread) {
+  const node = element("div.preview.code-block", { popover: "manual", role: "tooltip" });
+  document.body.append(node);
+  let wanted = null; // the link whose lines are in view, or will be
+  let timer = 0;
+
+  const later = (milliseconds, link) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (link ? show(link) : hide()), milliseconds);
+  };
+  const hide = () => {
+    clearTimeout(timer);
+    wanted = null;
+    node.hidePopover();
+  };
+  const show = async (link) => {
+    wanted = link;
+    const { path, start, end } = link.dataset;
+    const lines = await linesOf(path).catch(() => null);
+    if (!lines || wanted !== link || !link.isConnected) return;
+    const cited = lines.slice(start - 1, end);
+    const more = cited.length - LINES_SHOWN;
+    const rows = cited
+      .slice(0, LINES_SHOWN)
+      .map((html, at) => numberedLine(html, Number(start) + at));
+    node.replaceChildren(
+      element("p.code-head", link.title),
+      element("pre", element("code", ...rows)),
+    );
+    if (more > 0) node.append(element("p.preview-more", `… ${more} more; a click opens the file`));
+    node.showPopover();
+    placeBeside(link, node);
+  };
+
+  thread.addEventListener("pointerover", ({ target, pointerType }) => {
+    const link = linkAt(target);
+    if (link && link !== wanted && pointerType === "mouse") later(SOON, link);
+    else if (link) clearTimeout(timer);
+  });
+  thread.addEventListener("pointerout", ({ target }) => linkAt(target) && later(LEFT));
+  node.addEventListener("pointerenter", () => clearTimeout(timer));
+  node.addEventListener("pointerleave", () => later(LEFT));
+  // With Tab, and not when the panel gives the focus back.
+  thread.addEventListener("keyup", ({ key, target }) => {
+    if (key === "Tab" && linkAt(target)) show(target);
+  });
+  for (const kind of ["focusout", "pointerdown"]) thread.addEventListener(kind, hide);
+  const scrolled = ({ target }) => node.contains(target) || hide();
+  addEventListener("scroll", scrolled, { capture: true, passive: true });
+  addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "Escape" || !node.matches(":popover-open")) return;
+      event.preventDefault();
+      event.stopPropagation(); // an answer that is being written goes on
+      hide();
+    },
+    true,
+  );
+}
