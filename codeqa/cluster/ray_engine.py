@@ -181,7 +181,8 @@ class RayEngine:
                 queue.put(error)
 
         threading.Thread(target=work, name="codeqa-ray", daemon=True).start()
-        end = time.monotonic() + seconds
+        self._answered = time.monotonic()
+        end = self._answered + seconds
         while time.monotonic() < end:
             try:
                 row = queue.get(timeout=0.2)
@@ -194,7 +195,8 @@ class RayEngine:
             if row is None:
                 return
             yield row
-            end = time.monotonic() + seconds
+            self._answered = time.monotonic()  # the head need not be asked while rows come
+            end = self._answered + seconds
         raise ClusterError(f"The cluster made no progress for {seconds:,.0f} seconds.", GO_ON)
 
     def _ask_head(self) -> None:

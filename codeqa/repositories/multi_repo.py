@@ -48,7 +48,7 @@ ID_SEPARATOR = "~"
 ALL = ID_SEPARATOR
 """Stands for every repository that is indexed."""
 MOST_REPOSITORIES = 400
-"""Chosen one by one: their ids are sent in an address, of which gunicorn reads 4,094 bytes."""
+"""Chosen one by one: their ids are sent in an address, of which some servers read 4,094 bytes."""
 NAMED = 3
 """Repositories whose names stand for all of them."""
 RETRY_SECONDS = 5.0

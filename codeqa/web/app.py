@@ -80,8 +80,9 @@ def create_app(
 ) -> Flask:
     """Make the application; nothing is opened until the first request.
 
-    Without arguments, as gunicorn calls it, settings come from the environment and the repository
-    is the last one used. Raises SettingsError where others would be let in without a token.
+    Without arguments, as a WSGI server calls it, settings come from the environment and the
+    repository is the last one used. Raises SettingsError where others would be let in without a
+    token.
     """
     settings = settings or load_settings(repository)
     check_settings(settings)
