@@ -489,8 +489,8 @@ class FakeCompletion(MentionCompleter):
         catalogue = SimpleNamespace(
             paths=frozenset(FILES),
             large=False,
-            roles=lambda: dict.fromkeys(FILES, "source"),
-            definitions=lambda: definitions,
+            roles=lambda holding="": dict.fromkeys(FILES, "source"),
+            definitions=lambda holding="": definitions,
         )
         tables: Any = SimpleNamespace(catalogue=lambda: catalogue)
         super().__init__(lambda: tables)
