@@ -246,7 +246,7 @@ def _joined(
         settings=settings,
         hooks=hooks,
         conversations=conversations,
-        answer_model=models.answer_model,
+        answer_model=models.called,
     )
     writers = Writers(
         repository_name=location.name,

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from repositories import git as run_git
@@ -364,3 +365,29 @@ def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(
     told = hosted_lines(root / "app {1}", "the store#2.py").format(start=1, end=2)
     path = "app%20%7B1%7D/the%20store%232.py"
     assert told == address.format(commit=head.stdout.strip(), path=path)
+
+
+def test_where_lines_are_hosted_git_is_asked_once_for_each_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, started = write(tmp_path / "shop", {"a.py": "x = 1\n", "b.py": "y = 2\n"}), []
+    commit = ("commit", "--allow-empty", "-qm", "The shop")
+    remote = ("remote", "add", "origin", "https://github.com/anna/shop")
+    seen = ("update-ref", "refs/remotes/origin/main", "HEAD")
+    for command in (("init", "-q"), commit, remote, seen):
+        run_git(root, *command)
+    process = subprocess.Popen
+
+    def counted(*given: Any, **more: Any) -> Any:
+        started.append(given)
+        return process(*given, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", counted)
+    first, once = hosted_lines(root, "a.py"), len(started)
+    assert first.endswith("/a.py#L{start}-L{end}") and once
+    assert hosted_lines(root, "b.py") == first.replace("a.py", "b.py")
+    assert hosted_lines(root, "a.py") == first and len(started) == once
+    run_git(root, *commit)
+    assert hosted_lines(root, "a.py") == "", "the host does not have that commit yet"
+    run_git(root, *seen)
+    assert hosted_lines(root, "a.py") not in ("", first)

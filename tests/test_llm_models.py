@@ -343,6 +343,26 @@ def test_many_writers_lose_no_key(make: Callable[..., Models]) -> None:
 # Models
 
 
+def test_known_are_those_in_use_picked_before_or_with_a_key_and_no_other_is_called(
+    make: Callable[..., Models],
+) -> None:
+    assert make().known() == {}
+    models = make(openai_api_key=KEY, model="ollama/qwen3")
+    assert list(models.known()) == ["ollama/qwen3", "openai/gpt-4o"]
+    models.choose(ModelChoice("custom", "m", "http://10.0.0.5/v1"))
+    models.choose(ModelChoice("groq", "big"), KEY)
+    models.choose(None)
+    known = ["groq/big", "custom/m", "openai/gpt-4o", "groq/openai/gpt-oss-120b"]
+    assert list(models.known()) == known
+    model = models.called("custom/m")
+    assert model is not None and model.address.base_url == "http://10.0.0.5/v1"
+    assert models.called("") is None
+    models.forget_key(ModelChoice("groq", "big"))
+    for name in ("groq/big", "custom/other", "http://10.0.0.5/v1", "custom"):
+        with pytest.raises(UsageError, match="not set up"):
+            models.called(name)
+
+
 def test_a_model_is_connected_once_and_kept_for_the_next_turn(
     make: Callable[..., Models],
 ) -> None:

@@ -22,6 +22,7 @@ from openai_server import (
     dropped,
     event,
     failure,
+    openai_server,
     rate_limited,
     silent,
     stream,
@@ -31,6 +32,7 @@ from redis_server import redis_server
 from codeqa.chat.values import NO_CONTEXT, AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
+from codeqa.llm.providers import ModelChoice
 from codeqa.prompts import override_path, render_prompt
 from codeqa.state import State
 from codeqa.state.cache import context_key, open_cache
@@ -85,6 +87,27 @@ def test_a_follow_up_uses_the_cached_context_and_the_history(
     assert parts(user)[0].startswith("[MODE: explain]\n[INSTRUCTION]\nand what is MONTH?\n")
     assert parts(user)[1] == block
     assert [c["verified"] for c in events[-1].data["citations"]] == [True]
+
+
+def test_a_model_that_is_named_for_one_answer_is_sent_all_of_it_and_no_other_anything(
+    engine: Engine, script: Script
+) -> None:
+    with openai_server(lambda *_: stream(["By the other one."])) as other:
+        choice = ModelChoice("custom", "other", other.base_url)
+        engine.models.choose(choice)
+        engine.models.choose(ModelChoice("openai", "gpt-4o"))
+        ask(engine, ASK)
+        before = list(script.server.requests)
+        (kept,) = engine.conversations.turns("talk")
+        for effort in ("normal", "deep"):
+            given = {"with_model": "custom/other", "replaces": kept.id, "effort": effort}
+            done = ask(engine, ASK, hyde="two", **given)[-1].data
+            assert (done["model"], done["host"]) == ("custom/other", "127.0.0.1")
+            assert "shop/session.py" in str(other.requests[-1])
+        assert script.server.requests == before
+        assert ask(engine, "and what is MONTH?")[-1].data["model"] == "openai/gpt-4o"
+        failed = ask(engine, ASK, with_model="custom/nowhere")[-1]
+        assert (failed.kind, failed.data["message"]) == ("error", "This model is not set up.")
 
 
 def test_a_search_in_vain_says_so_to_the_model_and_empties_the_context(

@@ -289,6 +289,17 @@ def test_an_indexed_file_comes_line_by_line_and_no_other(client: FlaskClient) ->
         error_of(client.get("/api/file", query_string={"path": path}), 404)
 
 
+def test_of_a_file_only_the_lines_that_are_asked_for_come(client: FlaskClient) -> None:
+    asked = {"path": "src/store/long.py", "start": 1999, "end": 2000}
+    lines = client.get("/api/file", query_string=asked).json["lines"]
+    assert [re.sub("<[^>]+>", "", line) for line in lines] == [
+        f"value_{n} = {n}" for n in (1999, 2000)
+    ]
+    beyond = {**asked, "start": 2001, "end": 2002}
+    assert client.get("/api/file", query_string=beyond).json["lines"] == []
+    error_of(client.get("/api/file", query_string={**asked, "start": 0}), 400)
+
+
 def test_where_a_file_lies_is_told_on_this_machine_alone(
     tmp_path: Path, fake_engine: FakeEngine
 ) -> None:

@@ -49,6 +49,9 @@ def test_another_version_of_a_question_is_a_sibling_and_can_be_gone_back_to(
     assert first["id"] == before[0]["id"] and first["siblings"] == [first["id"]]
     assert other["siblings"] == [before[1]["id"], other["id"]]
     assert other["parent"] == first["id"] and third["parent"] == other["id"]
+    beside = client.get(f"/api/conversations/one?versions={other['id']}").json["turns"]
+    assert [turn["question"] for turn in beside] == ["second", "second, put otherwise"]
+    assert client.get("/api/conversations/one?versions=unknown").json["turns"] == []
     address = "/api/conversations/one/branch"
     chosen = client.post(address, json={"turn": before[1]["id"]}).json
     assert [turn["id"] for turn in chosen["turns"]] == [turn["id"] for turn in before]

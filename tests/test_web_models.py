@@ -26,7 +26,7 @@ def provider(overview: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_the_overview_asks_nobody(client: FlaskClient, fake_engine: FakeEngine) -> None:
     overview = client.get("/api/models").json
-    assert set(overview) == {"current", "providers", "problem", "changeable"}
+    assert set(overview) == {"current", "providers", "problem", "changeable", "known"}
     assert overview["current"] is None and overview["changeable"] is True
     names = [one["name"] for one in overview["providers"]]
     assert names[0] == "openai" and names[-1] == "custom" and "ollama" in names
@@ -48,6 +48,7 @@ def test_a_chosen_model_is_used_until_none_is_chosen(
     assert chosen["current"] == {
         "provider": "openai", "title": "OpenAI", "model": "gpt-4o", "address": "",
         "host": "api.openai.com", "local": False, "source": "page", "key": "stored",
+        "name": "openai/gpt-4o",
     }  # fmt: skip
     assert client.get("/api/models").json == chosen
     assert fake_engine.models.keys == {"api.openai.com": KEY}

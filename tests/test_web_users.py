@@ -50,6 +50,18 @@ def test_each_token_is_a_user_of_its_own(shared: FlaskClient, fake_engine: FakeE
     assert [c["title"] for c in listed(shared, **bearer(ANNA))] == ["mine"]
 
 
+def test_only_the_owner_has_another_model_answer(
+    shared: FlaskClient, fake_engine: FakeEngine
+) -> None:
+    body = {"question": "x", "with_model": "openai/gpt-4o"}
+    for address in ("/chat/stream", "/chat", "/"):
+        assert shared.post(address, json=body, **bearer(BELA)).status_code == 403
+    assert shared.get("/api/models", **bearer(BELA)).json["known"] == []
+    assert fake_engine.chat.asked == []
+    ask(shared, "x", body=body, **bearer(ANNA))
+    assert shared.get("/api/models", **bearer(ANNA)).json["known"][0]["name"] == "openai/gpt-4o"
+
+
 def test_a_session_belongs_to_the_token_it_was_opened_with(
     shared: FlaskClient, fake_engine: FakeEngine
 ) -> None:

@@ -73,8 +73,8 @@ class Gatherer:
     settings: Settings
     hooks: Hooks
     conversations: Conversations
-    answer_model: Callable[[], Model | None]
-    """The model that answers; None for none."""
+    answer_model: Callable[[str], Model | None]
+    """The model called so that answers, '' for the one in use; None for none."""
 
     def gather(
         self, routed: Routed, steps: Steps, *, given: bool = False
@@ -84,7 +84,8 @@ class Gatherer:
         that cannot be asked."""
         # What is stored is told by the app, whatever model there is.
         ours = given or routed.decision.reply == "privacy"
-        model = self.answer_model() if routed.question.options.use_model and not ours else None
+        options = routed.question.options
+        model = self.answer_model(options.with_model) if options.use_model and not ours else None
         with steps.time("prune"):
             told = routed.so_far.history if routed.decision.use_curated_history else ()
             history = prune(told, routed.vector, self.conversations.vectors)
@@ -279,7 +280,7 @@ class _Gathering:
     def _found(self, text: str, ask_model: bool) -> Generator[Event, None, SearchResult]:
         """What a search finds for `text`; a model may help where it is to be asked at all."""
         question, options = self.routed.question, self.routed.question.options
-        ask_model = ask_model and options.use_model and not self.given
+        ask_model = ask_model and options.use_model and not options.with_model and not self.given
         stages = self.by.toolbox.search.steps(
             text,
             top=POOL if question.whole_files else UNITS_RANKED,

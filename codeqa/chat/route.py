@@ -139,7 +139,8 @@ class Router:
         """What the small model says of it, where there is one and it may be asked."""
         options = question.options
         fast = (options.effort or self.settings.effort) == "fast"
-        if not options.use_model or fast:  # one call is made at `fast`, and that answers
+        # One call is made at `fast`, and that answers; the small model is that of the one in use.
+        if not options.use_model or fast or options.with_model:
             return Understood()
         earlier = (so_far.begun, so_far.history, so_far.names)
         return self.small_call.ask(options.user, question.text, *earlier, options.cancelled)

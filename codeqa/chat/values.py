@@ -66,6 +66,9 @@ class QuestionOptions:
     earlier_answers: bool = True
     """Answers to similar questions of other conversations may be sent along, where the setting
     lets them."""
+    with_model: str = ""
+    """A model that is set up, as `provider/name`, for this answer alone: no other is sent anything.
+    Empty: the one in use."""
     replaces: str = ""
     """Id of the turn that is asked anew, as a branch beside it."""
     after: str = ""

@@ -21,6 +21,7 @@ from codeqa.llm.client import Model, failure
 from codeqa.llm.providers import (
     CUSTOM,
     NO_MODEL,
+    PROVIDERS,
     ModelAddress,
     ModelChoice,
     ModelProvider,
@@ -34,6 +35,7 @@ FILE_NAME = "models.json"
 LOCK_SECONDS = 6.0
 PRIVATE = 0o600
 LONGEST_KEY = 4_096
+MOST_USED = 6
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000  # enough for a model that reasons before it says its one word
 TEST_SECONDS = 60.0  # a large model that is loaded first takes about half
@@ -53,6 +55,8 @@ class SavedModels:
     """The setting that was in force then: when it changes, the pick ends. None: no pick."""
     keys: dict[str, str] = field(default_factory=dict, repr=False)
     """Location of an address (scheme, host, port) → key."""
+    used: list[ModelChoice] = field(default_factory=list)
+    """What was picked until now, the latest first."""
     problem: str = ""
 
 
@@ -87,6 +91,28 @@ class Models:
         self.address(choice)
         self._preferred = choice
 
+    def known(self) -> dict[str, ModelChoice]:
+        """Those that are set up, by `provider/name`, the one in force first: picked before, or the
+        usual one of a provider that has a key. Nothing is asked of any."""
+        usual = (ModelChoice(one.name, one.chat_model) for one in PROVIDERS if one.key_variable)
+        choices, found = [*self._saved().used, *usual], dict[str, ModelChoice]()
+        with suppress(SettingsError):  # a setting that names no provider
+            choices = [one for one in (self.current(), *choices) if one]
+        for choice in choices:
+            with suppress(UsageError):  # of a provider that this version does not know
+                if self.key_state(choice) != "missing":
+                    found.setdefault(str(choice), choice)
+        return found
+
+    def called(self, name: str) -> Model | None:
+        """The model of `known` called `name`, '' for the one in force. Raises UsageError for
+        another, SettingsError."""
+        if not name:
+            return self.answer_model()
+        if choice := self.known().get(name):
+            return self.answer_model(choice)
+        raise UsageError("This model is not set up.", "Choose it once on the page, with its key.")
+
     def problem(self) -> str:
         """What is wrong with the file of the pick and the keys; '' when nothing is."""
         return self._saved().problem
@@ -100,6 +126,8 @@ class Models:
             place = location(self.address(choice, key).base_url)
         with self._changed() as saved:
             saved.pick, saved.over = choice, self._setting()
+            used = [choice, *(one for one in saved.used if one != choice)]
+            saved.used = [one for one in used if one][:MOST_USED]
             if checked:
                 saved.keys[place] = checked
         self._preferred = None

@@ -13,7 +13,7 @@ files, and takes no submodules.
 """
 
 # Names are bytes here, because they need not be UTF-8.
-# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH117, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH114, PTH116, PTH117, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
@@ -460,12 +462,22 @@ _SHOWN_AT = {
     "forgejo": "src/commit/{commit}/{path}#L{start}-L{end}",
 }
 """Below the repository's own page, by a part of the name of its host."""
+_REFS_LOOKED_AT = 1_000
+"""Folders of them: a link may lead into the whole file system."""
 
 
 def hosted_lines(folder: Path, path: str) -> str:
     """The address of the file `path` of `folder` at the host that the repository came from, as of
     the last commit, with `{start}` and `{end}` where its lines go; '' where the host is none that
-    is known, or does not have that commit. No name of a user and no password is in it."""
+    is known, or does not have that commit. No name of a user and no password is in it. Git is
+    asked once until a commit, a branch or the configuration changes."""
+    tree = work_tree(os.fsencode(folder.resolve()))
+    return _hosted_form(folder, tree and _refs_of(tree)).replace("{path}", quote(path))
+
+
+@lru_cache(64)
+def _hosted_form(folder: Path, _state: object) -> str:
+    """What `hosted_lines` gives of any path in `folder`, which goes where `{path}` stands."""
     try:
         git = find_git(folder)
         told = _lines(git, folder, "config", "--get-regexp", r"^remote\..*\.url$")
@@ -481,9 +493,26 @@ def hosted_lines(folder: Path, path: str) -> str:
         return ""
     commit, *inside = _lines(git, folder, "rev-parse", "HEAD", "--show-prefix")
     host += f":{port}" * (url.startswith("https:") and port != "")
-    place = quote("".join(inside) + path)
-    form = form.format(commit=commit, path=place, start="{start}", end="{end}")
+    path = f"{quote(''.join(inside))}{{path}}"
+    form = form.format(commit=commit, path=path, start="{start}", end="{end}")
     return f"https://{host}/{owners.replace(',', '/')}/{name}/{form}"
+
+
+def _refs_of(tree: bytes) -> tuple[int, ...]:
+    """Another value once a commit, a branch or the configuration of the work tree `tree` is
+    another: git renames what it writes into its folder."""
+    own = git_directory(tree) or tree
+    common = os.path.join(own, _line_of(own + b"/commondir"))
+    walks = chain.from_iterable(
+        os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable")
+    )
+    folders = [folder for folder, *_ in islice(walks, _REFS_LOOKED_AT)]
+    single = [os.path.join(common, one) for one in (own + b"/HEAD", b"config", b"packed-refs")]
+    times = []
+    for one in (*single, *folders):
+        with suppress(OSError):  # there is none, or none any more
+            times.append(os.stat(one).st_mtime_ns)
+    return tuple(times)
 
 
 def _lines(git: Git, folder: Path, *arguments: str) -> list[str]:

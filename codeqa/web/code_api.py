@@ -126,12 +126,18 @@ def tree(engine: Engine, path: Text = "") -> Values:
 
 
 @endpoints.route("GET", "/api/file")
-def file(engine: Engine, path: Filled) -> Values:
-    """An indexed file; of its `lines` each is one piece of safe HTML. `hosted` is its address at
-    the git host that it came from, with `{start}` and `{end}` for lines, and `on_disk` where it
-    lies, for who is on this machine; '' where there is none."""
+def file(
+    engine: Engine,
+    path: Filled,
+    start: Annotated[int, Field(ge=1)] = 1,
+    end: Annotated[int, Field(ge=0)] = 0,
+) -> Values:
+    """An indexed file, or its lines from `start` to `end`; of its `lines` each is one piece of safe
+    HTML. `hosted` is its address at the git host that it came from, with `{start}` and `{end}` for
+    lines, and `on_disk` where it lies, for who is on this machine; '' where there is none."""
     read = engine.files.read(path)
-    found = highlight_lines(read.text, read.language)
+    shown = read.text.removesuffix("\n").split("\n")[start - 1 : end or None]
+    found = highlight_lines("".join(f"{line}\n" for line in shown), read.language)
     lines = sanitise("\n".join(found)).split("\n") if found else []
     here = leads_here(request.host_url) and not engine.location.snapshot_of
     values = {"path": read.path, "language": read.language, "changed": read.changed, "lines": lines}

@@ -84,22 +84,28 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
 
 
 @endpoints.route("GET", "/api/conversations/<path:conversation>")
-def open_conversation(conversation: str, engine: Engine, user: str) -> Values:
+def open_conversation(conversation: str, engine: Engine, user: str, versions: Id = "") -> Values:
     """A conversation with its questions and rendered answers, the first one first.
 
-    Of a question that was asked again the version in use; the others are its siblings. `context`
+    Of a question that was asked again the version in use; the others are its siblings. With
+    `versions`, the id of a turn in use, all versions of that one in place of the turns. `context`
     is whether a follow-up without `@codebase` has code to go on from; `answering`, the id of the
     turn that is being answered.
     """
     kept = engine.conversations
     # First: once it tells its id the question is kept.
     answering = workspace().answers.turn(place_of(engine, conversation))
+    turns = kept.turns(conversation, user)
+    if versions:
+        every = {one.id: one for one in (*turns, *kept.other_turns(conversation, user))}
+        siblings = kept.branches(conversation, user).get(versions, ())
+        turns = [every[one] for one in siblings if one in every]
     return {
         "id": conversation,
         "title": kept.get(conversation, user).title,
         "context": kept.has_context(conversation, user),
         "answering": answering,
-        "turns": _turns_values(engine, conversation, user, kept.turns(conversation, user)),
+        "turns": _turns_values(engine, conversation, user, turns),
     }
 
 

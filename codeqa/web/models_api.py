@@ -50,10 +50,12 @@ def overview() -> Values:
     except CodeQAError as error:  # a setting that names no provider; another can be chosen
         choice, problem = None, str(error)
     return {
-        "current": _current(models, choice) if choice else None,
+        "current": {**_model(models, choice), "source": models.source()} if choice else None,
         "providers": [_provider(models, one) for one in (*PROVIDERS, CUSTOM)],
         "problem": problem,
-        "changeable": member_of_request().owner,
+        "changeable": (owner := member_of_request().owner),
+        # Which may answer a single question.
+        "known": [_model(models, one) for one in models.known().values() if owner],
     }
 
 
@@ -118,7 +120,7 @@ def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:
     return settled(choice), checked_key(body.key)
 
 
-def _current(models: Models, choice: ModelChoice) -> Values:
+def _model(models: Models, choice: ModelChoice) -> Values:
     provider, where = provider_named(choice.provider), models.base_url(choice)
     host = ModelAddress(where).host
     return asdict(choice) | {
@@ -126,7 +128,7 @@ def _current(models: Models, choice: ModelChoice) -> Values:
         "title": provider.title,
         "host": host,
         "local": is_loopback(host),
-        "source": models.source(),
+        "name": str(choice),
         "key": models.key_state(choice),
     }
 

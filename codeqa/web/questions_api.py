@@ -30,7 +30,7 @@ from codeqa.web.endpoints import (
     Text,
     Values,
 )
-from codeqa.web.security import TERMINAL, member_of_request
+from codeqa.web.security import TERMINAL, member_of_request, require_owner
 from codeqa.web.workspace import place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
@@ -158,6 +158,8 @@ def _ask_alone(engine: Engine, options: AskOptions) -> Generator[Event]:
 def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     """What `body` asks, and what it is asked of. Raises UsageError, and NotFoundError for a
     repository that is not indexed."""
+    if body.with_model:
+        require_owner("choose the model of an answer")
     ids = ID_SEPARATOR.join(dict.fromkeys(body.repos))
     return workspace().engine(ids or body.repo), _ask_options(body)
 

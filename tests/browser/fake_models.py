@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from codeqa.errors import ModelError
+from codeqa.llm.providers import ModelChoice
 
 HOSTS = {
     "openai": "api.openai.com",
@@ -31,12 +32,18 @@ class FakeModels:
         self.probed = 0
         self.local = True
         self.exported = True
+        self.used: list[Any] = []
         self.patient = threading.Event()
         self._choice: Any = None
         self._lock = threading.Lock()
 
     def current(self) -> Any:
         return self._choice
+
+    def known(self) -> dict[str, Any]:
+        usual = [ModelChoice("openai", "gpt-4o")] if self.exported else []
+        named = [one for one in (self._choice, *self.used, *usual) if one]
+        return {str(one): one for one in named[::-1]}
 
     def source(self) -> str:
         return "page" if self._choice else ""
@@ -47,6 +54,7 @@ class FakeModels:
     def choose(self, choice: Any, key: str = "") -> None:
         with self._lock:
             self._choice = choice
+            self.used = [choice, *self.used] if choice else self.used
             if choice and key:
                 self.keys[self.host(choice)] = key
 

@@ -134,14 +134,17 @@ class FakeChat:
     def ask(self, options: AskOptions) -> Iterator[Event]:
         question, conversation, user = options.question, options.conversation, options.user
         names = ("question", "rerank", "conversation", "user", "mode", "replaces", "use_model",
-                 "hyde", "retrieval", "strict", "earlier_answers", "after", "effort")  # fmt: skip
+                 "hyde", "retrieval", "strict", "earlier_answers", "after", "effort",
+                 "with_model")  # fmt: skip
         self.asked.append(
             {name: getattr(options, name) for name in names}
             | {"pin": list(options.pin), "exclude": list(options.exclude)}
         )
         tagged = "@codebase" in question
         text = question.replace("@codebase", "").lstrip()
-        choice = self._models.current() if options.use_model else None
+        known = self._models.known()
+        used = known[options.with_model] if options.with_model else self._models.current()
+        choice = used if options.use_model else None
         earlier = self._path(user, conversation) if conversation else []
         automatic = options.retrieval == "auto" and not tagged and "needed" in question
         intent = "continuation" if any(turn.tagged for turn in earlier) else "general"
