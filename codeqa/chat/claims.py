@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,10 +86,11 @@ def stems_in(text: str) -> set[str]:
     return {f"~{part[:_STEM]}" for part in parts - QUESTION_WORDS if len(part) > 2}
 
 
-def terms_in(text: str) -> set[str]:
+@lru_cache(10_000)  # a line is in many definitions, and each answer is checked twice
+def terms_in(text: str) -> frozenset[str]:
     """Names, numbers and stems of `text`."""
     numbers = re.findall(r"\d+", GROUPED.sub("", text))
-    return {name.lower() for name in NAME.findall(text)} | set(numbers) | stems_in(text)
+    return frozenset(name.lower() for name in NAME.findall(text)).union(numbers, stems_in(text))
 
 
 class Shown:
@@ -100,9 +101,10 @@ class Shown:
         self, read: Callable[[str], list[str] | None], tables: Tables, chunks: Iterable[Chunk]
     ) -> None:
         self._read, self._tables, self._chunks = read, tables, chunks
+        self._units = cache(self._units_of)
 
     @cached_property
-    def _runs(self) -> list[tuple[str, int, list[set[str]]]]:
+    def _runs(self) -> list[tuple[str, int, list[frozenset[str]]]]:
         """Lines that follow each other: path, the first one, and the terms of each."""
         sent = {(c.path, n) for c in self._chunks for n in range(c.start_line, c.end_line + 1)}
         firsts = [(path, n) for path, n in sorted(sent) if (path, n - 1) not in sent]
@@ -188,21 +190,21 @@ class Shown:
     def _is_known(self, name: str) -> bool:
         return name in self._known or bool(self._tables.named([name_key(name)], limit=1))
 
-    def _units(self, path: str) -> list[Unit]:
+    def _units_of(self, path: str) -> list[Unit]:
         kept = self._tables.in_file(path)
         return [unit for unit in kept if unit.kind not in TEXT_KINDS and unit.kind != "module"]
 
-    def _of(self, path: str, start: int, end: int) -> list[set[str]]:
+    def _of(self, path: str, start: int, end: int) -> list[frozenset[str]]:
         start = max(start, 1)
         found = [terms_in(line) for line in (self._read(path) or [])[start - 1 : end]]
         for unit in self._units(path):
             around = terms_in(unit.qualified_name)
-            for line in found[max(unit.start_line - start, 0) : max(unit.end_line - start + 1, 0)]:
-                line |= around
+            within = slice(max(unit.start_line - start, 0), max(unit.end_line - start + 1, 0))
+            found[within] = [line | around for line in found[within]]
         return found
 
 
-def _table(lines: Sequence[set[str]], terms: Sequence[str]) -> NDArray[np.bool_]:
+def _table(lines: Sequence[frozenset[str]], terms: Sequence[str]) -> NDArray[np.bool_]:
     """(lines, terms) Which line holds which."""
     return np.array([[term in line for term in terms] for line in lines], bool)
 
