@@ -22,6 +22,7 @@ import pytest
 from conftest import ROOT
 from test_kill import mutate, write_module
 
+from codeqa.cli import main
 from codeqa.doctor import Check, examine
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import open_engine, open_privacy
@@ -184,43 +185,47 @@ def test_a_clock_that_jumps_hides_no_change(
     }
 
 
+@contextlib.contextmanager
+def files_of(most: int) -> Iterator[None]:
+    """No file can be longer than `most` bytes."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
     settings: Settings, location: Location
 ) -> None:
-    resource = pytest.importorskip("resource")
     write(location.root, {"c.py": "def add_user(key):\n    return key\n" * 200})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, before[1]))
-    try:
+    with files_of(3_000):
         with pytest.raises(StorageError, match=r"cannot be written: File too large\. Free some"):
             Indexer(settings, location).run()
         said = Indexer(settings, location).status().error
         assert said.startswith("The index cannot be written: File too large")
         assert Tables(location).named(["finduser"])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert Indexer(settings, location).run().files == 3
     assert not [*location.folder.glob("*.tmp")]
 
 
 @pytest.mark.parametrize("before", ["", "what does find_user take?"], ids=["no state", "a state"])
 def test_on_a_disk_that_takes_no_more_a_question_is_answered_and_said_not_to_be_kept(
-    settings: Settings, location: Location, before: str
+    settings: Settings, location: Location, before: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("resource")
-    repo, state = str(location.root), State(settings.data_dir)
+    state = State(settings.data_dir)
     if before:
         conversation = f"terminal-{location.id}"
         state.turns.save(
             Turn("t", conversation, before, "A user.", "", {}, 1.0, "terminal", location.id)
         )
-    ask = [sys.executable, "-m", "codeqa", "ask", "--no-model", "--repo", repo, "find user"]
-    done = subprocess.run(
-        ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *ask], cwd=ROOT, text=True,
-        capture_output=True, env={**os.environ, "CODEQA_DATA": str(settings.data_dir)},
-    )  # fmt: skip
-    assert done.returncode == 0 and "find_user" in done.stdout, done.stderr
-    assert "This answer could not be kept. The local state" in done.stderr
+    with files_of(0):
+        status = main(["ask", "--no-model", "--repo", str(location.root), "find user"])
+    shown = capsys.readouterr()
+    assert status == 0 and "find_user" in shown.out, shown.err
+    assert "This answer could not be kept. The local state" in shown.err
     kept = state.turns.get("t", "terminal")
     assert (kept.question if kept else "") == before
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,37 +32,39 @@ pytest_plugins = ("web_kit",)
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def get(port: int, path: str) -> http.client.HTTPResponse:
+@contextlib.contextmanager
+def request(
+    port: int, path: str, body: dict[str, str] | None = None
+) -> Iterator[http.client.HTTPResponse]:
+    """The response to a GET, or to a POST of `body`."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", path, headers={"Connection": "close"})
-    return connection.getresponse()
+    with contextlib.closing(connection):
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        connection.request("POST" if body else "GET", path, body and json.dumps(body), headers)
+        with connection.getresponse() as response:
+            yield response
+
+
+def ask(port: int, question: str) -> contextlib.AbstractContextManager[http.client.HTTPResponse]:
+    return request(port, "/chat/stream", {"question": question})
 
 
 def ready(port: int) -> int:
-    with contextlib.closing(get(port, "/ready")) as response:
+    with request(port, "/ready") as response:
         return response.status
-
-
-def post(port: int, path: str, body: dict[str, str]) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    return connection.getresponse()
-
-
-def ask(port: int, question: str) -> http.client.HTTPResponse:
-    return post(port, "/chat/stream", {"question": question})
 
 
 @pytest.mark.parametrize("readers", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_readers_are_served_at_once_by_the_settings_as_shipped(
     data_dir: Path, fake_engine: FakeEngine, readers: int
 ) -> None:
-    with serving(load_settings(data=data_dir), engine=fake_engine) as port:
-        responses = [ask(port, "slow") for _ in range(readers)]
+    with (
+        serving(load_settings(data=data_dir), engine=fake_engine) as port,
+        contextlib.ExitStack() as opened,
+    ):
+        responses = [opened.enter_context(ask(port, "slow")) for _ in range(readers)]
         assert all(b"classified" in response.readline() for response in responses)
         assert all(response.readline() for response in responses)
-        for response in responses:
-            response.close()
 
 
 def test_a_thread_is_started_only_when_all_others_are_busy(
@@ -195,21 +197,22 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
             assert server.stdout.readline() == "Questions go to custom/m at 127.0.0.1.\n"
             while ready(port) != 200:  # it is indexed behind the page
                 time.sleep(0.05)
-            reader = ask(port, "@codebase total")
-            assert reader.readline() and model.wait_for_requests()
-            server.send_signal(signal.SIGTERM)  # as containers are ended
-            while ready(port) != 503:
-                time.sleep(0.05)
-            refused = ask(port, "@codebase another total")
-            assert refused.status == 503 and refused.headers["Retry-After"]
-            added = post(port, "/api/repos", {"path": str(repository)})
-            assert added.status == 503 and added.headers["Retry-After"]
-            with contextlib.closing(get(port, "/health")) as health:
-                assert json.load(health) == {"status": "draining"}
-            assert reader.readline()
-            server.send_signal(signal.SIGTERM)  # Ctrl-C does not wait either
-            assert server.wait(20) == 0
-            reader.close()
+            with ask(port, "@codebase total") as reader:
+                assert reader.readline() and model.wait_for_requests()
+                server.send_signal(signal.SIGTERM)  # as containers are ended
+                while ready(port) != 503:
+                    time.sleep(0.05)
+                for more in (
+                    ask(port, "@codebase another total"),
+                    request(port, "/api/repos", {"path": str(repository)}),
+                ):
+                    with more as refused:
+                        assert refused.status == 503 and refused.headers["Retry-After"]
+                with request(port, "/health") as health:
+                    assert json.load(health) == {"status": "draining"}
+                assert reader.readline()
+                server.send_signal(signal.SIGTERM)  # Ctrl-C does not wait either
+                assert server.wait(20) == 0
             assert server.stderr.read().endswith("Stopped.\n")
         finally:
             server.kill()

@@ -425,7 +425,7 @@ class Model:
 
         import openai
 
-        def post(more: Mapping[str, Any]) -> Awaitable[AsyncStream[Any]]:
+        def post(more: Mapping[str, Any]) -> Any:
             body = {"model": self.address.model, "messages": sent, "stream": True, **more}
             body |= {"tools": tools} if tools else {}
             kind = openai.AsyncStream[Any]

@@ -9,7 +9,7 @@ package) is a plain word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.store import Tables
@@ -305,11 +305,12 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
     return list(found.values())
 
 
-def _alike(known: Iterable[str], frame: Frame) -> list[str]:
+def _alike(known: Collection[str], frame: Frame) -> list[str]:
     """Those of `known` that share the longest end with the path of `frame`: two parts at least, or
     all of it and a function to know it by."""
     parts = [part for part in frame.path.split("/") if part]
-    for first in range(max(1, len(parts) - 1)):
+    deepest = max((one.count("/") + 1 for one in known), default=0)
+    for first in range(max(0, len(parts) - deepest), max(1, len(parts) - 1)):
         end = "/".join(parts[first:])
         ends = [one for one in known if one == end or one.endswith(f"/{end}")]
         if sure := [one for one in ends if one == end or len(parts) > 1 or frame.function]:

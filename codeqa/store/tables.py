@@ -593,7 +593,7 @@ def _references(reader: Reader, condition: str, limit: int) -> tuple[Reference, 
 async def _count(snapshot: Snapshot) -> IndexCounts:
     async def rows(table: str, where: str = "") -> int:
         condition = all_of(snapshot.scope.condition, where)
-        return await snapshot.tables[table].count_rows(condition or None)
+        return int(await snapshot.tables[table].count_rows(condition or None))
 
     async def vectors(column: str, record: EmbeddingRecord | None) -> int:
         where = f"{column} IS NOT NULL"
