@@ -29,6 +29,11 @@ def open_dialog(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Language model")
 
 
+def lacks(field: Locator) -> str:
+    """What the browser says beside a field when its form is sent."""
+    return str(field.evaluate("node => node.validationMessage"))
+
+
 def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
     chip = page.get_by_role("button", name="No language model. Choose one")
     expect(chip).to_have_text("No model")
@@ -98,7 +103,7 @@ def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they
     dialog = open_dialog(page)
     tops = """() => [...document.querySelectorAll(".provider")]
       .map(row => [row.querySelector("input").value, row.getBoundingClientRect().top])"""
-    expect(page.locator(".providers-looking")).to_have_text("Looking for models…")
+    expect(page.locator(".providers-looking")).to_have_text("Looking…")
     before = page.evaluate(tops)
     assert until(lambda: page.evaluate("1") and looking)
     looking[0].continue_()
@@ -149,16 +154,11 @@ def test_a_model_is_listed_tested_used_and_given_up(page: Page, scripted: Script
     options = dialog.get_by_role("option")
     expect(options).to_have_count(4)  # those that chat
     expect(field).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(options).to_have_count(0)
-    expect(dialog).to_be_visible()  # the suggestions close before it does
-    field.press_sequentially("-mini")
+    field.fill("4O-MINI")
     expect(options).to_have_text(["gpt-4o-mini"])
-    page.keyboard.press("ArrowDown")
-    expect(field).to_have_attribute("aria-activedescendant", "model-options-0")
-    page.keyboard.press("Enter")
+    for key in ("Tab", "Tab", "ArrowDown"):
+        page.keyboard.press(key)
     expect(field).to_have_value("gpt-4o-mini")
-    expect(dialog).to_be_visible()  # Enter took the suggestion, nothing more
     dialog.get_by_role("button", name="Test").click()
     expect(dialog.get_by_role("status")).to_have_text(
         "gpt-4o-mini at api.openai.com answered in 640 ms."
@@ -214,7 +214,7 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
     expect(key).to_have_attribute("type", "password")
     use = dialog.get_by_role("button", name="Use this model")
     use.click()
-    expect(result).to_contain_text("Enter a key for api.anthropic.com first.")
+    assert lacks(key) == "Enter a key for api.anthropic.com first."
     expect(key).to_be_focused()
     key.fill("wrong-key")
     dialog.get_by_role("button", name="Test").click()
@@ -249,7 +249,7 @@ def test_another_address_names_the_host_before_anything_is_sent(
     page: Page, scripted: ScriptedServer
 ) -> None:
     dialog = choose_provider(page, "Another address")
-    result, address = dialog.get_by_role("status"), dialog.get_by_label("Address", exact=True)
+    address = dialog.get_by_label("Address", exact=True)
     test, where = dialog.get_by_role("button", name="Test"), page.locator("#model-where")
     for typed, said in (
         ("", "Enter the address of the server first."),
@@ -257,7 +257,7 @@ def test_another_address_names_the_host_before_anything_is_sent(
     ):
         address.fill(typed)
         test.click()
-        expect(result).to_contain_text(said)
+        assert lacks(address).startswith(said)
         expect(address).to_be_focused()
     address.fill("https://models.example/v1")
     expect(where).to_contain_text("would be sent to models.example.")

@@ -5,8 +5,8 @@ import { byId } from "../lib/dom.js";
 import { recallQuestion, rememberQuestion } from "../lib/preferences.js";
 import { AnswerOptions } from "./answer_options.js";
 import { MentionChips } from "./mention_chips.js";
-import { MentionMenu } from "./mention_menu.js";
-import { missingFrom, ModeMenu } from "./mode_menu.js";
+import { missingFrom } from "./modes.js";
+import { Suggestions } from "./suggestions.js";
 import { Together } from "./together.js";
 
 export class Composer {
@@ -18,8 +18,7 @@ export class Composer {
   #send = byId("send");
   #bar = byId("editing");
   #problem = byId("composer-problem");
-  #modes = new ModeMenu(this.#field, byId("modes"));
-  #mentions;
+  #suggestions;
   #chips;
   #placeholder = this.#field.placeholder;
   #before = null; // the switches, while an earlier question is in the field
@@ -36,11 +35,11 @@ export class Composer {
     new Together(this.#field);
     const { repo } = document.body.dataset;
     this.#chips = new MentionChips(repo, this.#field, byId("mention-chips"), {
-      typing: () => this.#mentions.typing,
+      typing: () => this.#suggestions.typing,
       searched: () => this.codebase,
       open: hooks.open,
     });
-    this.#mentions = new MentionMenu(repo, this.#field, byId("mentions"), {
+    this.#suggestions = new Suggestions(repo, this.#field, byId("suggestions"), {
       tag: () => {
         if (!this.codebase) this.#codebase.click();
       },
@@ -61,7 +60,7 @@ export class Composer {
     });
     this.#field.addEventListener("input", () => this.#fit());
     this.#field.addEventListener("keydown", (event) => {
-      if (event.defaultPrevented) return; // the list of modes took it
+      if (event.defaultPrevented) return; // the list of suggestions took it
       if (event.key === "Escape" && this.editing) {
         event.preventDefault();
         this.clear();
@@ -118,7 +117,7 @@ export class Composer {
 
   /** Name of the model in use, "" for none. */
   set model(name) {
-    this.#answerOptions.model = this.#modes.model = name;
+    this.#answerOptions.model = this.#suggestions.model = name;
   }
 
   /** What the server does where nothing was chosen here: `{ hyde, reranker, … }`. */
@@ -186,8 +185,7 @@ export class Composer {
     this.#before = null;
     this.#bar.hidden = true;
     this.#field.value = "";
-    this.#modes.close();
-    this.#mentions.close();
+    this.#suggestions.close();
     this.#fit();
   }
 

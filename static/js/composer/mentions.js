@@ -1,7 +1,5 @@
-// Finds the `@` mentions in a text, the same way as the server does, and lists the files, folders
-// and symbols that the server completes a name to.
+// Finds the `@` mentions in a text, the same way as the server does, and shows places in a list.
 
-import { query, request } from "../lib/api.js";
 import { element, icon } from "../lib/dom.js";
 
 // Behind a letter of an address it mentions nothing.
@@ -57,20 +55,11 @@ export function withoutMention(text, written) {
     .trimStart();
 }
 
-/** The best places for what is typed. */
-export async function completePlaces(repo, typed, { limit, signal }) {
-  const address = `/api/complete${query({ repo, q: typed, limit })}`;
-  return (await request(address, { signal })).items;
-}
-
-/** The sign in front of a place. */
+/** The sign in front of a place, or of a mode. */
 export function signOf({ kind, what }) {
   if (kind === "file" || kind === "folder") return icon(kind);
-  return element(
-    "span.sign",
-    { "aria-hidden": "true" },
-    kind === "tag" ? "@" : (LETTERS[what] ?? "ƒ"),
-  );
+  const sign = { tag: "@", mode: "/" }[kind] ?? LETTERS[what] ?? "ƒ";
+  return element("span.sign", { "aria-hidden": "true" }, sign);
 }
 
 /** The options of a list of places; their ids begin with `prefix`. */
@@ -92,17 +81,11 @@ export function optionsOf(places, prefix) {
 
 /** Sign, name, where it is, and for screen readers what it is. */
 function rowOf(place) {
-  const kind = place.kind === "symbol" ? place.what : place.kind === "tag" ? "" : place.kind;
+  const kind = { symbol: place.what, tag: "" }[place.kind] ?? place.kind;
   return [
     signOf(place),
     element("span.place-name", element("bdi", place.label)),
     element("span.visually-hidden", kind ? `, ${kind}, ` : ", "),
     element("span.place-detail", element("bdi", place.detail)),
   ];
-}
-
-/** Whether a place fits what is typed; used until the server's reply has come. */
-export function stillFits({ label, text }, typed) {
-  const words = typed.toLowerCase();
-  return [label, text].some((name) => name.toLowerCase().includes(words));
 }

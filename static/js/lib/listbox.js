@@ -5,18 +5,12 @@ const PAGE = 8; // options that Page Up and Page Down go over
 export class Listbox {
   #field;
   #list;
-  #marksValue;
   #active = -1;
 
-  /**
-   * `list` is the listbox that `field` controls, `take(option)` is called when an option is pressed.
-   * With `marksValue` the option that stands in the field is the selected one, and the active one
-   * is marked by a class alone.
-   */
-  constructor(field, list, { take, marksValue = false }) {
+  /** `list` is the listbox that `field` controls, `take(option)` is called when an option is pressed. */
+  constructor(field, list, { take }) {
     this.#field = field;
     this.#list = list;
-    this.#marksValue = marksValue;
     // The field keeps the focus while an option is pressed.
     list.addEventListener("pointerdown", (event) => event.preventDefault());
     list.addEventListener("click", ({ target }) => {
@@ -63,10 +57,10 @@ export class Listbox {
   }
 
   activate(index) {
-    this.#mark(this.active, false);
+    this.active?.setAttribute("aria-selected", "false");
     this.#active = index;
     const option = this.active;
-    this.#mark(option, true);
+    option?.setAttribute("aria-selected", "true");
     option?.scrollIntoView({ block: "nearest" });
     if (option) this.#field.setAttribute("aria-activedescendant", option.id);
     else this.#field.removeAttribute("aria-activedescendant");
@@ -88,11 +82,6 @@ export class Listbox {
     else if (event.key === "Enter" && this.active) this.active.click();
     else return false;
     return true;
-  }
-
-  #mark(option, active) {
-    if (this.#marksValue) option?.classList.toggle("active", active);
-    else option?.setAttribute("aria-selected", String(active));
   }
 }
 

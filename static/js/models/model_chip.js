@@ -3,24 +3,21 @@
 import { request } from "../lib/api.js";
 import { announce, byId } from "../lib/dom.js";
 import { failureText, showMessage } from "../lib/widgets.js";
-import { LocalOffer } from "./local_offer.js";
+import { offerLocal } from "./local_offer.js";
 import { ModelDialog } from "./model_dialog.js";
 
 export class ModelChip {
   #chip = byId("model-chip");
   #dialog;
   #changed;
-  #offer = new LocalOffer((provider, model) => this.#use({ provider, model }));
   #overview = null; // as the server last told it
 
   /** `changed()` is called when another model, or none, has come into use. */
   constructor(changed) {
     this.#changed = changed;
     this.#dialog = new ModelDialog((overview) => this.#take(overview));
-    this.#chip.addEventListener("click", () => this.choose());
-    byId("without-model")
-      .querySelector("button")
-      .addEventListener("click", () => this.choose());
+    for (const button of [this.#chip, byId("without-model").querySelector("button")])
+      button.addEventListener("click", () => this.choose());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.refresh();
     });
@@ -48,7 +45,8 @@ export class ModelChip {
   /** The first page is in view: models on this machine are looked for, where none is in use. */
   offer() {
     const { current, changeable } = this.#overview ?? {};
-    if (current === null && changeable) this.#offer.look();
+    if (current === null && changeable)
+      offerLocal((provider, model) => this.#use({ provider, model }));
   }
 
   async #use(body) {
@@ -78,12 +76,14 @@ export class ModelChip {
     byId("model-chip-name").textContent = current ? this.name : "No model";
     byId("model-chip-host").textContent = host;
     this.#chip.classList.toggle("none", !current);
-    this.#chip.setAttribute(
-      "aria-label",
-      current ? `Language model: ${this.name}, ${host}. Change` : "No language model. Choose one",
-    );
+    this.#chip.ariaLabel = current
+      ? `Language model: ${this.name}, ${host}. Change`
+      : "No language model. Choose one";
+    const stays = current?.local
+      ? "questions and code stay on this machine"
+      : `questions and the code found are sent to ${host}`;
     this.#chip.title = current
-      ? `${this.name}: ${current.local ? "questions and code stay on this machine" : `questions and the code found are sent to ${current.host}`}`
+      ? `${this.name}: ${stays}`
       : problem || "Answers come from the code alone";
     for (const id of ["without-model", "local-models"]) byId(id).hidden = Boolean(current);
     if (givenUp) this.offer();

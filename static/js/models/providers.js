@@ -7,38 +7,32 @@ import { plural } from "../lib/format.js";
 const LOOPBACK = String.raw`([\w-]+\.)*localhost|127(\.\d+){3}|\[::1\]`;
 const LOCAL = new RegExp(`^(${LOOPBACK})(:\\d+)?$`, "i");
 const LOCAL_BARE = new RegExp(`^(${LOOPBACK})(:\\d+)?(/|$)`, "i");
+const HERE = "On this machine";
 const NO_CHAT = /embed|whisper|tts|dall-e|moderation/i;
 
 /** Fills `node` with one radio button per provider; `looking` while servers here are looked for. */
-export function showProviders(node, providers, { chosen, current, looking, choose }) {
+export function showProviders(node, providers, { chosen, current, looking }) {
   const focused = node.contains(document.activeElement) ? document.activeElement.value : null;
-  const groups = [
-    // What somebody may have and the list cannot know comes before the long part of it.
-    [
-      "",
-      [
-        { name: "", title: "No model", detail: "from the code alone" },
-        ...providers.filter((one) => one.needs_address),
-      ],
-    ],
-    ["On this machine", providers.filter(({ local }) => local)],
-    ["With a key", providers.filter((one) => !one.local && hasKey(one) && !one.needs_address)],
-    ["Others", providers.filter((one) => !one.local && !hasKey(one) && !one.needs_address)],
-  ];
+  const all = [{ name: "", title: "No model", detail: "from the code alone" }, ...providers];
   node.replaceChildren();
-  for (const [title, members] of groups) {
+  for (const title of ["", HERE, "With a key", "Others"]) {
+    const members = all.filter((one) => groupOf(one) === title);
+    const mark = title === HERE && looking ? lookingMark() : null;
     if (title && members.length)
       node.append(
-        element(
-          "p.providers-group",
-          element("span", { "aria-hidden": "true" }, title),
-          members[0].local && looking ? lookingMark() : null,
-        ),
+        element("p.providers-group", element("span", { "aria-hidden": "true" }, title), mark),
       );
-    for (const one of members) node.append(providerRow(one, { chosen, current, looking, choose }));
+    node.append(...members.map((one) => providerRow(one, chosen, current, looking)));
   }
   const value = node.querySelector("input:checked")?.value ?? focused;
   if (focused !== null) radioOf(node, value)?.focus();
+}
+
+/** What somebody may have and the list cannot know comes before the long part of it. */
+function groupOf(one) {
+  if (!one.name || one.needs_address) return "";
+  if (one.local) return HERE;
+  return hasKey(one) ? "With a key" : "Others";
 }
 
 /** Whether a provider has a key already. */
@@ -48,64 +42,34 @@ export const hasKey = ({ key }) => ["exported", "stored"].includes(key);
 export const radioOf = (node, name) => node.querySelector(`input[value="${CSS.escape(name)}"]`);
 
 const lookingMark = () =>
-  element(
-    "span.providers-looking",
-    element("span.dot", { "data-state": "indexing" }),
-    "Looking for models…",
-  );
+  element("span.providers-looking", element("span.dot", { "data-state": "indexing" }), "Looking…");
 
-function providerRow(one, { chosen, current, looking, choose }) {
-  const radio = element("input", {
-    type: "radio",
-    name: "provider",
-    value: one.name,
-    class: "visually-hidden",
-  });
-  radio.checked = one.name === chosen;
-  radio.addEventListener("change", () => choose(one.name));
-  const row = element(
+function providerRow(one, chosen, current, looking) {
+  const { name, title, local } = one;
+  const radio = { type: "radio", name: "provider", value: name, checked: name === chosen };
+  return element(
     "label.provider",
-    radio,
-    icon(one.name ? (one.local ? "home" : "cloud") : "file"),
+    element("input.visually-hidden", radio),
+    icon(name ? (local ? "home" : "cloud") : "file"),
     element(
       "span.provider-text",
-      element("span.provider-title", one.title),
-      element(
-        "span",
-        { class: one.needs_address ? "provider-detail whole" : "provider-detail" },
-        detailOf(one, looking),
-      ),
+      element("span.provider-title", title),
+      element("span.provider-detail", detailOf(one, looking)),
     ),
-    one.name === current
+    name === current
       ? element("span.provider-current", icon("check"), element("span", "in use"))
       : null,
   );
-  // On a phone the list and the form are two pages: the chosen one leads on, too.
-  row.addEventListener("click", () => {
-    if (radio.checked) choose(one.name);
-  });
-  return row;
 }
 
-function detailOf(
-  {
-    detail,
-    running,
-    models,
-    key,
-    key_variable: variable,
-    host,
-    local,
-    needs_address: needsAddress,
-  },
-  looking,
-) {
+function detailOf(one, looking) {
+  const { detail, running, models, key, host, local } = one;
   if (detail) return detail;
   if (running)
     return `running, ${models.length ? plural(models.length, "model") : "no model that chats"}`;
   if (local && looking) return host;
-  if (needsAddress) return "any server with OpenAI’s chat-completions API";
-  if (key === "exported") return `found ${variable || "a key"}`;
+  if (one.needs_address) return "any server with OpenAI’s chat-completions API";
+  if (key === "exported") return `found ${one.key_variable || "a key"}`;
   if (key === "stored") return `key kept for ${host}`;
   return local ? "not running" : host;
 }
@@ -133,8 +97,9 @@ export function fullAddress(text) {
 }
 
 /** What is wrong with `text` as the address of a server, "" for nothing. */
-export function addressProblem(text) {
+export function addressProblem(text, needed) {
   const address = fullAddress(text);
+  if (!address) return needed ? "Enter the address of the server first." : "";
   if (!/^https?:\/\//i.test(address))
     return "Begin the address with https://, or with http:// where the server speaks no TLS.";
   return hostOf(address) ? "" : "Name the server after http:// or https://.";
