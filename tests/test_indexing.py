@@ -196,6 +196,20 @@ def test_other_rules_of_extraction_rebuild_beside_and_switch(
     assert reader.named(["load"])
 
 
+def test_what_an_index_holds_is_read_once_as_long_as_nothing_is_written(
+    built: Indexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = built.status()
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "codeqa.store.reader.Reader.ask", lambda *_: pytest.fail("it is read again")
+        )
+        assert built.status() == before
+    (built.location.root / "new.py").write_text("def new(): ...\n")
+    built.run()
+    assert built.status().files == before.files + 1
+
+
 def test_source_is_read_first_and_vendored_code_last() -> None:
     paths = ["README.md", "node_modules/x/a.js", "src/z.py", "tests/test_a.py", "vendor/b.go"]
     found = Walk(Path("/"), tuple(FileEntry(path, 1, 1) for path in paths), ())

@@ -23,6 +23,7 @@ from codeqa.indexing.runs import (
     RunRecorder,
     count_reasons,
     hold,
+    holder_of,
     is_paused,
     read_status,
     refusals_explained,
@@ -31,7 +32,6 @@ from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
 from codeqa.store.location import NOTE, Location, local_bytes, save_location
 from codeqa.store.reader import damage
-from codeqa.store.records import SKIPPED
 from codeqa.store.schema import ROWS_VERSION, record_of
 from codeqa.store.tables import Tables, open_once
 from codeqa.store.writer import Writer
@@ -211,7 +211,7 @@ class Indexer:
             unchanged=outcome.unchanged,
             replaced=sum(1 for record in files if record.replaced),
             broken=sum(1 for record in files if record.broken),
-            skipped=count_reasons(files),
+            skipped=count_reasons(tables.skipped()),
             seconds=seconds,
             bytes_on_disk=local_bytes(self.location),
             vectors={
@@ -349,7 +349,9 @@ class Indexer:
 
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""
-        status = read_status(self.settings, self.location)
+        # What grows must not be read by what answers until somebody asks: it keeps it for seconds.
+        tables = None if holder_of(self.location) else self._open
+        status = read_status(self.settings, self.location, tables)
         if self._paused:
             status = replace(status, state="paused", error="")
         return replace(status, watched=self._alive() and self._follows)
@@ -357,10 +359,10 @@ class Indexer:
     def skipped(self) -> list[Skipped]:
         """Files that are not indexed, each with its reason, by path."""
         try:
-            files = self._open().files()
+            files = self._open().skipped()
         except IndexMissingError:
             return []
-        return [Skipped(file.path, file.reason) for file in files if file.status == SKIPPED]
+        return [Skipped(file.path, file.reason) for file in files]
 
 
 def give_back_memory() -> None:

@@ -27,7 +27,6 @@ from codeqa.metrics import measure
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Location, Tables
 from codeqa.store.location import read_note, write_atomically
-from codeqa.store.records import SKIPPED
 from codeqa.types import IndexStatus, Progress
 
 GRACE_SECONDS = 0.3
@@ -125,7 +124,7 @@ def read_status(
     )
     try:
         index = tables() if tables else Tables(location)
-        meta, counts, files = index.meta(), index.counts(), index.files()
+        meta, counts, skipped = index.meta(), index.counts(), index.skipped()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
         state = "failed" if error and not held else status.state
@@ -147,16 +146,16 @@ def read_status(
         references=counts.references,
         embedded=embedded,
         embedding=settings.embedding or (vector.name if vector else ""),
-        skipped=count_reasons(files),
+        skipped=count_reasons(skipped),
         updated_at=meta.updated_at,
         checked_at=record.at if record.state == "ready" else meta.updated_at,
         error=" ".join(filter(None, (error, *index.notices))),
     )
 
 
-def count_reasons(files: Iterable[FileRecord]) -> dict[str, int]:
+def count_reasons(skipped: Iterable[FileRecord]) -> dict[str, int]:
     """Reason → number of files that are skipped for it, the most first."""
-    counted = Counter(file.reason for file in files if file.status == SKIPPED)
+    counted = Counter(file.reason for file in skipped)
     return dict(counted.most_common())
 
 

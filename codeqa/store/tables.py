@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.store.location import Location
 from codeqa.store.reader import Key, Reader, Snapshot, run_on_loop
-from codeqa.store.records import INDEXED, FileRecord, IndexCounts, columns_of, units_of
+from codeqa.store.records import INDEXED, SKIPPED, FileRecord, IndexCounts, columns_of, units_of
 from codeqa.store.schema import (
     ALL_ROWS,
     REBUILD_HINT,
@@ -253,6 +253,10 @@ class Tables:
         """The manifest by path: indexed and skipped files."""
         rows = self.catalogue().manifest.to_pylist()
         return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
+
+    def skipped(self) -> list[FileRecord]:
+        """The rows of the manifest that are of skipped files, by path."""
+        return self.catalogue().skipped
 
     def indexed_files(self, where: Filter, limit: int = ALL_ROWS) -> list[FileRecord]:
         """Up to `limit` of the indexed files that `where`, which has no kinds, lets through."""
@@ -581,6 +585,14 @@ class Catalogue:
         import pyarrow.compute as pc
 
         return self.manifest.filter(pc.field("status") == INDEXED)
+
+    @functools.cached_property
+    def skipped(self) -> list[FileRecord]:
+        """Those of skipped files, by path."""
+        import pyarrow.compute as pc
+
+        rows = self.manifest.filter(pc.field("status") == SKIPPED).to_pylist()
+        return sorted((FileRecord(**row) for row in rows), key=lambda record: record.path)
 
 
 def _references(reader: Reader, condition: str, limit: int) -> tuple[Reference, ...]:
