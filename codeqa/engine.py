@@ -106,6 +106,7 @@ class Engine:
         """Stop what runs in the background once all answers are kept, and let go of
         connections to models."""
         self.conversations.flush()
+        self.conversations.state.close()
         self.index.stop()
         self.models.close()
 

@@ -111,8 +111,7 @@ def postgres_database(postgres: PostgresServer) -> Iterator[str]:
 
 
 def close_connections(address: str) -> None:
-    while idle := open_database(address)._idle:  # type: ignore[attr-defined]
-        idle.pop().close()
+    open_database(address).close()
 
 
 @pytest.fixture

@@ -303,6 +303,7 @@ def test_a_damaged_state_file_is_set_aside_and_what_can_be_read_is_kept(
             Turn(f"t{number}", f"c{number // 4}", question, "him", "", {}, 1.0 + number,
                  repository=location.id)
         )  # fmt: skip
+    state.close()
     damage(state.path)
     told = checked("state", settings, repair=False)
     assert not told.ok and "--repair" in told.hint

@@ -511,7 +511,7 @@ def test_secrets_of_a_client_are_masked_before_anything_is_written(
 # Keeping.
 
 
-def test_an_answer_does_not_wait_for_a_slow_disk(
+def test_a_question_that_is_not_kept_in_time_is_refused_in_a_sentence_and_kept_when_it_can_be(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = threading.Event()
@@ -522,9 +522,13 @@ def test_an_answer_does_not_wait_for_a_slow_disk(
         return real(*arguments, **named)
 
     monkeypatch.setattr(engine.conversations.state.turns, "save", save)
-    assert ask(engine, ASK)[-1].kind == "done", "while nothing of it is kept yet"
+    monkeypatch.setattr(ask_module, "FLUSH_SECONDS", 0.1)
+    *_, last = events = ask(engine, ASK)
+    assert not [event for event in events if event.kind in ("asked", "token")]
+    assert last.kind == "error" and "could not be kept" in last.data["message"]
     slow.set()
-    assert len(engine.conversations.turns("talk")) == 1, "whoever reads it waits for it"
+    (turn,) = engine.conversations.turns("talk")  # whoever reads it waits for it
+    assert turn.error == {name: last.data[name] for name in ("message", "hint", "code")}
 
 
 def test_a_process_that_ends_at_once_has_kept_its_answers(

@@ -166,7 +166,7 @@ def test_bytes_that_an_earlier_version_left_behind_go_too_and_room_is_given_back
 ) -> None:
     for number in range(20):
         tell(state, f"conversation-{number}", texts=f" about {number} " * 500)
-    size = state.path.stat().st_size
+    size = state.size()
     connection = sqlite3.connect(state.path)
     connection.executescript("PRAGMA secure_delete=OFF; DELETE FROM turn; DELETE FROM conversation")
     connection.close()

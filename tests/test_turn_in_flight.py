@@ -9,6 +9,7 @@ import os
 import queue
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -324,16 +325,31 @@ def test_an_answer_that_nobody_reads_any_more_ends(
     assert turn["answer"] == "One. " and not turn["finished"]
 
 
-def test_a_question_is_kept_before_anybody_hears_that_it_is_answered(
+def hold(state: Path) -> None:
+    """Another program writes to the state for the next second."""
+    other = sqlite3.connect(state, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(1, other.close).start()
+
+
+def test_a_question_and_an_answer_are_kept_before_anybody_hears_of_them_however_slow_that_is(
     engine: Engine, model: Dictated
 ) -> None:
+    state = engine.conversations.state
+    assert state.user_data.counts().turns == 0  # the file is there from now on
+    hold(state.path)
     events = engine.chat.ask(AskOptions(QUESTION, conversation="c"))
     turn = next(event.data["turn"] for event in events if event.kind == "asked")
     # Read past the queue of saves, for which all other readers wait.
-    kept = engine.conversations.state.turns.get(turn)
-    model.say(None)
-    list(events)
+    kept = state.turns.get(turn)
     assert kept and kept.question == QUESTION
+    model.say("One.")
+    next(event for event in events if event.kind == "token")
+    hold(state.path)
+    model.say(None)
+    next(event for event in events if event.kind == "done")
+    kept = state.turns.get(turn)
+    assert kept and kept.answer == "One." and kept.details["finished"]
 
 
 def test_what_a_server_that_is_killed_has_kept_of_an_answer_is_there_again(
@@ -358,11 +374,14 @@ def test_what_a_server_that_is_killed_has_kept_of_an_answer_is_there_again(
             while "word" not in (before := kept(engine)[0][0]):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
+            hold(engine.conversations.state.path)
+            read_to(Page(port).ask("another one", "d"), "word")
         finally:
             server.kill()
             server.communicate()
-    (turn,) = engine.conversations.turns("c")
+    (turn,), (other,) = map(engine.conversations.turns, "cd")
     engine.close()
+    assert other.question == "another one"
     assert turn.question in QUESTION and turn.answer.startswith(before)
     assert not turn.finished and turn.error and turn.error["code"] == "broke_off"
 

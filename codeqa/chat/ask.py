@@ -8,27 +8,26 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 
 from codeqa.chat.check import check
-from codeqa.chat.conversations import Conversations
+from codeqa.chat.conversations import FLUSH_SECONDS, Conversations
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.question import read_question
 from codeqa.chat.route import Router
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
 from codeqa.chat.writers import Writers, write
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, StorageError
 from codeqa.metrics import measure
 from codeqa.routing.intents import by_words, read
 from codeqa.types import Event
 
 KEPT_EVERY = 0.5
 """Seconds after which what came of an answer is kept: a process that dies may lose a second."""
-HEARD_SECONDS = 0.25
-"""How long the beginning and the end of an answer wait to hear that it was kept: saving takes some
-milliseconds."""
+NO_NEWS = ("token", "cited", "thought", "waiting")
+"""Events that change nothing of a kept turn but its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Chat:
                         silent = False
                         measure("first_text_seconds", time.time() - stream.begun)
                     yield event
-                    news |= event.kind != "token"
+                    news |= event.kind not in NO_NEWS
                     late = stream.saved_as and time.monotonic() > due
                     if late and not (saving and not saving.done()):
                         keep = self.conversations.keep if news else self.conversations.keep_text
@@ -112,8 +111,14 @@ class Chat:
         so_far = self.conversations.load(stream.question)
         stream.load(so_far)
         if stream.keep:  # before anybody hears of it: a process that dies then loses no question
-            with suppress(TimeoutError):
-                self.conversations.keep(stream).result(HEARD_SECONDS)
+            try:
+                self.conversations.keep(stream).result(FLUSH_SECONDS)
+            except TimeoutError:
+                raise StorageError(
+                    f"The question could not be kept in {FLUSH_SECONDS:.0f} seconds, and was not "
+                    "answered for that.",
+                    "Many are being kept just now: ask it again in a moment.",
+                ) from None
         return so_far
 
     def _end(self, stream: Stream) -> Iterator[Event]:
@@ -125,9 +130,12 @@ class Chat:
             stream.conclude()
             if stream.question.options.keep:  # where it is no longer to be kept, it is taken back
                 saving = self.conversations.keep(stream)
-                with suppress(TimeoutError):  # whoever reads it waits for the rest
-                    if problem := saving.result(HEARD_SECONDS):
-                        stream.warn(f"This answer could not be kept. {problem}")
+                try:  # who hears of its end can rely on it
+                    problem = saving.result(0 if stream.error else FLUSH_SECONDS)
+                except TimeoutError:
+                    problem = "It may be kept in a moment."
+                if problem:
+                    stream.warn(f"This answer could not be kept. {problem}")
         yield from stream.steps.ended()
 
     def _last_event(self, stream: Stream) -> Event:

@@ -37,7 +37,8 @@ LOOKED_BACK = HISTORY_MESSAGES // 2 + 2
 """Latest turns that are read for the history: those without an answer do not count."""
 
 FLUSH_SECONDS = 25.0
-"""Longest wait of somebody who wants to read: the state itself waits up to twenty for a lock."""
+"""Longest wait for what is being kept, to read it or to say so: the state itself waits up to twenty
+for a lock."""
 
 CONTEXT_SECONDS = 24 * 3600.0
 """Lifetime of a cached context: a working day and the night after it."""

@@ -110,7 +110,7 @@ class Stream:
     @property
     def saved_as(self) -> str:
         """Id under which it is kept; '' where it is not."""
-        return self.id if self.loaded and self.keep else ""
+        return self.id if self.stored and self.keep else ""
 
     @property
     def block(self) -> ContextBlock:

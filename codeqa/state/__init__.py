@@ -26,7 +26,9 @@ class State:
         self.path, self.address = folder / "state.sqlite", address
         self._database = open_database(address or str(self.path))
         self.place = self._database.place
-        self.size, self.compact = self._database.size, self._database.compact
+        self.size, self.compact, self.close = (
+            self._database.size, self._database.compact, self._database.close
+        )  # fmt: skip
         self.conversations = ConversationStore(self._database)
         self.turns = TurnStore(self._database)
         self.feedback = FeedbackStore(self._database)
@@ -40,7 +42,7 @@ def open_state(settings: Settings) -> State:
     return State(settings.data_dir, settings.state.get_secret_value())
 
 
-@lru_cache
+@lru_cache(8)
 def open_database(address: str) -> Database:
     """The file or PostgreSQL server at `address`, not yet connected; one in a process, whose parts
     share its connections. Raises SettingsError."""

@@ -1,7 +1,7 @@
 """The tables of the state, and the transactions on them in one SQLite file (WAL).
 
-A connection is opened per transaction: SQLite connections do not cross threads, opening
-costs well under a millisecond, and nothing is left open when a process is killed.
+Connections stay open for the next transaction of whichever thread: opening one takes as long as
+ten transactions, and closing the last one writes the log back into the file.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import sqlite3
 import stat
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ NAMES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES)
 PUT_VALUE = """INSERT INTO value (key, value, expires) VALUES (?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires"""
 Connection = Any  # a transaction that has begun, with SQLite's `execute`
+KEPT_OPEN = 8  # connections of a process, at most
 
 _WRITING = threading.RLock()
 """Held by the thread that writes: SQLite has those who wait try again at random moments, and of 200
@@ -100,6 +102,9 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.place = str(path)  # as people read it
+        self._idle: defaultdict[tuple[int, ...], list[Any]] = defaultdict(list)
+        """Open connections by their process, of which no fork may use them, and by what the file
+        is, which may be set aside and made anew."""
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one moment and waits for no writer.
@@ -114,6 +119,14 @@ class Database:
         Raises StorageError when the file cannot be opened or written.
         """
         return self._transaction(WRITE)
+
+    def close(self) -> None:
+        """Close what is open; the next transaction opens it again."""
+        for key, idle in [*self._idle.items()]:
+            while key[0] == os.getpid() and idle:
+                idle.pop().close()
+
+    __del__ = close
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, in a transaction of its own. Raises StorageError."""
@@ -155,59 +168,69 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         try:
-            self._make_private()
-            with ExitStack() as turn, closing(self._begin(begin, turn)) as connection:
+            idle = self._idle[os.getpid(), *self._make_private()]
+            with ExitStack() as turn:
+                if begin == WRITE and _WRITING.acquire(timeout=BUSY_SECONDS):
+                    turn.callback(_WRITING.release)
+                connection, idle = self._begin(begin, idle)
                 try:
                     yield connection
                     connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+                    if len(idle) < KEPT_OPEN:
+                        idle.append(connection)
+                finally:
+                    if connection not in idle:  # what was begun and failed is taken back
+                        connection.close()
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
 
-    def _make_private(self) -> None:
-        """Make the file with a mode of `PRIVATE`, before SQLite would make it with another."""
+    def _make_private(self) -> tuple[int, int]:
+        """Make the file with a mode of `PRIVATE`, before SQLite would make it with another; gives
+        what it is, by its disk and number there."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            mode = self.path.stat().st_mode if self.path.exists() else None
-            if mode is None:
+            if not self.path.exists():
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, PRIVATE))
+            about = self.path.stat()
         except OSError as error:
             raise self._unusable(error) from error
-        if mode is not None and stat.S_ISREG(mode) and mode & ~PRIVATE & 0o777:
+        if stat.S_ISREG(about.st_mode) and about.st_mode & ~PRIVATE & 0o777:
             for ending in BESIDE:
                 # Where modes mean nothing, or the file is another user's, it stays as it is.
                 with suppress(OSError):
                     os.chmod(f"{self.path}{ending}", PRIVATE)  # noqa: PTH101
+        return about.st_dev, about.st_ino
 
-    def _begin(self, begin: str, turn: ExitStack) -> sqlite3.Connection:
-        """A connection with a transaction begun, of one that writes once the `turn` is its own:
-        those that wait are open, so that the log is not emptied between any two.
+    def _begin(self, begin: str, idle: list[Any]) -> tuple[Connection, list[Any]]:
+        """A connection with a transaction begun, and where it is kept behind that.
 
         SQLite's own waiting does not cover the switch to WAL, nor the recovery and the removal
         of its log while another connection comes or goes: those are tried again here.
         """
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            connection = None
             try:
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=NORMAL")
-                # What is deleted is overwritten with zeros.
-                connection.execute("PRAGMA secure_delete=ON")
-                _make_tables(connection)
-                if begin == WRITE and _WRITING.acquire(timeout=BUSY_SECONDS):
-                    turn.callback(_WRITING.release)
+                with suppress(IndexError):
+                    connection = idle.pop()
+                if connection is None:
+                    connection = sqlite3.connect(
+                        self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                    )
+                    connection.execute("PRAGMA journal_mode=WAL")
+                    connection.execute("PRAGMA synchronous=NORMAL")
+                    # What is deleted is overwritten with zeros.
+                    connection.execute("PRAGMA secure_delete=ON")
+                    _make_tables(connection)
                 connection.execute(begin)
                 # The first read opens the log, which must be done while it can be tried again.
-                version(connection)
-                return connection
+                check_version(version(connection))
+                return connection, idle
             except BaseException as error:
-                connection.close()
+                if connection:
+                    connection.close()
                 if begin != WRITE and _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                    return self._as_it_lies()
+                    return self._as_it_lies(), []
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_SECONDS)

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -53,6 +54,7 @@ class Postgres(Database):
     """The database at `address`. Raises SettingsError when that is none."""
 
     def __init__(self, address: str) -> None:
+        self._idle = defaultdict(list)
         try:
             if not re.fullmatch(r"postgres(ql)?://([^/?#@]*@)?[^@]*", address):
                 raise psycopg.Error
@@ -64,13 +66,7 @@ class Postgres(Database):
         self.place = f"PostgreSQL at {host or 'localhost'}:{port or 5432}/{name or ''}"
         self._wait_until: float | None = 0.0
         """Until when one that went away is waited for; None while it answers, 0 before it did."""
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        """A child of this process has connections of its own."""
-        self._idle: list[_Connection] = []
-        self._free = threading.Semaphore(CONNECTIONS)
+        self._free = defaultdict[int, Any](lambda: threading.Semaphore(CONNECTIONS))
 
     def reading(self) -> AbstractContextManager[_Connection]:
         return self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -87,12 +83,12 @@ class Postgres(Database):
     def _begun(self, statement: str) -> Iterator[_Connection]:
         """A connection with its first statement done; what follows is kept as a whole, or not at
         all when the block raises. A server that went away is waited for, for BUSY_SECONDS."""
-        connection = None
-        with self._free:
+        connection, idle = None, self._idle[(os.getpid(),)]
+        with self._free[os.getpid()]:
             try:
                 while True:
                     try:
-                        connection = self._idle.pop() if self._idle else self._connect()
+                        connection = idle.pop() if idle else self._connect()
                         connection.execute(statement)
                         break
                     except psycopg.Error as error:
@@ -110,16 +106,15 @@ class Postgres(Database):
                 ) from None
             finally:
                 if connection:  # which is closed where it is in the middle of something
-                    idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-                    self._idle.append(connection) if idle else connection.close()
+                    done = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+                    idle.append(connection) if done else connection.close()
 
     def _gone(self, error: psycopg.Error) -> bool:
         """Whether the server is not there: starting, ending, full or out of reach."""
         lost = isinstance(error, psycopg.OperationalError)
         if not lost or not (error.sqlstate or "08").startswith(("08", "57P", "53300")):
             return False
-        while self._idle:  # none of them outlived it
-            self._idle.pop().close()
+        self.close()  # none of them outlived it
         if self._wait_until is None:
             self._wait_until = time.monotonic() + database.BUSY_SECONDS
         return True
