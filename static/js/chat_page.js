@@ -9,7 +9,7 @@ import { Composer } from "./composer/composer.js";
 import { setUpRevisionField } from "./composer/revision_field.js";
 import { contextOfStep, inAddress, pushAddress, replaceAddress } from "./lib/address.js";
 import { query, request } from "./lib/api.js";
-import { announce, byId, element } from "./lib/dom.js";
+import { announce, byId, element, onPlainClick } from "./lib/dom.js";
 import {
   forgetQuestions,
   recallQuestion,
@@ -22,7 +22,7 @@ import { GoToDialog } from "./panel/go_to.js";
 import { Panel } from "./panel/panel.js";
 import { ConversationList } from "./sidebar/conversation_list.js";
 import { ConversationSearch } from "./sidebar/conversation_search.js";
-import { FileTree } from "./sidebar/file_tree.js";
+import { setUpFileTree } from "./sidebar/file_tree.js";
 import { IndexStatus } from "./sidebar/index_status.js";
 import { setUpIssueDialog } from "./sidebar/issue_dialog.js";
 import { setUpSettings } from "./sidebar/settings.js";
@@ -283,13 +283,10 @@ async function showExamples() {
   );
 }
 
-async function openRepositories(event) {
-  const link = event.currentTarget;
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
+const openRepositories = onPlainClick(({ currentTarget: link }) => {
   link.removeEventListener("click", openRepositories);
-  await import(link.dataset.script).catch(() => location.assign(link.href));
-}
+  import(link.dataset.script).catch(() => location.assign(link.href));
+});
 
 async function openPrivacy({ currentTarget: button }) {
   const { setUpPrivacyDialog } = await import(button.dataset.script);
@@ -334,7 +331,11 @@ function setUpClicksAndKeys() {
     ]),
   });
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.key !== "Escape" || document.querySelector("dialog[open]"))
+    if (
+      event.defaultPrevented ||
+      event.key !== "Escape" ||
+      document.querySelector("dialog[open], [popover]:popover-open")
+    )
       return;
     if (closeSidebar()) return;
     if (view?.running) view.stop();
@@ -349,7 +350,7 @@ addEventListener("popstate", openFromAddress);
 
 setUpTheme();
 setUpSidebar();
-new FileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
+setUpFileTree(repo, (path, opener) => openPlace(path, 0, 0, opener));
 byId("show-privacy").addEventListener("click", openPrivacy);
 setUpRevisionField(repo, () => composer.text);
 setUpIssueDialog({ review, model: () => models.name });

@@ -230,8 +230,8 @@ def test_as_what_may_be_mentioned_and_as_names_in_the_tree(page: Page) -> None:
     field.fill(" ".join(f"@m{n}" for n in range(len(LINES))))
     expect(page.locator("#mention-chips li").nth(3)).to_be_visible()
     unharmed(page)
-    page.locator("#files-toggle").click()
-    expect(page.locator("#files-tree [role=treeitem]").first).to_be_visible()
+    page.locator("#files summary").first.click()
+    expect(page.locator("#files li").first).to_be_visible()
     page.keyboard.press("Control+p")
     unharmed(page)
 

@@ -4,7 +4,6 @@
 
 import { announce, byId, element } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
-import { openPopover } from "../lib/popup.js";
 import { recall, remember } from "../lib/preferences.js";
 import { copyButton } from "../lib/widgets.js";
 
@@ -50,9 +49,9 @@ export class AnswerOptions {
   /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
   constructor(hooks) {
     this.#hooks = hooks;
-    this.#chip.addEventListener("click", () => {
-      this.#show();
-      openPopover(this.#chip, this.#form);
+    this.#form.addEventListener("beforetoggle", () => this.#show());
+    this.#form.addEventListener("toggle", () => {
+      this.#form.querySelector("input:checked:not(:disabled)")?.focus({ preventScroll: true });
     });
     document.addEventListener("change", ({ target }) => {
       if (target.form === this.#form) this.#take(target);

@@ -4,13 +4,11 @@
 import { query } from "../lib/api.js";
 import { byId } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { openPopover } from "../lib/popup.js";
 import { rememberQuestion } from "../lib/preferences.js";
 
 const MOST = 400;
 
 export class Together {
-  #chip = byId("together-chip");
   #form = byId("together");
   #all = byId("together-all");
   #boxes = [...this.#form.querySelectorAll("input[name=repository]")];
@@ -19,7 +17,6 @@ export class Together {
   /** `field` is where the question is written. */
   constructor(field) {
     this.#field = field;
-    this.#chip.addEventListener("click", () => openPopover(this.#chip, this.#form));
     this.#form.addEventListener("change", (event) => this.#change(event.target === this.#all));
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();

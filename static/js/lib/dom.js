@@ -33,6 +33,13 @@ export function icon(name) {
   return svg;
 }
 
+/** A listener for a link that the page follows itself; with a modifier key the browser does. */
+export const onPlainClick = (action) => (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  action(event);
+};
+
 export const byId = (id) => document.getElementById(id);
 
 /**

@@ -2,10 +2,23 @@
 // forbidden, they last as long as the page.
 
 /** The value kept under `name` in this browser, "" for none. */
-export const recall = (name) => read(() => localStorage, name);
+export function recall(name) {
+  try {
+    return localStorage.getItem(keyOf(name)) ?? "";
+  } catch {
+    return "";
+  }
+}
 
 /** Keeps a value in this browser; an empty one is dropped. */
-export const remember = (name, value) => write(() => localStorage, name, value);
+export function remember(name, value) {
+  try {
+    if (value) localStorage.setItem(keyOf(name), value);
+    else localStorage.removeItem(keyOf(name));
+  } catch {
+    // Forbidden, or full.
+  }
+}
 
 /** What was typed in a conversation, "" for a new one, and not sent, or sent and not heard of. */
 export const recallQuestion = (repo, id = "") => recall(`question.${repo}.${id}`);
@@ -16,13 +29,6 @@ export function forgetQuestions() {
   for (const key of Object.keys(localStorage))
     if (key.startsWith(keyOf("question."))) localStorage.removeItem(key);
 }
-
-/** Ids of conversations that this tab has the server delete, of which it has not heard yet. */
-export const recallDeletions = (repo) =>
-  JSON.parse(read(() => sessionStorage, `deletions.${repo}`) || "[]");
-
-export const rememberDeletions = (repo, ids) =>
-  write(() => sessionStorage, `deletions.${repo}`, ids.length ? JSON.stringify(ids) : "");
 
 /** Puts the buttons to work that choose light, dark, or as the system says. */
 export function setUpTheme() {
@@ -49,20 +55,3 @@ export function setUpTheme() {
 }
 
 const keyOf = (name) => `codeqa.${name}`;
-
-function read(storage, name) {
-  try {
-    return storage().getItem(keyOf(name)) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-function write(storage, name, value) {
-  try {
-    if (value) storage().setItem(keyOf(name), value);
-    else storage().removeItem(keyOf(name));
-  } catch {
-    // Forbidden, or full.
-  }
-}

@@ -2,7 +2,7 @@
 // refreshing, renaming and removing them.
 
 import { query, request } from "../lib/api.js";
-import { byId, element, icon } from "../lib/dom.js";
+import { byId, element, icon, onPlainClick } from "../lib/dom.js";
 import { ago, count, plural } from "../lib/format.js";
 import { closesByClick, failureText } from "../lib/widgets.js";
 import { showProgress } from "../sidebar/index_status.js";
@@ -48,11 +48,7 @@ export function setUpRepositoriesDialog() {
   };
   setUp();
   show();
-  byId("choose-repository").addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    show();
-  });
+  byId("choose-repository").addEventListener("click", onPlainClick(show));
   dialog.addEventListener("close", () => {
     clearTimeout(timer);
     awaited = ""; // whoever closes it stays here

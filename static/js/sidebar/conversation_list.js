@@ -2,10 +2,10 @@
 
 import { addressWith } from "../lib/address.js";
 import { query, request } from "../lib/api.js";
-import { announce, byId, copyText, element, icon } from "../lib/dom.js";
+import { announce, byId, copyText, element, icon, onPlainClick } from "../lib/dom.js";
 import { ago, dayOf, moment } from "../lib/format.js";
 import { openMenu } from "../lib/popup.js";
-import { recallDeletions, rememberDeletions, rememberQuestion } from "../lib/preferences.js";
+import { rememberQuestion } from "../lib/preferences.js";
 import { offerUndo, showMessage } from "../lib/widgets.js";
 
 export class ConversationList {
@@ -13,8 +13,7 @@ export class ConversationList {
   #hooks;
   #list = byId("conversations");
   #kept = []; // as the server gave them, the one used last first
-  #deleted; // gone from view, but for a while not yet for good
-  #unheard; // those of them that an earlier page told the server to delete, until the first list
+  #deleted = new Set(); // gone from view, but for a while not yet for good
   #running = new Map(); // conversations that are being answered, by id
   #current = { id: "", title: "", turns: [] };
   #renaming = false;
@@ -24,8 +23,6 @@ export class ConversationList {
   constructor(repo, hooks) {
     this.#repo = repo;
     this.#hooks = hooks;
-    this.#unheard = recallDeletions(repo);
-    this.#deleted = new Set(this.#unheard);
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.refresh();
     });
@@ -39,11 +36,6 @@ export class ConversationList {
       if (renames !== this.#renames) return this.refresh();
       this.#kept = conversations;
       this.#render();
-      for (const id of this.#unheard.splice(0)) {
-        // It may be on its way still, or never have arrived.
-        if (conversations.some((one) => one.id === id)) this.#deleteForGood(id);
-        else this.#noteDeletion(id, false);
-      }
     } catch {
       // The state of the index, in view below, says that the server is gone.
     }
@@ -67,7 +59,7 @@ export class ConversationList {
   }
 
   #render() {
-    if (this.#renaming) return;
+    if (this.#renaming || document.querySelector(".menu")) return; // afterwards it is
     const focus = document.activeElement?.closest?.("#conversations [data-focus]")?.dataset.focus;
     const known = new Set(this.#kept.map(({ id }) => id));
     const fresh = [
@@ -101,6 +93,7 @@ export class ConversationList {
         "aria-current": current ? "page" : null,
         "data-focus": `open ${id}`,
         title: `${title}\nLast used ${ago(updated)}`,
+        onclick: onPlainClick(() => this.#hooks.open(id)),
       },
       ...(this.#running.has(id) ? writingMark() : []),
       element(
@@ -109,11 +102,6 @@ export class ConversationList {
         repeated ? element("span.help.title-more", second || moment(updated)) : null,
       ),
     );
-    open.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      this.#hooks.open(id);
-    });
     const more = element(
       "button.more",
       {
@@ -138,7 +126,7 @@ export class ConversationList {
           ...exportsOf(this.#repo, id),
           { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
         ],
-        () => this.#part(`more ${id}`)?.focus(),
+        () => this.#render(),
       ),
     );
     return row;
@@ -217,7 +205,6 @@ export class ConversationList {
   }
 
   async #deleteForGood(id) {
-    this.#noteDeletion(id, true);
     try {
       await request(this.#address(id), { method: "DELETE", keepalive: true });
       this.#kept = this.#kept.filter((one) => one.id !== id);
@@ -228,14 +215,7 @@ export class ConversationList {
         this.#hooks.failed(error);
       }
     }
-    this.#noteDeletion(id, false);
     this.#render();
-  }
-
-  /** The next page of this tab may be there before the server has heard of it. */
-  #noteDeletion(id, open) {
-    const others = recallDeletions(this.#repo).filter((one) => one !== id);
-    rememberDeletions(this.#repo, open ? [...others, id] : others);
   }
 
   #address(id) {
@@ -250,16 +230,9 @@ function outlineOf(turns, show) {
     "ol.outline",
     { id: "outline", "aria-label": "Questions of this conversation" },
     ...turns.map((turn) => {
-      const link = element(
-        "a",
-        { href: `#${turn.node.id}`, title: turn.asked.text },
-        turn.asked.text,
-      );
-      link.addEventListener("click", (event) => {
-        event.preventDefault();
-        show(turn);
-      });
-      return element("li", link);
+      const onclick = onPlainClick(() => show(turn));
+      const { text } = turn.asked;
+      return element("li", element("a", { href: `#${turn.node.id}`, title: text, onclick }, text));
     }),
   );
 }
@@ -289,9 +262,6 @@ async function copyLink(repo, id) {
 
 function download(repo, id, format) {
   const address = `/api/conversations/${encodeURIComponent(id)}/export${query({ repo, format })}`;
-  const link = element("a", { href: address, download: "" });
-  document.body.append(link);
-  link.click();
-  link.remove();
+  element("a", { href: address, download: "" }).click();
   showMessage("Exporting …");
 }

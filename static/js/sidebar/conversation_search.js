@@ -2,7 +2,7 @@
 
 import { addressWith } from "../lib/address.js";
 import { latestOnly, query, request } from "../lib/api.js";
-import { announce, byId, element } from "../lib/dom.js";
+import { announce, byId, element, onPlainClick } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
 const PAUSE = 180; // milliseconds without a key before it is searched
@@ -77,15 +77,13 @@ export class ConversationSearch {
   #row({ id, title, turn, snippet }, words) {
     const link = element(
       "a.search-result",
-      { href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }) },
+      {
+        href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
+        onclick: onPlainClick(() => this.#hooks.open(id, turn)),
+      },
       element("span.title", ...marked(title, words)),
       snippet ? element("span.snippet", ...marked(snippet, words)) : null,
     );
-    link.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      this.#hooks.open(id, turn);
-    });
     return element("li", link);
   }
 

@@ -3,7 +3,6 @@
 import { query, request } from "../lib/api.js";
 import { byId, element } from "../lib/dom.js";
 import { ago, count, left, plural } from "../lib/format.js";
-import { openPopover } from "../lib/popup.js";
 import { failureText } from "../lib/widgets.js";
 
 const BUSY = 1000; // milliseconds between questions while something happens
@@ -39,8 +38,6 @@ export class IndexStatus {
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.#ask();
     });
-    const state = byId("index-state");
-    state.addEventListener("click", () => openPopover(state, byId("index")));
     byId("index-actions").addEventListener("click", (event) => {
       const { action } = event.target.dataset;
       if (action) this.#ask({ action });
