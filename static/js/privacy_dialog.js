@@ -35,55 +35,47 @@ export function setUpPrivacyDialog(repo, hooks) {
   const dialog = byId("privacy");
   const body = byId("privacy-body");
 
-  async function show(result = null) {
-    try {
-      const stored = await request("/api/privacy");
-      body.replaceChildren(...[result, ...accountOf(stored), deletions(stored)].filter(Boolean));
-    } catch (error) {
-      body.replaceChildren(
-        ...[result, failureCard(error, ["Try again", () => show(result)])].filter(Boolean),
-      );
-    }
+  async function show(result = []) {
+    const shown = await request("/api/privacy").then(
+      (stored) => [...accountOf(stored), deletions(stored)],
+      (error) => [failureCard(error, ["Try again", () => show(result)])],
+    );
+    body.replaceChildren(...result, ...shown);
   }
 
   function deletions({ conversations, turns, profile }) {
     const current = hooks.conversation();
-    const offered = Object.keys(SCOPES).filter((scope) => scope !== "conversation" || current);
+    const known = plural(Object.keys(profile).length, "thing");
+    const what = {
+      conversation:
+        current && `“${current.title}”, ${plural(current.turns.length, "question")} in view.`,
+      profile: `${known} known of you.`,
+      everything: `${plural(conversations, "conversation")} with ${plural(turns, "question")}, ${known} known of you.`,
+    };
     const sure = element("div");
-    const buttons = offered.map((scope) =>
-      element(
-        "button.button",
-        { onclick: () => ask(scope, sure, { current, conversations, turns, profile }) },
-        icon("trash"),
-        SCOPES[scope].label,
-      ),
-    );
-    return element(
-      "section",
-      element("h3", "Delete for good"),
-      element("div.privacy-deletes", ...buttons),
-      sure,
-    );
+    const buttons = Object.keys(SCOPES)
+      .filter((scope) => what[scope])
+      .map((scope) => {
+        const onclick = () => ask(scope, what[scope], sure, current);
+        return element("button.button", { onclick }, icon("trash"), SCOPES[scope].label);
+      });
+    const title = element("h3", "Delete for good");
+    return element("section", title, element("div.privacy-deletes", ...buttons), sure);
   }
 
   /** Says what would be deleted, and asks for confirmation. */
-  function ask(scope, place, { current, conversations, turns, profile }) {
-    const what = {
-      conversation: `“${current?.title ?? ""}”, ${plural(current?.turns.length ?? 0, "question")} in view.`,
-      profile: `${plural(Object.keys(profile).length, "thing")} known of you.`,
-      everything: `${plural(conversations, "conversation")} with ${plural(turns, "question")}, ${plural(Object.keys(profile).length, "thing")} known of you.`,
-    }[scope];
+  function ask(scope, what, place, current) {
+    const { label, about } = SCOPES[scope];
     const problem = element("div");
-    const go = element("button.button.primary", "Delete for good");
-    go.addEventListener("click", async () => {
+    const go = element("button.button.primary", { onclick: erase }, "Delete for good");
+    const keep = element("button.button", { onclick: leave }, "Keep it");
+    async function erase() {
       go.disabled = true;
+      const named = scope === "conversation" ? query({ id: current.id, repo }) : "";
       try {
-        const erased = await request(
-          `/api/privacy/${scope}${scope === "conversation" ? query({ id: current.id, repo }) : ""}`,
-          { method: "DELETE" },
-        );
+        const erased = await request(`/api/privacy/${scope}${named}`, { method: "DELETE" });
         hooks.deleted(scope);
-        await show(resultOf(erased));
+        await show([resultOf(erased)]);
         body.scrollTo(0, 0);
         body.focus();
         announce("Deleted");
@@ -91,27 +83,18 @@ export function setUpPrivacyDialog(repo, hooks) {
         go.disabled = false;
         problem.replaceChildren(failureCard(error));
       }
-    });
+    }
+    function leave() {
+      place.replaceChildren();
+      body.focus();
+    }
     place.replaceChildren(
       element(
         "div.privacy-sure",
-        { role: "group", "aria-label": `Delete: ${SCOPES[scope].label}` },
-        element("p", element("strong", `${SCOPES[scope].label}: `), what),
-        element("p", `${SCOPES[scope].about} There is no way back.`),
-        element(
-          "div.failure-actions",
-          go,
-          element(
-            "button.button",
-            {
-              onclick: () => {
-                place.replaceChildren();
-                body.focus();
-              },
-            },
-            "Keep it",
-          ),
-        ),
+        { role: "group", "aria-label": `Delete: ${label}` },
+        element("p", element("strong", `${label}: `), what),
+        element("p", `${about} There is no way back.`),
+        element("div.failure-actions", go, keep),
         problem,
       ),
     );
@@ -128,35 +111,16 @@ export function setUpPrivacyDialog(repo, hooks) {
 }
 
 function accountOf(stored) {
-  const {
-    conversations,
-    repositories,
-    turns,
-    thumbs,
-    vectors,
-    cached,
-    profile,
-    folder,
-    state,
-    state_bytes: bytes,
-    redis,
-    receivers,
-    plugins,
-    keys_file: keys,
-  } = stored;
+  const { conversations, cached, profile, redis, receivers, keys_file: keys } = stored;
+  const about = `about ${plural(stored.repositories, "repository", "repositories")}`;
   const known = Object.entries(profile);
   return [
     element("h3", "Of you, on this server"),
     list([
-      [
-        "Conversations",
-        conversations
-          ? `${count(conversations)}, about ${plural(repositories, "repository", "repositories")}`
-          : "none",
-      ],
-      ["Questions with their answers", count(turns)],
-      ["Thumbs", count(thumbs)],
-      ["Questions as vectors", count(vectors)],
+      ["Conversations", conversations ? `${count(conversations)}, ${about}` : "none"],
+      ["Questions with their answers", count(stored.turns)],
+      ["Thumbs", count(stored.thumbs)],
+      ["Questions as vectors", count(stored.vectors)],
       ["Cached values", cached === null ? "the cache does not answer" : count(cached)],
     ]),
     element("h3", "What it knows of you"),
@@ -167,42 +131,34 @@ function accountOf(stored) {
           "Nothing. Tell it “My name is …” or “I prefer short answers”, and it stands here.",
         ),
     element("h3", "Where"),
-    list(
-      [
-        ["Folder", folder],
-        ["Conversations of all users", `${state}, ${byteSize(bytes)}`],
-        redis ? ["Cache", redis] : null,
-        keys ? ["Keys of models", `${keys}; nothing here deletes them`] : null,
-      ].filter(Boolean),
-    ),
+    list([
+      ["Folder", stored.folder],
+      ["Conversations of all users", `${stored.state}, ${byteSize(stored.state_bytes)}`],
+      ...(redis ? [["Cache", redis]] : []),
+      ...(keys ? [["Keys of models", `${keys}; nothing here deletes them`]] : []),
+    ]),
     element("h3", "Who receives it"),
     receivers.length
       ? list(receivers.map(receiverOf))
       : element("p", "Nobody: nothing leaves this machine."),
-    plugins ? element("p", "Plugins of this server see questions and answers.") : null,
-  ].filter(Boolean);
-}
-
-function receiverOf({ part, name, host, local }) {
-  const where = local ? "on this machine" : host || "its provider";
-  return [
-    { model: "Language model", embedding: "Embedding", reranker: "Reranker" }[part] ?? part,
-    `${name}, ${where}`,
+    stored.plugins ? element("p", "Plugins of this server see questions and answers.") : "",
   ];
 }
 
+function receiverOf({ part, name, host, local }) {
+  const parts = { model: "Language model", embedding: "Embedding", reranker: "Reranker" };
+  return [parts[part] ?? part, `${name}, ${local ? "on this machine" : host || "its provider"}`];
+}
+
 function resultOf({ counts, problems }) {
-  const gone = COUNTED.filter(([name]) => counts[name]).map(([name, one, many]) =>
-    plural(counts[name], one, many),
+  const gone = COUNTED.filter(([name]) => counts[name]).map(([name, ...words]) =>
+    plural(counts[name], ...words),
   );
+  const said = gone.length ? `Deleted: ${gone.join(", ")}.` : "There was nothing to delete.";
   return element(
     "div.turn-notice.privacy-result.learnt",
     icon(problems.length ? "alert" : "check"),
-    element(
-      "div",
-      element("p", gone.length ? `Deleted: ${gone.join(", ")}.` : "There was nothing to delete."),
-      ...problems.map((text) => element("p", text)),
-    ),
+    element("div", ...[said, ...problems].map((text) => element("p", text))),
   );
 }
 

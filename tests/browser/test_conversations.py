@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from browser.actions import (
     ask,
     being_written,
@@ -21,8 +20,6 @@ from browser.actions import (
 )
 from browser.conftest import OpenPage, ScriptedServer
 from playwright.sync_api import Locator, Page, expect
-
-from codeqa.errors import StorageError
 
 SESSIONS, LOGGING = "How are sessions kept?", "Where is logging set up?"
 
@@ -132,29 +129,6 @@ def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
     expect(undo).to_be_focused()
     page.goto(f"{scripted.address}/static/favicon.svg")  # leaving the page is no way to keep it
     assert until(lambda: not scripted.chat.all())
-
-
-def test_a_deletion_that_the_server_did_not_carry_out_before_the_page_was_left_is_made_good(
-    page: Page, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    two_conversations(page)
-    delete, asked = scripted.chat.delete, list[str]()
-
-    def fail_once(conversation: str, user: str = "local") -> None:
-        asked.append(conversation)
-        if len(asked) == 1:
-            raise StorageError("The local state is busy.", "Ask again.")
-        delete(conversation, user)
-
-    monkeypatch.setattr(scripted.chat, "delete", fail_once)
-    expecting(page, "507")
-    choose_from_menu(page, SESSIONS, "Delete")
-    page.reload()
-    expect(titles(page)).to_have_text([LOGGING])
-    assert until(lambda: [one.title for one in scripted.chat.all()] == [LOGGING])
-    page.reload()
-    expect(titles(page)).to_have_text([LOGGING])
-    assert len(asked) == 2 and asked[0] == asked[1]
 
 
 def test_an_answer_goes_on_unread_while_another_conversation_is_in_view(

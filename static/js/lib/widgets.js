@@ -6,8 +6,8 @@ import { announce, byId, copyText, element, icon } from "./dom.js";
 const UNDO_SECONDS = 8;
 const MESSAGE_SECONDS = 3; // seconds for what needs no answer
 
-let ending = null; // ends the message in view
-let hiding = 0; // ends one that needs no answer
+let ending = null; // ends the message in view that can be taken back
+let hiding = 0;
 
 /** A button that copies what `text()` gives and says so for a moment. */
 export function copyButton(className, label, text) {
@@ -66,55 +66,38 @@ export function closesByClick(dialog, close) {
 }
 
 /**
- * Says `text` with the button `label`; `undo` runs when it is pressed, else `settle` once the
- * time is over, another message comes or the page is left. While pointed at or focused it stays.
+ * Says `text` with a button for `undo`; else `settle` runs once the time is over, another such message
+ * comes or the page is left. While it is pointed at or focused it stays. Returns the button.
  */
-export function offerUndo(text, { label, undo, settle }) {
-  ending?.(settle);
-  clearTimeout(hiding);
-  const toast = byId("toast");
-  let timer = 0;
-  const button = element("button.link", { onclick: () => end(undo) }, label);
-  toast.replaceChildren(element("span", text), button);
-  toast.hidden = false;
-
-  const wait = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => end(settle), UNDO_SECONDS * 1000);
-  };
-  const hold = () => clearTimeout(timer);
-  const release = () => {
-    if (!toast.matches(":hover") && !toast.contains(document.activeElement)) wait();
-  };
-  const leaving = () => end(settle);
+export function offerUndo(text, undo, settle) {
+  ending?.();
   const controller = new AbortController();
-  const { signal } = controller;
-  for (const kind of ["pointerenter", "focusin"]) toast.addEventListener(kind, hold, { signal });
-  for (const kind of ["pointerleave", "focusout"])
-    toast.addEventListener(kind, () => setTimeout(release), { signal });
-  addEventListener("pagehide", leaving, { signal });
-
-  function end(how) {
-    clearTimeout(timer);
+  const end = (how) => {
     controller.abort();
-    toast.hidden = true;
-    toast.replaceChildren();
+    say("");
     ending = null;
     how();
-  }
+  };
+  const button = element("button.link", { onclick: () => end(undo) }, "Undo");
   ending = () => end(settle);
+  const inUse = ":hover, :focus-within";
+  const wait = () =>
+    say(text, UNDO_SECONDS, () => (byId("toast").matches(inUse) ? wait() : ending()), button);
   wait();
+  addEventListener("pagehide", ending, { signal: controller.signal });
   return button;
 }
 
 /** Says `text` for a moment; a message that can still be taken back goes before. */
 export function showMessage(text) {
-  if (ending) return;
-  const toast = byId("toast");
-  toast.replaceChildren(element("span", text));
-  toast.hidden = false;
+  if (!ending) say(text, MESSAGE_SECONDS, () => say(""));
+}
+
+function say(text, seconds = 0, then = null, ...buttons) {
   clearTimeout(hiding);
-  hiding = setTimeout(() => {
-    if (!ending) toast.hidden = true;
-  }, MESSAGE_SECONDS * 1000);
+  const toast = byId("toast");
+  if (toast.firstChild?.textContent !== text)
+    toast.replaceChildren(element("span", text), ...buttons);
+  toast.hidden = !text;
+  if (then) hiding = setTimeout(then, seconds * 1000);
 }

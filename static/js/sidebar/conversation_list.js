@@ -191,17 +191,14 @@ export class ConversationList {
     this.#deleted.add(id);
     if (current) this.#hooks.deleted(id);
     this.#render();
-    const undo = offerUndo(`Deleted “${shortened(title)}”`, {
-      label: "Undo",
-      undo: () => {
-        this.#deleted.delete(id);
-        this.#render();
-        if (current) this.#hooks.open(id);
-        else this.#part(`open ${id}`)?.focus();
-      },
-      settle: () => this.#deleteForGood(id),
-    });
-    undo.focus({ preventScroll: true });
+    const undo = () => {
+      this.#deleted.delete(id);
+      this.#render();
+      if (current) this.#hooks.open(id);
+      else this.#part(`open ${id}`)?.focus();
+    };
+    const button = offerUndo(`Deleted “${shortened(title)}”`, undo, () => this.#deleteForGood(id));
+    button.focus({ preventScroll: true });
   }
 
   async #deleteForGood(id) {
