@@ -223,7 +223,7 @@ def test_as_what_may_be_mentioned_and_as_names_in_the_tree(page: Page) -> None:
     replies(page, "**/api/mentions?**", {"mentions": mentions})
     field = page.locator("#question")
     field.press_sequentially("@ha")
-    expect(page.locator("#mentions [role=option]").first).to_be_visible()
+    expect(page.locator("#suggestions [role=option]").first).to_be_visible()
     unharmed(page)
     page.keyboard.press("Enter")
     unharmed(page)
