@@ -63,6 +63,7 @@ def test_a_split_is_asked_alone_and_missing_trees_are_named(trees: Path) -> None
     assert sets.questions_of("check", trees) == ([], ["yard"])
 
 
+@pytest.mark.slow
 def test_the_stored_lists_score_as_the_readme_says() -> None:
     """All of them, on the questions that they are for: a list or a scorer that changed shows."""
     questions, _ = sets.questions_of("development", Path())

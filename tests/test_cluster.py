@@ -525,17 +525,3 @@ def test_an_engine_that_is_unknown_or_not_installed_is_refused(
     monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"codeqa\[cluster\]"):
         RayEngine("ray")
-
-
-def test_nothing_of_it_is_loaded_unless_it_is_chosen(repository: Path, tmp_path: Path) -> None:
-    script = (
-        "import sys; from create_tables import create_tables; create_tables(sys.argv[1]); "
-        "print([one for one in sys.modules if one.split('.')[0] in ('ray', 'lance', 'lance_ray')"
-        " or one.startswith('codeqa.cluster')])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(repository)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CODEQA_DATA": str(tmp_path / "data")},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[]"

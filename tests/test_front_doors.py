@@ -140,23 +140,28 @@ def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: 
 def test_commands_load_only_what_they_use(run_python: Run, shop: Path) -> None:
     used = [
         ("--version", "click", {"codeqa.settings", "pydantic", "numpy", "codeqa.engine"}),
+        ("mcp .", "codeqa.mcp", HEAVY | {"pydantic", "numpy", "codeqa.engine", "mcp.server"}),
         ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
         ("repos list", "codeqa.repositories", HEAVY | {"flask", "codeqa.engine"}),
         ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
-        ("privacy show", "codeqa.account", HEAVY | {"flask"}),
+        ("privacy show", "codeqa.account", HEAVY | {"flask", "psycopg", "codeqa.state.postgres"}),
+        ("index .", "codeqa.indexing.indexer", {"flask", "codeqa.cluster", "lance", "ray"}),
         ("search nothing", "codeqa.search.hybrid", {"flask", "openai", CLUSTER}),
     ]  # one after the other in one process, the light ones first
     script = (
-        "import sys; from codeqa.cli import main\n"
-        "for command in sys.argv[1:]: main(command.split()); print('loaded', *sys.modules)"
+        "import sys; from codeqa.cli import main; out = sys.stdout\n"
+        "for command in sys.argv[1:]:\n"
+        "    main(command.split()); sys.stdout = out; print('loaded', *sys.modules)"
     )
-    data = {"CODEQA_DATA": str(shop.parent / "data")}
-    done = run_python("-c", script, *(command for command, _, _ in used), env=data)
-    first, *_ = lines = done.stdout.splitlines()
+    data, hello = {"CODEQA_DATA": str(shop.parent / "data")}, '{"id": 1, "method": "initialize"}'
+    words = [command for command, _, _ in used]
+    done = run_python("-c", script, *words, env=data, cwd=shop, input=hello)
+    first, _, answer, *_ = lines = done.stdout.splitlines()
     assert first == f"codeqa {__version__}"
+    assert json.loads(answer)["result"]["serverInfo"]["name"] == "codeqa"
     loaded = [set(line.split()) for line in lines if line.startswith("loaded ")]
     for (command, loads, not_loaded), names in zip(used, loaded, strict=True):
-        assert loads in names and not names & not_loaded, command
+        assert loads in names and not names & not_loaded, (command, names & not_loaded)
 
 
 def test_a_program_tells_its_version_and_a_command_a_bad_setting_in_one_line(

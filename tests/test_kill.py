@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import random
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from codeqa.indexing import Indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.settings import load_settings
 from codeqa.store import Location, Tables, TextSearch, locate
+from codeqa.types import Progress
+from create_tables import main
 from tests.index_rows import clean_rows, read_meanwhile, rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -125,28 +129,29 @@ def test_many_killed_runs_are_completed_row_for_row(seed: int, tmp_path: Path) -
 
 
 def test_a_run_that_is_held_is_named_and_one_that_waits_completes_what_ctrl_c_ended(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, data = tmp_path / "repo", tmp_path / "data"
     for number in range(40):
         write_module(root, number, 1)
-    location = locate(load_settings(data=data), root)
+    settings = load_settings(data=data, workers=1)
+    location = locate(settings, root)
     first = start(root, data)
     wait_for_work(first, location, 0)
     first.send_signal(signal.SIGSTOP)
-    at_once = start(root, data, "--no-wait")
-    _, errors = at_once.communicate(timeout=60)
-    assert at_once.returncode == 1
-    assert f"process {first.pid} on " in errors.decode()
-    waiting = start(root, data)
-    os.killpg(first.pid, signal.SIGINT)  # to the whole group, as a terminal does
-    first.send_signal(signal.SIGCONT)
-    _, errors = first.communicate(timeout=60)
-    assert first.returncode == 1
-    assert errors.decode().strip().splitlines()[-1].startswith("codeqa: interrupted.")
-    assert "Traceback" not in errors.decode()
-    _, errors = waiting.communicate(timeout=120)
-    assert waiting.returncode == 0, errors.decode()
+    assert main([str(root), "--no-wait"]) == 1
+    assert f"process {first.pid} on " in capsys.readouterr().err
+    told: queue.Queue[Progress] = queue.Queue()
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(Indexer(settings, location).run, told.put)
+        assert told.get(timeout=60).phase == "waiting"
+        os.killpg(first.pid, signal.SIGINT)  # to the whole group, as a terminal does
+        first.send_signal(signal.SIGCONT)
+        _, errors = first.communicate(timeout=60)
+        assert first.returncode == 1
+        assert errors.decode().strip().splitlines()[-1].startswith("codeqa: interrupted.")
+        assert "Traceback" not in errors.decode()
+        assert waiting.result(120).files == 40
     assert rows(location) == clean_rows(root, tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import sys
@@ -12,15 +13,16 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
-from conftest import Run
 
 from codeqa import mcp
+from codeqa.cli import mcp as mcp_command
 from codeqa.code.tools import TOOLS
 
 if TYPE_CHECKING:
-    from cli_shop import Served
+    from cli_shop import Command, Served
 
 pytest_plugins = ("cli_shop",)
 # Loading it takes a second, in each process that collects tests.
@@ -75,13 +77,6 @@ async def use_the_tools(client: Any) -> None:
     assert "[store/basket.py:" in answered.content[0].text
 
 
-def test_an_agent_lists_and_calls_the_tools_and_asks(shop: Path) -> None:
-    data = shop.parent / "data"
-    over_stdio(data, [str(shop)], use_the_tools)
-    kept = b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
-    assert b"what does total_price do" not in kept, "what an agent asks is not kept"
-
-
 def test_a_running_server_answers_agents_of_this_machine_over_stdio_and_http_and_no_other_origin(
     served: Served, shop: Path
 ) -> None:
@@ -97,6 +92,8 @@ def test_a_running_server_answers_agents_of_this_machine_over_stdio_and_http_and
     served.asked.clear()
     apart(over_http())
     assert set(served.asked) == {"/mcp"}
+    kept = b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
+    assert b"what does total_price do" not in kept, "what an agent asks is not kept"
     for other in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
         refused = served.client.post("/mcp", json={"method": "ping", "id": 1}, headers=other)
         assert refused.status_code in (403, 421)
@@ -110,17 +107,20 @@ def request(number: int, method: str, **params: object) -> dict[str, object]:
 
 
 def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
-    shop: Path, tmp_path: Path, run_python: Run
+    shop: Path, shop_codeqa: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a server, and without a client's library."""
-    data = {"CODEQA_DATA": str(shop.parent / "data")}
     (tmp_path / "bare").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mcp_command, "gc", Mock())  # it is switched off, for a process of its own
 
     def told(messages: Sequence[object], *arguments: str | Path) -> tuple[list[Any], str]:
-        text = "".join(f"{json.dumps(one)}\n" for one in messages)
-        program = ("-m", "codeqa", "mcp", *arguments)
-        done = run_python(*program, input=f"no JSON\n{text}", env=data, cwd=tmp_path)
-        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+        lines = ["no JSON", *map(json.dumps, messages)]
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+            patch.setattr(sys, "stdout", sys.stdout)
+            done = shop_codeqa("mcp", *arguments)
+        return [json.loads(line) for line in done.out.splitlines()], done.err
 
     grep = request(3, "tools/call", name="grep", arguments={"pattern": "PayOrder"})
     hello = request(1, "initialize", protocolVersion="2024-11-05")
@@ -146,20 +146,3 @@ def test_what_fails_unexpectedly_is_told_and_logged_without_its_words(
     told = mcp.answer(request(1, "tools/call", name="grep"), "shop", engine)
     assert told is not None and told["error"]["code"] == mcp.FAILED
     assert "literal" not in str(told) + caplog.text and "ValueError" in caplog.text
-
-
-def test_the_first_answer_is_given_before_anything_heavy_is_loaded(
-    shop: Path, run_python: Run
-) -> None:
-    code = (
-        "import io, sys; from codeqa.cli import main\n"
-        "class Lines:\n"
-        '    buffer = [b\'{"id": 1, "method": "initialize"}\']\n'
-        "sys.stdin = Lines()\n"
-        "main(['mcp', sys.argv[1]])\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = run_python("-c", code, shop)
-    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "codeqa"
-    loaded = set(done.stderr.splitlines()[-1].split())
-    assert not loaded & {"pydantic", "numpy", "lancedb", "pyarrow", "codeqa.engine", "mcp.server"}

@@ -401,15 +401,6 @@ def test_the_command_copies_to_where_the_setting_says(
 # Nothing of it unless it is chosen
 
 
-def test_nothing_of_postgresql_is_loaded_until_it_is_set(run_python: Any) -> None:
-    code = (
-        "import sys; from codeqa.settings import load_settings; from codeqa.engine import "
-        "open_privacy; print(open_privacy(load_settings()).stored('local').turns, "
-        "[name for name in sys.modules if 'psycopg' in name or 'postgres' in name])"
-    )
-    assert run_python("-c", code).stdout == "0 []\n"
-
-
 def test_without_its_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "codeqa.state.postgres", None)
     with pytest.raises(SettingsError, match=r"pip install 'codeqa\[server\]'"):
