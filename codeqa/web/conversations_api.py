@@ -40,7 +40,7 @@ PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
 TOLD_OTHERWISE = ("typed", "reply", "hits", "cut", "messages", "asked", "chunks", "dropped")
 RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in TOLD_OTHERWISE)
 SUMMARY = ("id", "title", "created", "updated")
-CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why", "name")
+CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
 endpoints = Endpoints("conversations")
 
@@ -183,10 +183,9 @@ def context(turn: str, engine: Engine, user: str) -> Values:
     record = engine.conversations.turn(turn, user)
 
     def note(chunk: Chunk) -> Values:
-        hit = record.hit_of(chunk) or {}
-        places = {name: getattr(chunk, name) for name in CHUNK_NOTE}
-        found = {"score": hit.get("score"), "channels": hit.get("channels", {})}
-        return {**places, "characters": len(chunk.content), **found}
+        name = (record.hit_of(chunk) or {}).get("name", chunk.name)  # the whole one
+        values = {field: getattr(chunk, field) for field in CHUNK_NOTE}
+        return {**values, "name": name, "characters": len(chunk.content)}
 
     return {
         **{name: getattr(record, name) for name in ("model", "host", "tokens", "hyde", "stages")},

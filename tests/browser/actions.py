@@ -143,6 +143,7 @@ def new_conversation(page: Page) -> None:
 
 def set_answer_options(page: Page, *labels: str) -> None:
     """Choose in what opens beside the question, by the labels there, then close it."""
+    show_switches(page)
     page.locator("#effort").click()
     for label in labels:
         named = page.locator("#answer-options label").filter(has_text=re.compile(f"^{label}"))

@@ -75,6 +75,15 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     expect_chip(page, True)  # there is nothing to go on from
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
+    field = field_of(page)
+    for width, citation in ((360, False), (1440, True)):
+        page.set_viewport_size({"width": width, "height": 800})
+        if citation:
+            page.locator(".answer .citation").last.click()
+        expect(page.locator("#composer-more")).to_be_visible()
+        expect(field).to_have_attribute("placeholder", "Ask a follow-up")
+        assert page.locator("#composer").evaluate("node => node.offsetHeight") <= 56, "one row"
+    page.keyboard.press("Escape")
     get_answer(page, "and for how long?")
     assert scripted.chat.asked[-1]["question"] == "and for how long?"
     expect(page.locator(".stages").last).to_contain_text("Went on from what was found before")

@@ -47,6 +47,7 @@ def test_without_a_model_it_says_that_nothing_was_sent_and_what_its_words_mean(p
     open_context(page)
     panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("Nothing was sent to a model")
+    page.get_by_text("All hits, best first").click()
     page.get_by_text("What these words mean").click()
     expect(page.locator(".legend dt")).to_have_text(["text", "vector", "symbol", "<b>odd</b>"])
     expect(page.locator(".search-stages li")).to_have_count(1)  # nothing was drafted
@@ -76,15 +77,18 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
     expect(page.get_by_role("button", name="Context")).to_be_focused()
 
 
-def test_it_tells_rank_score_reasons_and_channels_of_chunks_and_hits(page: Page) -> None:
+def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels_of_all_hits(
+    page: Page,
+) -> None:
     use_model(page)
     set_answer_options(page, "Rerank")
     get_answer(page, "x")
     open_context(page)
     placed = "score 1.73 · symbol #1 · vector #2 · text #3 · hyde-2 vector #1 · hyde-1 text #5"
     chunk = page.get_by_role("region", name="Chunks").locator("li").first
-    expect(chunk.locator(".placed")).to_have_text(f"hit 1 · {placed}")
-    expect(chunk.locator(".why")).to_have_text("named")
+    expect(chunk.locator(".name")).to_have_text("SecureCookie.open_session")
+    expect(chunk.locator(".where")).to_have_text("sessions.py:25-33 src/store/named")
+    expect(page.locator(".placed:visible")).to_have_count(0)
 
     found = page.get_by_role("region", name="How it was found")
     lines = found.locator(".stage-line")
@@ -101,13 +105,12 @@ def test_it_tells_rank_score_reasons_and_channels_of_chunks_and_hits(page: Page)
     page.get_by_text("All hits, best first").click()
     hits = found.locator(".hits li")
     expect(hits).to_have_count(3)
-    expect(hits.first).to_contain_text("SecureCookie.open_session method")
-    expect(hits.first).to_contain_text("named; holds 3 of 4 words")
+    expect(hits.first).to_contain_text("method; named; holds 3 of 4 words")
     expect(hits.first.locator(".placed")).to_have_text(placed)
     hits.first.locator(".open").click()
     expect(page.locator(".source .cited").first).to_be_in_viewport()
     page.get_by_role("button", name="Back", exact=True).click()
-    expect(page.get_by_text("All hits, best first")).to_be_visible()
+    expect(hits.first).to_be_in_viewport()  # open, and where it was
 
 
 def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(

@@ -57,6 +57,10 @@ def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(
     page.get_by_role("button", name="Close the list").click()
     press_name(page, line, "reserve_copies", "Control")
     expect(page.locator(CITED).first).to_contain_text("def reserve_copies")
+    left = page.locator(".row").filter(has_text="if left < copies")
+    press_name(page, int(left.get_attribute("data-line") or 0), "left")  # a local name
+    expect(page.locator("#panel-places-title")).to_have_text("2 of 3")
+    expect(page.locator(CITED)).to_contain_text("if left < copies")
 
 
 def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
@@ -108,6 +112,24 @@ def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
     page.get_by_role("button", name="Ask about these lines").click()
     expect(field_of(page)).to_have_value("@src/store/long.py:1504-1508 ")
     expect(field_of(page)).to_be_focused()
+
+
+def test_wrapped_lines_and_back_lead_to_where_one_was(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
+    ready(page)
+    cited, body = page.locator(CITED), page.locator("#panel-body")
+    page.get_by_role("button", name="Wrap long lines").click()
+    expect(cited.first).to_be_in_viewport()
+    body.evaluate("node => node.scrollTo(0, 4000)")
+    page.keyboard.press("Control+p")
+    page.keyboard.type("README.md")
+    page.get_by_role("option").first.click()
+    expect(page.locator("#panel-title")).to_contain_text("README.md")
+    page.get_by_role("button", name="Back", exact=True).click()
+    expect(cited).to_have_count(11)
+    assert body.evaluate("node => node.scrollTop") == 4000
 
 
 def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: ScriptedServer) -> None:

@@ -218,7 +218,7 @@ export class Composer {
     const follows = !this.codebase && this.#form.classList.contains("grounded");
     const decided =
       "Off: the code is searched where the question needs it; switch it on to search in any case";
-    this.#field.placeholder = follows ? "Follow up on what was found" : this.#placeholder;
+    this.#field.placeholder = follows ? "Ask a follow-up" : this.#placeholder;
     if (this.codebase) this.#codebase.title = "On: the code is searched for this question";
     else if (this.automatic) this.#codebase.title = decided;
     else if (follows)

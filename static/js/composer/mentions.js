@@ -13,6 +13,7 @@ const REST = /^[^\s"“”`<>@]*/;
 const TAG = /^(codebase\b|repo:)/i; // which are no places in the index
 const MOST = 10; // more the server does not look up
 const LETTERS = {
+  __proto__: null, // a constructor is a kind, too
   class: "C",
   struct: "S",
   enum: "E",
@@ -23,6 +24,8 @@ const LETTERS = {
   constant: "=",
   section: "§",
   line: "·",
+  tag: "@",
+  mode: "/",
 };
 
 /** Every mention of `text`, once: `{ text, start, end }`, `@codebase` not among them. */
@@ -58,7 +61,7 @@ export function withoutMention(text, written) {
 /** The sign in front of a place, or of a mode. */
 export function signOf({ kind, what }) {
   if (kind === "file" || kind === "folder") return icon(kind);
-  const sign = { tag: "@", mode: "/" }[kind] ?? LETTERS[what] ?? "ƒ";
+  const sign = LETTERS[kind] ?? LETTERS[what] ?? "ƒ";
   return element("span.sign", { "aria-hidden": "true" }, sign);
 }
 

@@ -4,7 +4,7 @@
 import { element } from "../lib/dom.js";
 import { count, plural, tokensIn, withoutProvider } from "../lib/format.js";
 import { copyButton } from "../lib/widgets.js";
-import { legendOf, placedBy, searchTraceOf } from "./search_trace.js";
+import { pieceButton, searchTraceOf } from "./search_trace.js";
 
 const IN_VIEW = 8; // chunks before the fold: what stands last was found last
 const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
@@ -14,18 +14,13 @@ const EARLIER = { user: "Earlier question", assistant: "Earlier answer" };
  * `choice` holds the buttons of each piece.
  */
 export function contextOf(sent, choice) {
-  const node = element("div.context");
-  node.append(
-    ...[
-      chunksOf(sent, choice),
-      searchTraceOf(sent, choice),
-      legendOf([...sent.chunks, ...sent.dropped, ...(sent.hits ?? [])]),
-    ].filter(Boolean),
-  );
-  if (sent.messages?.length) node.append(messagesOf(sent));
-  else node.append(...packedOf(sent));
-  node.append(choice.node);
-  return node;
+  const parts = [
+    chunksOf(sent, choice),
+    searchTraceOf(sent, choice),
+    sent.messages?.length ? messagesOf(sent) : packedOf(sent),
+    choice.node,
+  ];
+  return element("div.context", ...parts);
 }
 
 /** A line for the head of the panel. */
@@ -35,17 +30,10 @@ export function summaryOf({ model, host, tokens }) {
   return `Sent to ${withoutProvider(model)} at ${host}${tokens?.prompt ? ` · ${about}${plural(tokens.prompt, "token")}` : ""}`;
 }
 
-function chunksOf({ text, chunks, dropped, hits = [] }, choice) {
-  // What no hit is, like a whole file, may begin where one does.
-  const rankOf = ({ path, start_line: start, score }) =>
-    Number.isFinite(score)
-      ? hits.findIndex((hit) => hit.path === path && hit.start_line === start) + 1
-      : 0;
+function chunksOf({ text, chunks, dropped }, choice) {
   const rows = [
-    ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", rankOf(chunk), choice)),
-    ...dropped.map((chunk) =>
-      chunkOf(chunk, "–", "left out: over the budget", rankOf(chunk), choice),
-    ),
+    ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", choice)),
+    ...dropped.map((chunk) => chunkOf(chunk, "–", "left out: over the budget", choice)),
   ];
   // A fold for two or three would only be one more thing to press.
   const folds = rows.length > IN_VIEW + 3;
@@ -72,29 +60,15 @@ function chunksOf({ text, chunks, dropped, hits = [] }, choice) {
   );
 }
 
-function chunkOf(chunk, number, left, rank, choice) {
-  const { path, start_line: start, end_line: end, characters, name, why } = chunk;
-  const reason = [left, why].filter(Boolean).join("; ");
-  return element(
-    "li",
-    element(
-      "button",
-      {
-        class: left ? "open dropped" : "open",
-        "data-path": path,
-        "data-start": start,
-        "data-end": end,
-      },
-      element("span.number", number),
-      element("span.where", `${path}:${start}-${end}`),
-      element("span.size", { title: plural(characters, "character") }, sizeOf(characters)),
-      name || reason
-        ? element("span.why", name ? element("code", name) : null, name ? " " : "", reason)
-        : null,
-      placedBy(chunk, rank),
-    ),
-    choice.buttonsOf(chunk, { sent: !left }),
+function chunkOf(chunk, number, left, choice) {
+  const size = element(
+    "span.size",
+    { title: plural(chunk.characters, "character") },
+    sizeOf(chunk.characters),
   );
+  const button = pieceButton(chunk, number, size, [left, chunk.why]);
+  button.classList.toggle("dropped", Boolean(left));
+  return element("li", button, choice.buttonsOf(chunk, { sent: !left }));
 }
 
 /** `≈ 310 tokens`: what the server counts on is an estimate for every model, too. */
@@ -146,19 +120,14 @@ function messageOf(name, role, text, open) {
 }
 
 function packedOf({ text }) {
-  if (!text) return [];
-  return [
-    element(
-      "section",
-      { "aria-label": "Context block" },
-      head(
-        "The context block, exactly as packed",
-        "",
-        copyButton("copy", "Copy", () => text),
-      ),
-      exact("The context block", text),
-    ),
-  ];
+  if (!text) return null;
+  const copy = copyButton("copy", "Copy", () => text);
+  return element(
+    "section",
+    { "aria-label": "Context block" },
+    head("The context block, exactly as packed", "", copy),
+    exact("The context block", text),
+  );
 }
 
 function head(title, detail, button = null) {

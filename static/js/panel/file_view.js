@@ -8,7 +8,7 @@ const LINES_ABOVE = 4; // lines that stay visible above the marked ones
 const AT_ONCE = 100; // lines of a block: those out of view are not laid out
 const NEAR = 500; // lines before and behind the one that was found, in which a text is marked
 const NAME = /[\p{L}_$][\p{L}\p{N}_$]*/gu;
-const NO_NAME = /^(c[1hms]?|k[a-z]?|[lm][a-z]?|ow|s[a-z12]?|g[a-z])$/; // comments, keywords, literals
+const NO_NAME = /^(bp|c[1hms]?|k[a-z]?|[lm][a-z]?|ow|s[a-z12]?|g[a-z])$/; // comments, keywords, literals, `self`
 
 export class FileView {
   #body;
@@ -62,9 +62,8 @@ export class FileView {
     first?.scrollIntoView();
   }
 
-  /** Shows a line, if one is given, and marks each `text` around it. */
-  find(line, text) {
-    const pattern = new RegExp(text.replace(/[^\w\s]/g, "\\$&"), "gi");
+  /** Shows a line, if one is given, and marks what matches `pattern` around it. */
+  find(line, pattern) {
     const rows = line ? this.#rows.slice(Math.max(0, line - NEAR), line + NEAR) : [];
     highlight(
       "found",
@@ -173,7 +172,7 @@ export function skippedFiles(groups) {
         element(
           "ul",
           ...paths.map((path) => element("li", path)),
-          more > 0 ? element("li.more", `and ${more} more`) : null,
+          more > 0 ? element("li", `and ${more} more`) : null,
         ),
       ),
     );

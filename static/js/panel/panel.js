@@ -6,7 +6,7 @@ import { latestOnly, query, request } from "../lib/api.js";
 import { announce, byId, copyText, element } from "../lib/dom.js";
 import { plural, splitPath } from "../lib/format.js";
 import { recall, remember } from "../lib/preferences.js";
-import { failureText } from "../lib/widgets.js";
+import { failureText, showMessage } from "../lib/widgets.js";
 import { ChunkChoice } from "./chunk_choice.js";
 import { contextOf, summaryOf } from "./context.js";
 import { linkTo } from "./elsewhere.js";
@@ -22,10 +22,11 @@ export class Panel {
   #body = byId("panel-body");
   #opener = null;
   #now = null; // what is shown: `{ path, start, end }`, `{ turn }` or `{ skipped }`
-  #past = [];
+  #past = []; // each with how far down it was scrolled
   #future = [];
+  #context = {}; // the last one: `{ turn, summary, node }`, with its folds and what is chosen
   #file = null; // the file whose lines are in the body
-  #listed = ""; // the file whose definitions are listed below it
+  #listed = ""; // the file whose lines or definitions are listed below it, and only there
   #asked = 0;
   #hooks;
   #view;
@@ -43,7 +44,7 @@ export class Panel {
       chosen: (start, end) => this.#chosen(start, end),
       names: (line, names, direct) => this.#names(line, names, direct),
     });
-    this.#places = new PlaceList((place, typed) => this.#follow(place, typed));
+    this.#places = new PlaceList((place, found) => this.#follow(place, found));
     setUpWidth();
     this.#wrap(recall("wrap"));
     const onClick = {
@@ -51,7 +52,7 @@ export class Panel {
       "panel-back": () => this.#travel(this.#past, this.#future),
       "panel-forward": () => this.#travel(this.#future, this.#past),
       "panel-copy": async () =>
-        announce((await copyText(this.#now.path)) ? "Path copied" : "Not copied"),
+        showMessage((await copyText(this.#now.path)) ? "Path copied" : "Not copied"),
       "panel-wrap": () => this.#wrap(recall("wrap") ? "" : "on"),
       "panel-outline": () => this.#outline(),
       "panel-find": () => this.#find(),
@@ -98,6 +99,7 @@ export class Panel {
     this.#now = null;
     this.#past = [];
     this.#future = [];
+    this.#context = {};
     this.#places.close();
     document.body.classList.remove("with-panel");
     if (!document.body.classList.contains("sidebar-open")) byId("backdrop").hidden = true;
@@ -107,7 +109,7 @@ export class Panel {
 
   #visit(entry, options) {
     if (this.#now && JSON.stringify(this.#now) !== JSON.stringify(entry)) {
-      this.#past.push(this.#now);
+      this.#past.push([this.#now, this.#body.scrollTop]);
       this.#future = [];
     }
     return this.#show(entry, options);
@@ -115,11 +117,12 @@ export class Panel {
 
   #travel(from, to) {
     if (!from.length) return;
-    to.push(this.#now);
-    this.#show(from.pop(), { opener: this.#opener });
+    to.push([this.#now, this.#body.scrollTop]);
+    const [entry, top] = from.pop();
+    this.#show(entry, { opener: this.#opener, top });
   }
 
-  async #show(entry, { opener = null, step = true } = {}) {
+  async #show(entry, { opener = null, step = true, top } = {}) {
     this.#now = entry;
     await stepBackTaken();
     if (this.#now !== entry) return;
@@ -127,6 +130,7 @@ export class Panel {
     if (entry.path) await this.#showFile(entry, opener, opening);
     else if (entry.skipped) await this.#showSkipped(opener, opening);
     else await this.#showContext(entry.turn, opener, opening);
+    if (top !== undefined && this.#now === entry) this.#body.scrollTo(0, top);
   }
 
   async #showFile({ path, start, end }, opener, opening) {
@@ -154,16 +158,20 @@ export class Panel {
     notePanelOpen({ file: "", lines: "" }, { opening, context: turn });
     this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
     if (!turn) return;
-    const sent = await this.#look(`context/${encodeURIComponent(turn)}`);
-    if (!sent) return;
-    this.#title("Context", summaryOf(sent));
-    const choice = new ChunkChoice((places) => {
-      this.close();
-      this.#hooks.askWith(turn, places);
-    });
-    this.#body.replaceChildren(contextOf(sent, choice));
+    if (this.#context.turn !== turn) {
+      const sent = await this.#look(`context/${encodeURIComponent(turn)}`);
+      if (!sent) return;
+      const choice = new ChunkChoice((places) => {
+        this.close();
+        this.#hooks.askWith(turn, places);
+      });
+      this.#context = { turn, summary: summaryOf(sent), node: contextOf(sent, choice) };
+    }
+    const { summary, node } = this.#context;
+    this.#title("Context", summary);
+    this.#body.replaceChildren(node);
     this.#body.scrollTo(0, 0);
-    announce(`Context. ${summaryOf(sent)}`);
+    announce(`Context. ${summary}`);
   }
 
   async #showSkipped(opener, opening) {
@@ -193,6 +201,7 @@ export class Panel {
     byId("panel-ask").textContent =
       `Ask about ${!start ? "this file" : start < end ? "these lines" : "this line"}`;
     byId("panel-blame").textContent = "";
+    byId("panel-blame").hidden = !start;
     linkTo(this.#file, start, end);
     if (start) this.#blame.run(PAUSE, this.#file.path, `${start}-${end}`);
     else this.#blame.cancel();
@@ -204,7 +213,7 @@ export class Panel {
     const [last] = commits.sort((one, other) => (one.date < other.date ? 1 : -1));
     if (last && !signal.aborted)
       byId("panel-blame").textContent =
-        `last changed by ${last.author} · ${last.date} · ${last.subject}`;
+        `Last change: ${last.subject} · ${last.author}, ${last.date}`;
   }
 
   #ask() {
@@ -217,45 +226,59 @@ export class Panel {
   async #outline() {
     const { path } = this.#file;
     const found = await this.#look("outline", { path });
-    const places = found?.definitions.map((one) => {
+    if (!found) return;
+    const places = found.definitions.map((one) => {
       const name = one.name.split(/[.:#]/).at(-1) || one.kind;
-      return placeOf(one, `${"\u2003".repeat(one.depth)}${name}`);
+      return placeOf(one, `${"\u2003".repeat(one.depth)}${name}`, path);
     });
-    if (places) this.#list(places.length ? "" : "Nothing is defined here", places, path);
+    this.#listed = path;
+    this.#places.show(places.length ? "" : "Nothing is defined here", places, {
+      near: (listed) => listed.findLastIndex(({ line }) => line <= this.#now.start),
+    });
   }
 
-  #find() {
+  /** Lists the lines with what is typed, from the chosen ones on; `name` is typed as a word. */
+  #find(name) {
     const lines = this.#view.rows.map(({ textContent }, at) => lineOf(textContent.trim(), at + 1));
-    this.#list("", lines, this.#file.path, true);
+    this.#listed = this.#file.path;
+    this.#places.show("", lines, {
+      finds: true,
+      name,
+      near: (found) => found.findIndex(({ line }) => line >= this.#now.start),
+    });
   }
 
   /** Lists what a name in a line means and where it is used; of several, the names. */
   async #names(line, names, direct) {
     const { path } = this.#file;
     if (names.length !== 1) {
+      this.#listed = path;
       const places = names.map((name) => ({ ...lineOf(name, line), name }));
-      this.#list(`Names in line ${line}`, places, path);
+      this.#places.show(`Names in line ${line}`, places);
       return;
     }
     const [name] = names;
     const found = await this.#look("name", { path, line, name });
     if (!found) return;
     const { definitions, uses, total } = found;
-    const places = [...definitions, ...uses].map((one) => placeOf(one, one.text || one.name));
+    const places = [
+      ...definitions.map((one) => placeOf(one, one.text || one.name, path)),
+      ...uses.map((one) => placeOf({ ...one, kind: "line" }, one.text || one.name, path)),
+    ];
+    if (!places.length) {
+      Object.assign(this.#now, { start: line });
+      this.#find(name); // a local one, or a library's
+      return;
+    }
+    this.#listed = "";
     const where = definitions.length ? "" : "not defined here, ";
-    this.#list(`${name}: ${where}used in ${plural(total, "line")}`, places);
+    this.#places.show(`${name}: ${where}used in ${plural(total, "line")}`, places);
     if (direct && definitions.length === 1) this.#follow(places[0]);
   }
 
-  /** Lists places below the file; those of one file, `of`, only as long as it is shown. */
-  #list(title, places, of = "", finds = false) {
-    this.#listed = of;
-    this.#places.show(title, places, finds);
-  }
-
-  /** Shows a place that was listed; with `typed` it is a line that holds that; none, the file. */
-  #follow(place, typed = "") {
-    if (typed || !place) this.#view.find(place?.line, typed);
+  /** Shows a place that was listed; with `found` it is a line that holds that; none, the file. */
+  #follow(place, found = null) {
+    if (found || !place) this.#view.find(place?.line, found);
     else if (place.name) this.#names(place.line, [place.name], false);
     else this.openFile(place.path, place.line, place.end, { opener: this.#opener });
     if (place === null) this.#body.focus({ preventScroll: true });
@@ -280,6 +303,7 @@ export class Panel {
     remember("wrap", on);
     this.#panel.classList.toggle("wrapping", Boolean(on));
     byId("panel-wrap").setAttribute("aria-pressed", String(Boolean(on)));
+    if (this.#file) this.#view.cite(this.#now.start, this.#now.end);
   }
 
   #key(event) {
@@ -335,10 +359,10 @@ export class Panel {
   }
 }
 
-/** A place of the server's as a row of the list. */
-function placeOf({ path, start_line: line, end_line: end, kind, note }, label) {
-  const detail = [note, `${path}:${line}`].filter(Boolean).join(" · ");
-  return { kind: "symbol", what: kind || "line", label, path, line, end, detail };
+/** A place of the server's as a row of the list of a file, `here`. */
+function placeOf({ path, start_line: line, end_line: end, kind: what, note }, label, here) {
+  const detail = [note, path === here ? line : `${path}:${line}`].filter(Boolean).join(" · ");
+  return { kind: "symbol", what, label, path, line, end, detail };
 }
 
 const lineOf = (label, line) => ({ kind: "symbol", what: "line", label, line, detail: `${line}` });

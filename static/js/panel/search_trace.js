@@ -1,8 +1,8 @@
-// How the code for an answer was found: the stages of the search, HyDE's texts, every hit with its
-// score and channels, and a legend of these.
+// How the code for an answer was found: the stages of the search, HyDE's texts, and, folded, every
+// hit with its score and channels and what these mean.
 
 import { element } from "../lib/dom.js";
-import { duration, plural, withoutProvider } from "../lib/format.js";
+import { duration, plural, splitPath, withoutProvider } from "../lib/format.js";
 
 const STAGES = {
   "hyde-1": "First draft",
@@ -46,60 +46,47 @@ export function searchTraceOf({ stages = [], hits = [] }, choice) {
   return section;
 }
 
-/** `score 1.73 · text #3 · vector #1`, each with its meaning at hand; null when nothing is known. */
-export function placedBy({ score, channels = {} }, rank = 0) {
-  const parts = [];
-  if (rank)
-    parts.push(
-      element("span", { title: "Its place in the order of everything found" }, `hit ${rank}`),
-    );
-  if (Number.isFinite(score))
-    parts.push(
-      element(
-        "span",
-        { title: "What its signals add up to; only the order means something" },
-        `score ${score.toFixed(2)}`,
-      ),
-    );
-  for (const [name, place] of inOrder(channels)) {
-    parts.push(
-      element(
-        "span.channel",
-        { title: `Number ${place} by: ${meaningOf(name)}` },
-        `${name} #${place}`,
-      ),
-    );
-  }
-  return parts.length
-    ? element("span.placed", ...parts.flatMap((part, at) => (at ? [" · ", part] : [part])))
-    : null;
+/** The button that opens a piece of code: what it is called, then where it is and `why` it is there. */
+export function pieceButton(piece, number, size, why) {
+  const { path, start_line: start, end_line: end, name } = piece;
+  const [folder, file] = splitPath(path);
+  const place = `${file}:${start}-${end}`;
+  const reasons = why.filter(Boolean).join("; ");
+  return element(
+    "button.open",
+    { "data-path": path, "data-start": start, "data-end": end, title: path },
+    element("span.number", number),
+    element("code.name", name || place),
+    size,
+    element(
+      "span.where",
+      name ? element("code", `${place} `) : null,
+      folder,
+      reasons ? element("span.why", reasons) : null,
+    ),
+  );
 }
 
-/** What the names of the channels in `entries` mean, folded; null where there are none. */
-export function legendOf(entries) {
+/** What the names of the channels of `hits` mean, folded; null where there are none. */
+function legendOf(hits) {
   const names = new Set(
-    entries.flatMap(({ channels = {} }) =>
+    hits.flatMap(({ channels = {} }) =>
       Object.keys(channels).map((name) => hydeStageIn(name) || name),
     ),
   );
   if (!names.size) return null;
   const order = Object.keys(CHANNELS);
   const placeOf = (name) => (name in CHANNELS ? order.indexOf(name) : order.length);
-  const rows = [...names].sort((one, other) => placeOf(one) - placeOf(other));
-  const list = element(
-    "dl",
-    ...rows.map((name) => element("div", element("dt", name), element("dd", meaningOf(name)))),
-  );
+  const rows = [...names]
+    .sort((one, other) => placeOf(one) - placeOf(other))
+    .map((name) => element("div", element("dt", name), element("dd", meaningOf(name))));
   return element(
     "details.fold.legend",
     element("summary", "What these words mean"),
     element(
       "div.legend-body",
-      element(
-        "p",
-        "Each way of searching makes a list of its own: “text #3” was third on the list by words. The score adds the lists up with further signals, which are given in words; only its order means something.",
-      ),
-      list,
+      "Each way of searching makes a list of its own: “text #3” was third on the list by words. The score adds the lists up with further signals, which are given in words; only its order means something.",
+      element("dl", ...rows),
     ),
   );
 }
@@ -134,8 +121,6 @@ function stageOf({ name, milliseconds, outcome = "", text = "", model = "", host
 }
 
 function hitsOf(hits, choice) {
-  const list = element("ol.hits");
-  hits.forEach((hit, index) => list.append(hitOf(hit, index + 1, choice)));
   const sent = hits.filter((hit) => hit.sent).length;
   return element(
     "details.fold.all-hits",
@@ -144,26 +129,19 @@ function hitsOf(hits, choice) {
       "All hits, best first",
       element("span.size", `${plural(hits.length, "hit")}, ${sent} in the context`),
     ),
-    list,
+    element("ol.hits", ...hits.map((hit, index) => hitOf(hit, index + 1, choice))),
+    legendOf(hits),
   );
 }
 
 function hitOf(hit, rank, choice) {
-  const { path, start_line: start, end_line: end, name, kind, why, sent } = hit;
-  return element(
-    "li",
-    element(
-      "button.open",
-      { "data-path": path, "data-start": start, "data-end": end },
-      element("span.number", String(rank)),
-      element("span.where", `${path}:${start}-${end}`),
-      element("span.size", sent ? element("span.sent", "in the context") : null),
-      name ? element("span.why", element("code", name), kind ? ` ${kind}` : "") : null,
-      why?.length ? element("span.why", why.join("; ")) : null,
-      placedBy(hit),
-    ),
-    sent ? null : choice.buttonsOf(hit, { sent: false }),
-  );
+  const { kind, why = [], sent, score, channels = {} } = hit;
+  const size = sent ? element("span.size.sent", "in the context") : "";
+  const button = pieceButton(hit, String(rank), size, [kind, ...why]);
+  const placed = inOrder(channels).map(([name, place]) => `${name} #${place}`);
+  if (Number.isFinite(score)) placed.unshift(`score ${score.toFixed(2)}`);
+  button.append(element("span.placed", placed.join(" · ")));
+  return element("li", button, sent ? null : choice.buttonsOf(hit, { sent: false }));
 }
 
 /** Best ranks first; HyDE's channels after the question's own. */
