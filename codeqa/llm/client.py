@@ -30,6 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, places_of
@@ -244,16 +245,25 @@ class Model:
         is true, or the iterator is closed, the request is closed as well and the iterator ends.
         Raises ModelError, ContextLengthError when less might do.
         """
-        pieces = self._answer(list(messages), max_tokens, list(tools), 1 + retries)
+        came: SimpleQueue[Piece | None] = SimpleQueue()
+
+        async def take() -> None:
+            try:
+                async for piece in self._answer([*messages], max_tokens, [*tools], 1 + retries):
+                    came.put(piece)
+            finally:
+                came.put(None)
+
+        asked = in_background(take())
         provider, end, began = self._provider.name, "stopped", time.monotonic()
         try:
             while not cancelled():
-                future = in_background(anext(pieces, None))
-                while not wait((future,), ASK_SECONDS).done:
-                    if cancelled():
-                        future.cancel()
-                        return
-                if (piece := future.result()) is None:
+                try:
+                    piece = came.get(timeout=ASK_SECONDS)
+                except Empty:
+                    continue
+                if piece is None:
+                    asked.result()  # raises what ended it
                     end = "done"
                     return
                 if isinstance(piece, TokenUsage):
@@ -264,7 +274,7 @@ class Model:
             end = "error"
             raise
         finally:
-            in_background(pieces.aclose())
+            asked.cancel()
             measure("model_call_seconds", time.monotonic() - began, provider=provider, end=end)
 
     def complete(self, messages: Sequence[Message], max_tokens: int, **options: Any) -> str:

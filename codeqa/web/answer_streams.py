@@ -9,7 +9,7 @@ An answer of a page is made by a thread of its own, and whoever has its conversa
 along from the beginning. With Redis it is copied there several times a second, and other processes
 of the server read it along and stop it: a key of its place holds its id, with `:` and its turn once
 that is known, and a list of its id its lines. Both vanish ALIVE_SECONDS after the last sign of who
-makes it. A third key says that it is to stop.
+makes it. A third key says that it is to stop. One thread copies all answers at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from codeqa.chat.record import BROKE_OFF
@@ -63,7 +63,7 @@ ALIVE_SECONDS = 5
 """Without a sign for so long an answer's process counts as dead, and readers elsewhere are told."""
 PLACES, COPIES = "codeqa:answering:", "codeqa:answer:"
 END = b""
-"""Stands behind the last line, and before the first one in Redis, where no list is empty."""
+"""Stands behind the last line."""
 
 
 class BlockRenderer:
@@ -195,9 +195,11 @@ class _AnswerStream:
     """The lines of an answer that this process makes."""
 
     def __init__(self) -> None:
+        self.id = uuid.uuid4().hex
         self.stop = threading.Event()
-        self.over = threading.Event()
-        self.copying: threading.Thread | None = None
+        self.over = False
+        self.copied = 0
+        """Lines that are in Redis."""
         self.turn: str | None = None
         """Id under which it is kept, '' for none; None until it tells that."""
         self._lines: list[bytes] = []
@@ -234,23 +236,19 @@ class _AnswerStream:
             self._read = time.monotonic()
             yield b"".join(new)
 
-    def copy(self, redis: RedisCache, place: str, id_: str) -> None:
-        """Keep a copy in Redis until the answer is over; all is copied anew after a failure."""
-        lines, copied, over = f"{COPIES}{id_}", 0, False
-        while not over:
-            over = self.over.wait(COPIED_EVERY)
-            new = [*self._lines[copied:], *([END] if over else [])]
-            about = id_ if self.turn is None else f"{id_}:{self.turn}"
-            told = redis.together([
-                ("GET", f"{lines}:stop"),
-                *([] if copied else [("DEL", lines), ("RPUSH", lines, END)]),
-                *([("RPUSH", lines, *new)] if new else []),
-                ("EXPIRE", lines, ALIVE_SECONDS),
-                ("DEL", place) if over else ("SET", place, about, "EX", ALIVE_SECONDS),
-            ])  # fmt: skip
-            copied = copied + len(new) if told else 0
-            if told and told[0]:
-                self.stop.set()
+    def copy(self, place: str) -> list[tuple[Any, ...]]:
+        """What Redis is told of it."""
+        lines, new = f"{COPIES}{self.id}", self._lines[self.copied :]
+        before = [] if self.copied else [("DEL", lines)]
+        self.copied += len(new)
+        new += [END] if self.over else []
+        about = self.id if self.turn is None else f"{self.id}:{self.turn}"
+        return [
+            *before,
+            *([("RPUSH", lines, *new)] if new else []),
+            ("EXPIRE", lines, ALIVE_SECONDS),
+            ("DEL", place) if self.over else ("SET", place, about, "EX", ALIVE_SECONDS),
+        ]
 
     def wait(self, *, for_turn: bool = False) -> None:
         """Wait for its end, or until it tells its turn, but not for ever."""
@@ -289,14 +287,14 @@ class _Elsewhere:
         """As that of an answer made here; where its process dies, words that say so come last."""
         at, alive = 0, time.monotonic()
         while not gone():
-            told = self._redis.together([("LRANGE", f"{COPIES}{self._id}", at, -1)])
-            found = told[0] if told else []
-            new = found[1:]  # it begins with the last one that was read
+            lines = f"{COPIES}{self._id}"
+            told = self._redis.together([("LRANGE", lines, at, -1), ("GET", self._place)])
+            new, about = told or ([], "")
             at += len(new)
             yield "".join(new).encode()
             if new[-1:] == [END.decode()]:
                 return
-            if found:
+            if about and about.startswith(self._id):
                 alive = time.monotonic()
             elif told or time.monotonic() > alive + 2 * ALIVE_SECONDS:
                 error = Event("error", {**BROKE_OFF, "turn": self.turn or ""})
@@ -311,7 +309,8 @@ class AnswerStreams:
 
     def __init__(self, most: int, redis: RedisCache | None = None) -> None:
         self._most, self._redis = most, redis
-        self._lock = threading.Lock()
+        self._lock, self._copying = threading.Lock(), threading.Lock()
+        self._copier: threading.Thread | None = None
         self._streams: dict[Place, _AnswerStream] = {}
 
     def start(
@@ -358,25 +357,41 @@ class AnswerStreams:
                 raise RequestRefusedError(409 if place in self._streams else 503)
             self._streams[place] = stream
         if self._redis:
-            key, id_ = _key(place), uuid.uuid4().hex
-            told = self._redis.together([
-                ("SET", key, id_, "NX", "EX", ALIVE_SECONDS),
-                ("RPUSH", f"{COPIES}{id_}", END),
-                ("EXPIRE", f"{COPIES}{id_}", ALIVE_SECONDS),
-            ])  # fmt: skip
-            if told and told[0] is None:
+            first = ("SET", _key(place), stream.id, "NX", "EX", ALIVE_SECONDS)
+            if self._redis.together([first]) == [None]:
                 del self._streams[place]
                 raise RequestRefusedError(409)
-            copy = partial(stream.copy, self._redis, key, id_)
-            stream.copying = threading.Thread(target=copy, name="copying", daemon=True)
-            stream.copying.start()
+            with self._lock:
+                if not self._copier:
+                    self._copier = threading.Thread(target=self._keep_copying, daemon=True)
+                    self._copier.start()
 
     def _leave(self, place: Place, stream: _AnswerStream) -> None:
-        if stream.copying:  # who has its end may ask the next question of another process
-            stream.over.set()
-            stream.copying.join()
+        self._copy({place: stream}, over=True)
         del self._streams[place]
         stream.add(END)
+
+    def _keep_copying(self) -> None:
+        while True:
+            time.sleep(COPIED_EVERY)
+            self._copy({**self._streams})
+
+    def _copy(self, streams: Mapping[Place, _AnswerStream], *, over: bool = False) -> None:
+        """Copy to Redis what has come of answers, all of it anew after a failure. The last of it
+        goes before who has its end asks another process the next question."""
+        with self._copying:
+            going = {place: stream for place, stream in streams.items() if not stream.over}
+            if not self._redis or not going:
+                return
+            commands = [("GET", f"{COPIES}{stream.id}:stop") for stream in going.values()]
+            for place, stream in going.items():
+                stream.over = over
+                commands += stream.copy(_key(place))
+            told = self._redis.together(commands)
+            for stream, stop in zip(going.values(), told or repeat(""), strict=False):
+                stream.copied *= bool(told)
+                if stop:
+                    stream.stop.set()
 
     def _make(
         self, place: Place, stream: _AnswerStream, events: Iterator[Event], cite: Cite
