@@ -9,6 +9,8 @@ import json
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,6 +19,7 @@ from typing import Any
 
 import pytest
 from browser.fakes import FakeEngine
+from conftest import ROOT
 from flask import Flask, request
 from indexed import write
 from repositories import git
@@ -384,6 +387,53 @@ def test_a_header_that_came_twice_or_is_no_plain_text_makes_nobody_of_a_group(
         for group in ("bank\u00a0", "\u200bbank", "bank\u2028"):
             assert sees(mia, (groups, group.encode())) == nobody, group
         assert sees(mia, (groups, "größe, bänk, bank".encode())) == (200, True, False)
+
+
+SERVING = """
+import os, sys
+from pathlib import Path
+from codeqa.settings import load_settings
+from codeqa.web.app import bind, create_app, serve
+from codeqa.web.workers import serve_with_workers
+settings = load_settings(data=Path(sys.argv[1]), auth="header", auth_host="localhost")
+listener, app = bind("127.0.0.1", 0), create_app(settings)
+
+@app.after_request
+def sign(response):
+    response.headers["X-Process"] = str(os.getpid())
+    return response
+
+print(listener.getsockname()[1], flush=True)
+serve_with_workers(2, lambda: serve(app, settings, listener))
+"""
+
+
+def test_a_header_that_came_twice_makes_nobody_of_a_group_at_any_of_several_processes(
+    make: Callable[..., Flask],
+) -> None:
+    data = make().extensions["codeqa"].settings.data_dir
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVING, str(data)], cwd=ROOT, text=True, stdout=subprocess.PIPE
+    )
+    try:
+        assert server.stdout is not None
+        port, asked = int(server.stdout.readline()), dict[str, list[int]]()
+        while len(asked) < 2:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            with closing(connection):
+                for sent in (["bank"], ["bank", "shop"]):  # by one connection, so of one process
+                    connection.putrequest("GET", "/api/repos")
+                    connection.putheader("X-Forwarded-User", "mia")
+                    for value in sent:
+                        connection.putheader("X-Forwarded-Groups", value)
+                    connection.endheaders()
+                    answer = connection.getresponse()
+                    answer.read()
+                    asked.setdefault(answer.headers["X-Process"], []).append(answer.status)
+        assert all(status[:2] == [200, 401] for status in asked.values())
+    finally:
+        server.terminate()
+        server.communicate()
 
 
 def test_a_page_elsewhere_whose_name_leads_here_cannot_speak_as_the_proxy(

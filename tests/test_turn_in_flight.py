@@ -30,8 +30,10 @@ from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
+from codeqa.types import Event
 from codeqa.web import answer_streams
 from codeqa.web.app import bind, create_app
+from codeqa.web.errors import RequestRefusedError
 from codeqa.web.security import TERMINAL_TOKEN, Gate
 
 pytest_plugins = ("cli_shop",)
@@ -384,6 +386,28 @@ def test_what_a_server_that_is_killed_has_kept_of_an_answer_is_there_again(
     assert other.question == "another one"
     assert turn.question in QUESTION and turn.answer.startswith(before)
     assert not turn.finished and turn.error and turn.error["code"] == "broke_off"
+
+
+def test_where_questions_wait_for_long_the_next_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answer_streams, "LATE", 0)
+    answers, goes_on = answer_streams.AnswerStreams(24), threading.Event()
+
+    def slow(cancelled: Callable[[], bool]) -> Iterator[Event]:
+        goes_on.wait(20)
+        yield Event("asked", {"turn": "t"})
+
+    def ask(number: int) -> Iterator[bytes]:
+        place = answer_streams.Place("shop", "anna", f"c{number}")
+        return answers.start(place, slow, lambda *_: None, lambda: False)
+
+    waiting = [ask(number) for number in range(3)]
+    with pytest.raises(RequestRefusedError, match="Too many questions wait") as refused:
+        ask(3)
+    assert refused.value.http_status == 503  # with Retry-After, as all that have it
+    goes_on.set()
+    assert all(b"".join(one).endswith(b"\n") for one in [*waiting, ask(3)])
 
 
 # Several processes that share a Redis server.

@@ -50,6 +50,9 @@ GROWTH = 0.125
 """Part by which such a block grows before it is parsed again: the parsing of a list or table
 of n characters then costs a few times n instead of n²."""
 
+LATE, MOST_LATE = 3.0, 3
+"""Seconds until a question is late, which takes milliseconds to be taken up; and how many late ones
+are waiting when the next is refused: it would only make all of them later."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks whether a reader is still there."""
 UNREAD_SECONDS = 1_800.0
@@ -204,7 +207,7 @@ class _AnswerStream:
         """Id under which it is kept, '' for none; None until it tells that."""
         self._lines: list[bytes] = []
         self._longer = threading.Condition()
-        self._read = time.monotonic()
+        self._begun = self._read = time.monotonic()
 
     def end(self) -> None:
         self.stop.set()
@@ -212,6 +215,10 @@ class _AnswerStream:
     def cancelled(self) -> bool:
         """Whether it was stopped, or nobody reads it any more."""
         return self.stop.is_set() or time.monotonic() > self._read + UNREAD_SECONDS
+
+    def late(self) -> bool:
+        """Whether it waits for long to be taken up: for a processor, or for the state."""
+        return self.turn is None and time.monotonic() > self._begun + LATE
 
     def noted(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
@@ -353,8 +360,11 @@ class AnswerStreams:
 
     def _take(self, place: Place, stream: _AnswerStream, most: float = math.inf) -> None:
         with self._lock:
-            if place in self._streams or len(self._streams) >= most:
-                raise RequestRefusedError(409 if place in self._streams else 503)
+            if place in self._streams:
+                raise RequestRefusedError(409)
+            late = sum(one.late() for one in self._streams.values())
+            if len(self._streams) >= most or late >= MOST_LATE:
+                raise RequestRefusedError(503, "Too many questions wait: ask again in a moment.")
             self._streams[place] = stream
         if self._redis:
             first = ("SET", _key(place), stream.id, "NX", "EX", ALIVE_SECONDS)

@@ -11,11 +11,15 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from codeqa import metrics
 from codeqa.web.errors import explained
+
+LONGEST_PAUSE = 60.0
+"""Seconds before a new process at most, where those before ended within as many: 1, 3, 7, …"""
 
 log = logging.getLogger(__name__)
 
@@ -23,13 +27,14 @@ log = logging.getLogger(__name__)
 def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
     """Have `number` forks `serve`, and new ones in place of those that end, until this process is
     told to end, which they are told as well. Raises SystemExit where one fails."""
-    running: set[int] = set()
+    running: dict[int, float] = {}
     told: list[int] = []
+    pause = 0.0
     held, alive = os.pipe()
 
     def end(signum: int, frame: object = None) -> None:
         told.append(signum)
-        for process in running:
+        for process in [*running]:
             with suppress(ProcessLookupError):
                 os.kill(process, signum)
 
@@ -41,7 +46,7 @@ def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
             if not (process := os.fork()):
                 os.close(alive)
                 _serve(serve, held)
-            running.add(process)
+            running[process] = time.monotonic()
             if told:  # while it was made
                 os.kill(process, told[-1])
         if not running and failed:
@@ -49,14 +54,19 @@ def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
         if not running:
             return
         process, status = os.wait()
-        running.discard(process)
+        soon = time.monotonic() - running.pop(process) < LONGEST_PAUSE
+        pause = min(2 * pause + 1, LONGEST_PAUSE) if soon else 0.0
         metrics.process_ended(process)
         code = os.waitstatus_to_exitcode(status)
         if code > 0:
             failed = True
             end(signal.SIGTERM)
         elif not told:
-            log.error("A process of the server ended (%d), and a new one takes its place.", code)
+            says = "A process of the server ended (%d); a new one takes its place in %d s."
+            log.error(says, code, pause)
+            until = time.monotonic() + pause
+            while time.monotonic() < until and not told:
+                time.sleep(0.1)
 
 
 def _serve(serve: Callable[[], None], held: int) -> None:
