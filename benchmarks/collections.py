@@ -35,12 +35,12 @@ from benchmarks.machine import conditions, memory_mb
 from benchmarks.retrieval.sets import questions_of
 from codeqa.engine import open_multi_repo
 from codeqa.indexing import Indexer
-from codeqa.repositories.multi_repo import Collection, MultiRepoTables, end_of
+from codeqa.repositories.collection import Collection
+from codeqa.repositories.multi_repo import MultiRepoTables
 from codeqa.search.hybrid import open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate
-from codeqa.store.collection import fill, tidy
-from codeqa.store.location import local_bytes
+from codeqa.store.location import end_of, local_bytes
 from codeqa.store.writer import index_config
 
 ROUNDS = 3
@@ -133,8 +133,8 @@ def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]
         every = copies(places, number)
         named = {end_of(one.id): one for one in every}
         began, processor = time.perf_counter(), time.process_time()
-        fill(location, named, named, "", lambda step: None)
-        tidy(location)
+        collection._fill(named, named, lambda step: None)
+        collection.tidy()
         seconds, spent = time.perf_counter() - began, time.process_time() - processor
         added = sum(lines[one.root] for one in every[before:])
         added_repositories, before = number - before, number
@@ -163,12 +163,12 @@ def sizes(settings: Settings, places: Sequence[Location], numbers: Sequence[int]
         more = copies(places, number + math.ceil(number * CHANGED))
         named = {end_of(each.id): each for each in more}
         began = time.perf_counter()
-        fill(location, named, named, "", lambda step: None)
+        collection._fill(named, named, lambda step: None)
         waited = time.perf_counter()
         one["changed"] = {"question_waits_seconds": round(waited - began, 1)}
         one["changed"]["search_all_meanwhile"] = times(settings, opened(collection, more))
         began = time.perf_counter()
-        tidy(location)
+        collection.tidy()
         one["changed"]["indices_seconds"] = round(time.perf_counter() - began, 1)
         before = len(more)
         one["memory_mb"] = round(memory_mb())

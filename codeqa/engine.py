@@ -24,14 +24,9 @@ from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
 from codeqa.mentions.completion import MentionCompleter
 from codeqa.repositories import open_location
+from codeqa.repositories.collection import Collection
 from codeqa.repositories.files import Files
-from codeqa.repositories.multi_repo import (
-    ALL,
-    Collection,
-    MultiRepoIndexer,
-    MultiRepoTables,
-    end_of,
-)
+from codeqa.repositories.multi_repo import ALL, MultiRepoIndexer, MultiRepoTables
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.routing.followup import SmallCall
 from codeqa.search.hybrid import Search, open_search
@@ -40,6 +35,7 @@ from codeqa.state import open_state
 from codeqa.state.cache import open_cache
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
+from codeqa.store.location import end_of
 from codeqa.text import has_tag
 from codeqa.types import Event, Progress
 

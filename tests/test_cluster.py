@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import random
 import secrets
 import shutil
@@ -512,8 +511,8 @@ def test_a_machine_that_does_not_see_the_files_says_so(
     from codeqa.repository.walk import FileEntry
 
     Indexer(settings, location).run()
-    chunk = {"files": pickle.dumps(([FileEntry("gone.py", 1, 1)], {}))}
-    told = pickle.loads(ray_engine.read_chunk(chunk, job_of(location), 1_000_000)["result"])
+    files = [FileEntry("gone.py", 1, 1)]
+    told = ray_engine.read_chunk(files, {}, job_of(location), 1_000_000)
     assert isinstance(told, ClusterError) and "sees none of 1 files" in told.message
 
 

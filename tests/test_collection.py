@@ -15,18 +15,12 @@ from codeqa.engine import open_multi_repo
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import remove_repository, rename_repository
-from codeqa.repositories.multi_repo import (
-    ALL,
-    Collection,
-    MultiRepoTables,
-    end_of,
-    locations_of,
-)
+from codeqa.repositories.collection import Collection
+from codeqa.repositories.multi_repo import ALL, MultiRepoTables, locations_of
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, Tables, list_locations, locate
 from codeqa.store import tables as store_tables
-from codeqa.store.collection import tidy
-from codeqa.store.location import connect
+from codeqa.store.location import connect, end_of
 from codeqa.store.reader import Reader, damage
 from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
@@ -287,12 +281,12 @@ def test_indices_are_built_behind_the_question_and_rows_may_be_copied_meanwhile(
     asked.opened()
     collection.close(30)
 
-    def slowly(location: Location) -> None:
+    def slowly(self: Collection, own: Callable[..., None] = Collection.tidy) -> None:
         going.set()
         assert on.wait(60)
-        tidy(location)
+        own(self)
 
-    monkeypatch.setattr("codeqa.repositories.multi_repo.tidy", slowly)
+    monkeypatch.setattr(Collection, "tidy", slowly)
     for number in range(2):
         names = [f"fresh_{number}_{n}" for n in range(200)]
         (left.root / "a.py").write_text("".join(f"def {one}():\n    pass\n\n\n" for one in names))

@@ -17,12 +17,12 @@ from codeqa.repositories import rename_repository
 from codeqa.repositories.multi_repo import (
     ID_SEPARATOR,
     MOST_REPOSITORIES,
-    end_of,
     locations_of,
     member_names,
 )
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, locate
+from codeqa.store.location import end_of
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import MULTI_REPOS_OPEN, Workspace
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +20,6 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import accumulate, groupby
 from pathlib import Path
-from queue import Empty, Queue
 from typing import Any
 
 from codeqa import __version__
@@ -56,8 +53,8 @@ STORE_VARIABLES = "AWS_", "AZURE_", "GOOGLE_"
 """How those begin that a Ray started here inherits, the second where tables are on such a store."""
 
 GO_ON = "See `ray status`, then run it again: it goes on; without --engine this machine does it."
-Fragments = dict[str, list[bytes]]
-"""Table → fragments as Lance describes them, each pickled."""
+FRAGMENTS = "fragments"
+"""The column of a batch that a task gives: what it wrote, as Lance describes it."""
 
 
 class RayEngine:
@@ -79,18 +76,17 @@ class RayEngine:
             yield
             return
         path = [*filter(os.path.isabs, sys.path), str(Path(__file__).resolve().parents[2])]
-        given = {"RAY_AUTH_MODE": "token", "PYTHONPATH": os.pathsep.join(path)}
-        given["RAY_USAGE_STATS_ENABLED"] = "0"
+        given = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+        given["PYTHONPATH"] = os.pathsep.join(path)
         alone: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        options = {} if self._address else alone
         variables = VARIABLES + (() if location.tables_are_local else STORE_VARIABLES)
         # Workers import from the working directory, which may be somebody else's repository.
         with only_variables(variables, given), chdir(Path(sys.executable).parent):
             import ray
 
             try:
-                where, level = self._address or "local", logging.ERROR
-                ray.init(where, log_to_driver=False, logging_level=level, **options)
+                where, options = (self._address, {}) if self._address else ("local", alone)
+                ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **options)
             except Exception as error:
                 how = "Every machine needs RAY_AUTH_MODE=token and what `ray get-auth-token` shows."
                 raise _failed("Ray does not answer", error, how) from error
@@ -114,90 +110,101 @@ class RayEngine:
         writer: Writer,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
-        """Read `entries`, as `passes.read_here` does. Raises ClusterError when a machine cannot, or
-        none makes progress."""
-        import ray.data
+        """Read `entries`, as `passes.read_here` does, and write their rows; raises ClusterError
+        when a machine cannot, or none makes progress."""
+        import ray
 
-        if not entries:
-            return
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        chunks = list(_chunks(entries, manifest, self.tasks * CHUNKS_PER_TASK))
+        chunks = _chunks(entries, manifest, self.tasks * CHUNKS_PER_TASK)
         job = (writer.location, writer.meta.identity, writer.generation, _made_with())
-        stage = ray.data.from_items(chunks, override_num_blocks=len(chunks)).map(
-            read_chunk, fn_args=(job, settings.max_file_bytes), num_cpus=1, concurrency=self.tasks
-        )
-        done, batch, fragments, replaced = 0, Batch(), Fragments(), list[str]()
+        task = ray.remote(read_chunk).options(max_retries=-1)
+        calls = [partial(task.remote, *chunk, job, settings.max_file_bytes) for chunk in chunks]
+        done, replaced, batch = 0, 0, Batch()
 
         def tell() -> None:
             progress(Progress("indexing", done, len(entries)))
 
-        for row in self._watched(stage.iter_rows, self._stalled, tell):
-            if isinstance(result := pickle.loads(row["result"]), ClusterError):
-                raise result
-            part, written = result
-            batch.files += part.files
-            batch.unchanged += part.unchanged
+        for part in self._results(calls, self._stalled, tell):
+            if isinstance(part, ClusterError):
+                raise part
+            batch.join(part)
             done += len(part.files) + len(part.unchanged)
             tell()
-            replaced += [record.path for record in part.files if record.path in manifest]
-            for table, made in written.items():
-                fragments.setdefault(table, []).extend(made)
-            if len(replaced) >= REPLACED:
-                yield replace(batch, append=partial(_commit, writer, replaced, fragments))
-                batch, fragments, replaced = Batch(), {}, []
-        yield replace(batch, append=partial(_commit, writer, replaced, fragments))
+            replaced += sum(record.path in manifest for record in part.files)
+            if replaced >= REPLACED:
+                yield batch
+                replaced, batch = 0, Batch()
+        yield batch
+
+    def commit(self, writer: Writer, batch: Batch, replaced: Sequence[str]) -> None:
+        """Let what the tasks have written take the place of the rows of the files `replaced`: one
+        commit for each table, in the order of `Writer.write`."""
+        import lance
+
+        writer.invalidate(replaced)
+        old = one_of("path", replaced)
+        for table in TABLES:
+            dataset = _dataset(writer.location, writer.tables[table].name)
+            rows = dataset.to_table(columns=[], filter=old, with_row_address=True)["_rowaddr"]
+            hit = {address >> 32 for address in rows.to_pylist()}
+            left = {number: dataset.get_fragment(number).delete(old) for number in hit}
+            change = lance.LanceOperation.Update(
+                removed_fragment_ids=[number for number, rest in left.items() if rest is None],
+                updated_fragments=[rest for rest in left.values() if rest is not None],
+                new_fragments=batch.tables.get(table, {}).get(FRAGMENTS, []),
+                fields_modified=[],
+            )
+            lance.LanceDataset.commit(dataset.uri, change, read_version=dataset.version)
 
     def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
         """Merge fragments and build the indices, large ones across the cluster; remove what lost
         tasks and dead runs have left. Raises ClusterError."""
+
+        import ray
 
         def create(handle: Any, column: str) -> None:
             now = Progress("building the text index", 0, 0, f"{column} of {handle.name}")
             progress(now)
             if (rows := handle.count_rows()) < DISTRIBUTED_ROWS:
                 return create_index(handle, column)
-            parts = partial(_create_index, writer, handle, column, self.tasks)
-            list(self._watched(parts, self._stalled + rows / 1_000, lambda: progress(now)))
+            task = ray.remote(_create_index).options(num_cpus=0, max_retries=2)
+            call = partial(task.remote, writer.location, handle.name, column, rows, self.tasks)
+            list(self._results([call], self._stalled + rows / 1_000, lambda: progress(now)))
 
         writer.tidy(create)
         for handle in writer.tables.values():  # which nobody else writes: the run holds the lock
             dataset = _dataset(writer.location, handle.name)
             dataset.cleanup_old_versions(timedelta(days=7), delete_unverified=True)
 
-    def _watched(
-        self, rows: Callable[[], Iterable[Any] | None], seconds: float, waiting: Callable[[], None]
+    def _results(
+        self, calls: Sequence[Callable[[], Any]], seconds: float, waiting: Callable[[], None]
     ) -> Iterator[Any]:
-        """`rows` as they come; `waiting` is called meanwhile, and may raise to give up. Raises
-        ClusterError when Ray fails, and when none comes for so many seconds."""
-        queue: Queue[Any] = Queue()
+        """What the tasks give that `calls` begin, as it comes; `waiting` is called meanwhile, and
+        may raise to give up. Raises ClusterError when Ray fails, and when nothing comes for so many
+        seconds."""
+        import ray
 
-        def work() -> None:
-            try:
-                for row in rows() or ():
-                    queue.put(row)
-                queue.put(None)
-            except Exception as error:
-                queue.put(error)
-
-        threading.Thread(target=work, name="codeqa-ray", daemon=True).start()
-        self._answered = time.monotonic()
-        end = self._answered + seconds
-        while time.monotonic() < end:
-            try:
-                row = queue.get(timeout=0.2)
-            except Empty:
-                self._ask_head()
-                waiting()
-                continue
-            if isinstance(row, Exception):
-                raise _failed("Ray failed", row, GO_ON) from row
-            if row is None:
-                return
-            yield row
-            self._answered = time.monotonic()  # the head need not be asked while rows come
-            end = self._answered + seconds
-        raise ClusterError(f"The cluster made no progress for {seconds:,.0f} seconds.", GO_ON)
+        left, running, most = [*calls], list[Any](), self.tasks
+        last = self._answered = time.monotonic()
+        try:
+            while left or running:
+                while left and len(running) < most:
+                    running.append(left.pop()())
+                done, running = ray.wait(running, timeout=0.2)
+                for one in done:
+                    yield ray.get(one)
+                    last = self._answered = time.monotonic()  # the head need not be asked
+                if not done:
+                    self._ask_head()
+                    waiting()
+                    if time.monotonic() > last + seconds:
+                        raise ClusterError(
+                            f"The cluster made no progress for {seconds:,.0f} seconds.", GO_ON
+                        )
+        except ray.exceptions.RayError as error:
+            raise _failed("Ray failed", error, GO_ON) from error
+        finally:
+            for one in running:
+                ray.cancel(one)
 
     def _ask_head(self) -> None:
         """Raises ClusterError once the head of the cluster has been silent too long."""
@@ -216,49 +223,26 @@ class RayEngine:
 
 def _chunks(
     entries: Sequence[FileEntry], manifest: Mapping[str, FileRecord], wanted: int
-) -> Iterator[dict[str, bytes]]:
-    """`entries` in about as many chunks as are `wanted`, pickled, each with the known hashes."""
+) -> Iterator[tuple[list[FileEntry], dict[str, str]]]:
+    """`entries` in about as many chunks as are `wanted`, each with the known hashes."""
     ends = list(accumulate(entry.size for entry in entries))
-    size = min(max(CHUNK_BYTES[0], ends[-1] // wanted), CHUNK_BYTES[1])
+    size = min(max(CHUNK_BYTES[0], sum(ends[-1:]) // wanted), CHUNK_BYTES[1])
     for _, part in groupby(zip(ends, entries, strict=True), lambda one: one[0] // size):
         files = [entry for _, entry in part]
-        known = {one.path: manifest[one.path].hash for one in files if one.path in manifest}
-        yield {"files": pickle.dumps((files, known))}
+        yield files, {one.path: manifest[one.path].hash for one in files if one.path in manifest}
 
 
-def _commit(writer: Writer, replaced: Sequence[str], fragments: Fragments) -> None:
-    """Let what the tasks have written take the place of the rows of the files `replaced`: one
-    commit for each table, in the order of `Writer.write`."""
-    import lance
-
-    writer.invalidate(replaced)
-    old = one_of("path", replaced)
-    for table in TABLES:
-        dataset = _dataset(writer.location, writer.tables[table].name)
-        rows = dataset.to_table(columns=[], filter=old, with_row_address=True)["_rowaddr"]
-        hit = {address >> 32 for address in rows.to_pylist()}
-        left = {number: dataset.get_fragment(number).delete(old) for number in hit}
-        change = lance.LanceOperation.Update(
-            removed_fragment_ids=[number for number, rest in left.items() if rest is None],
-            updated_fragments=[rest for rest in left.values() if rest is not None],
-            new_fragments=[pickle.loads(one) for one in fragments.get(table, ())],
-            fields_modified=[],
-        )
-        lance.LanceDataset.commit(dataset.uri, change, read_version=dataset.version)
-
-
-def _create_index(writer: Writer, handle: Any, column: str, tasks: int) -> None:
-    """Build the index of `index_config`, as LanceDB would here, in parts."""
+def _create_index(location: Location, name: str, column: str, rows: int, tasks: int) -> None:
+    """Build the index of `index_config`, as LanceDB would on one machine, in parts."""
     import lance_ray
 
-    config, uri = index_config(column), _dataset(writer.location, handle.name).uri
+    config, uri = index_config(column), _dataset(location, name).uri
     again = {"max_restarts": 2, "max_task_retries": 2}  # where a machine is lost
     options: dict[str, Any] = {"column": column, "num_workers": tasks, "ray_remote_args": again}
     kind = type(config).__name__.upper()
     if kind == "IVFSQ":
-        partitions, metric = max(1, handle.count_rows() // 4_096), config.distance_type
-        options |= {"index_type": "IVF_SQ", "metric": metric, "num_partitions": partitions}
-        lance_ray.create_index(uri, **options)
+        options |= {"metric": config.distance_type, "num_partitions": max(1, rows // 4_096)}
+        lance_ray.create_index(uri, index_type="IVF_SQ", **options)
         return
     if kind == "FTS":
         names = "base_tokenizer", "stem", "remove_stop_words", "max_token_length"
@@ -290,20 +274,19 @@ class _Table:
 
     def __init__(self, location: Location, handle: Any) -> None:
         self._dataset, self.schema = _dataset(location, handle.name), handle.schema
-        self.written: list[bytes] = []
+        self.written: list[Any] = []
 
     def add(self, rows: Any) -> None:
-        from lance_ray import LanceFragmentWriter
+        from lance.fragment import write_fragments
 
-        uri, version = self._dataset.uri, self._dataset.data_storage_version
-        write = LanceFragmentWriter(uri, schema=self.schema, data_storage_version=version)
-        self.written += write(rows)["fragment"].to_pylist()
+        self.written += write_fragments(rows, self._dataset, self.schema)
 
 
-def read_chunk(chunk: dict[str, bytes], job: tuple[Any, ...], max_bytes: int) -> dict[str, bytes]:
-    """The `result` of a chunk, pickled: a Batch without rows and the Fragments that were written,
-    or the ClusterError that says why this machine cannot."""
-    (files, known), batch, root = pickle.loads(chunk["files"]), Batch(), job[0].root
+def read_chunk(
+    files: Sequence[FileEntry], known: Mapping[str, str], job: tuple[Any, ...], max_bytes: int
+) -> Batch | ClusterError:
+    """A chunk with FRAGMENTS in place of rows, or why this machine cannot."""
+    batch, root = Batch(), job[0].root
     try:
         writer = _writer(*job)
         if not any((root / entry.path).is_file() for entry in files):
@@ -314,11 +297,10 @@ def read_chunk(chunk: dict[str, bytes], job: tuple[Any, ...], max_bytes: int) ->
         ):
             add_result(batch, parsed)
         writer.write(batch, embed(writer, batch, fast_embedding()))
-        into: Any = writer.tables
-        written = {table: handle.written for table, handle in into.items()}
-        return {"result": pickle.dumps((replace(batch, tables={}), written))}
     except ClusterError as error:
-        return {"result": pickle.dumps(error)}
+        return error
+    into: Any = writer.tables
+    return replace(batch, tables={name: {FRAGMENTS: one.written} for name, one in into.items()})
 
 
 def _writer(location: Location, identity: str, generation: int, made_with: object) -> Writer:

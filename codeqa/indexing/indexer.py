@@ -77,7 +77,8 @@ class Indexer:
         self._wanted = threading.Event()
         """Somebody waits for a pass over the files: vectors can wait."""
         self._pass_seconds = 0.0
-        self._runs = self._paused = self._cancelled = False
+        self._paused = threading.Event()
+        self._runs = self._cancelled = False
 
     @refusals_explained()
     def run(
@@ -121,7 +122,7 @@ class Indexer:
         def ended() -> str:
             return CANCELLED if self._cancelled else stopped()
 
-        recorder = RunRecorder(self.location, listener, ended, lambda: self._paused)
+        recorder = RunRecorder(self.location, listener, ended, self._paused.is_set)
         held = hold(self.location, wait=wait, waiting=waiting)
         machines = engine.running(self.location) if engine else contextlib.nullcontext()
         with held, self._running(), recorder, machines, refusals_explained():
@@ -179,7 +180,7 @@ class Indexer:
         found = walk(self.location.root, max_file_bytes=limit, own=self._own())
         vector = record_of(fast)
         writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=bool(engine))
-        outcome = build(self.settings, found, writer, fast, progress, engine and engine.read)
+        outcome = build(self.settings, found, writer, fast, progress, engine)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))
             engine.tidy(writer, progress) if engine else writer.tidy()
@@ -262,7 +263,7 @@ class Indexer:
         A run that is on its way, which may have passed them, is waited for, for some seconds."""
         end = time.monotonic() + LONGEST_REST
         while time.monotonic() < end:
-            if self._paused or self._cancelled or is_paused(self.location):
+            if self._paused.is_set() or self._cancelled or is_paused(self.location):
                 break
             try:
                 self.run(refine=False, wait=False, behind=True)
@@ -281,30 +282,32 @@ class Indexer:
     ) -> None:
         """Run in a thread of its own and, where the settings say so, after every change on disk;
         `progress` and `ran` are told of it. Does nothing while that lives."""
-        if self._alive():
-            return
-        self._stop.clear()
+        if not self._alive():
+            self._stop.clear()
+            self._thread = threading.Thread(
+                target=self._work, args=(ran, progress), name="codeqa-index", daemon=True
+            )
+            self._thread.start()
 
-        def work() -> None:
-            # The record keeps the error for the status; there is nobody to raise it to.
-            with contextlib.suppress(Exception):
-                if self._follows:
-                    self.follow(ran, progress)
-                else:
-                    self._wanted.clear()
-                    ran(self.run(progress, behind=True))
-
-        self._thread = threading.Thread(target=work, name="codeqa-index", daemon=True)
-        self._thread.start()
+    def _work(
+        self, ran: Callable[[IndexSummary | Exception], None], progress: Listener | None
+    ) -> None:
+        # The record keeps the error for the status; there is nobody to raise it to.
+        with contextlib.suppress(Exception):
+            if self._follows:
+                self.follow(ran, progress)
+            else:
+                self._wanted.clear()
+                ran(self.run(progress, behind=True))
 
     def pause(self) -> None:
         """Let the runs of this process, now and later, wait until `resume`, or until somebody asks
         for a run; what is committed can be searched."""
-        self._paused = True
+        self._paused.set()
 
     def resume(self) -> None:
         """Let paused runs go on."""
-        self._paused = False
+        self._paused.clear()
 
     def cancel(self) -> bool:
         """Ask the run of this process that is on its way to end; whether there is one."""
@@ -352,7 +355,7 @@ class Indexer:
         # What grows must not be read by what answers until somebody asks: it keeps it for seconds.
         tables = None if holder_of(self.location) else self._open
         status = read_status(self.settings, self.location, tables)
-        if self._paused:
+        if self._paused.is_set():
             status = replace(status, state="paused", error="")
         return replace(status, watched=self._alive() and self._follows)
 

@@ -30,10 +30,10 @@ from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store.records import SKIPPED, Batch, FileRecord
 from codeqa.store.schema import (
-    ALL_ROWS,
     REFINED,
     UNIT_TABLES,
     one_of,
+    read_rows,
     record_of,
     vector_array,
 )
@@ -123,9 +123,10 @@ def build(
     writer: Writer,
     fast: Embedding | None,
     progress: Callable[[Progress], None],
-    read: Callable[..., Any] | None = None,
+    engine: Any = None,
 ) -> Outcome:
-    """Bring the tables up to `found`, as `read` reads it; what ends it leaves a valid index."""
+    """Bring the tables up to `found`, by `engine` if there is one; what ends it leaves a valid
+    index."""
     manifest = writer.manifest()
     plan = make_plan(found, manifest, writer.checked_ns)
     outcome = Outcome(len(plan.removed), len(plan.read))
@@ -140,8 +141,8 @@ def build(
             outcome.wrote = True
 
     def write(full: Batch) -> None:
-        if full.append:
-            full.append()
+        if engine:
+            engine.commit(writer, full, [one.path for one in full.files if one.path in manifest])
         else:
             writer.write(full, embed(writer, full, fast))
 
@@ -151,7 +152,8 @@ def build(
         if plan.skipped:
             writer.write(Batch(files=plan.skipped))
     progress(Progress("indexing", 0, outcome.read))
-    batches: Any = (read or read_here)(settings, plan.read, manifest, writer, progress)
+    read = engine.read if engine else read_here
+    batches: Any = read(settings, plan.read, manifest, writer, progress)
     with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for batch in batches:
             for new in batch.unchanged:
@@ -293,10 +295,9 @@ def _lacking(writer: Writer) -> list[tuple[str, str]]:
     """Path and id of the units without a vector of the chosen embedding: the first unit of each
     file, those of source code first, then the others alike."""
     columns = {name: name for name in ("path", "start_line", "id", "role")}
-    rows = []
+    columns["lacks"], rows = f"{REFINED} IS NULL", []
     for table in UNIT_TABLES:
-        query = writer.tables[table].search().select({**columns, "lacks": f"{REFINED} IS NULL"})
-        rows += query.limit(ALL_ROWS).to_arrow().to_pylist()
+        rows += read_rows(writer.tables[table], columns).to_pylist()
     rows.sort(key=lambda row: (row["path"], row["start_line"], row["id"]))
     heads = {row["path"]: row["id"] for row in reversed(rows)}
     rows.sort(key=lambda row: (heads[row["path"]] != row["id"], row["role"] != "source"))
@@ -318,7 +319,6 @@ def _ids_together(lacking: Sequence[tuple[str, str]]) -> list[str]:
 def _texts(writer: Writer, ids: Sequence[str]) -> list[str]:
     found: dict[str, str] = {}
     for table in UNIT_TABLES:
-        query = writer.tables[table].search().where(one_of("id", ids)).select(["id", "code"])
-        rows = query.limit(len(ids)).to_arrow()
+        rows = read_rows(writer.tables[table], ("id", "code"), one_of("id", ids))
         found.update(zip(rows["id"].to_pylist(), rows["code"].to_pylist(), strict=True))
     return [found[identity] for identity in ids]

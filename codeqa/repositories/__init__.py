@@ -17,7 +17,7 @@ from pathlib import Path
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing.runs import hold, holder_of, read_run
-from codeqa.repositories.multi_repo import forget_removed
+from codeqa.repositories.collection import forget_removed
 from codeqa.repository.git import Git, Remote, Report, clone, delete_clone, find_git, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate
@@ -27,6 +27,7 @@ from codeqa.store.location import (
     read_note,
     remove,
     save_location,
+    stamp_of,
     write_atomically,
 )
 from codeqa.types import Progress
@@ -208,12 +209,10 @@ def _counted(location: Location) -> RepositoryReport:
     tables of fifty repositories takes a second."""
     note = location.folder / "report.json"
     report = RepositoryReport(location.name, str(location.root), "incomplete")
-    versions = 0
-    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
-        # A run changes this folder when it begins and when it ends.
-        versions = (Path(location.tables) / "meta.lance/_versions").stat().st_mtime_ns
+    stamp = stamp_of(location)
+    with contextlib.suppress(TypeError, LookupError):
         known = read_note(note)
-        if known.pop("versions") == versions:
+        if known.pop("stamp") == stamp:
             return RepositoryReport(**known)
     try:
         tables = Tables(location)
@@ -233,7 +232,7 @@ def _counted(location: Location) -> RepositoryReport:
         bytes_on_disk=local_bytes(location),
         updated_at=meta.updated_at,
     )
-    if versions and report.state == "ready":
+    if report.state == "ready":
         with contextlib.suppress(OSError):
-            write_atomically(note, json.dumps(asdict(report) | {"versions": versions}))
+            write_atomically(note, json.dumps(asdict(report) | {"stamp": stamp}))
     return report

@@ -106,13 +106,25 @@ def location_of(settings: Settings, real: Path) -> Location:
 def tables_of(settings: Settings, folder: Path, identity: str) -> str:
     """The URI of the tables that are called `identity`, of what has this folder."""
     base = settings.tables.rstrip("/")
-    if not base:
-        return str(folder / "tables")
-    return (
-        f"{base}/{identity}"
-        if "://" in base
-        else str(Path(base).expanduser().absolute() / identity)
-    )
+    if base and "://" not in base:
+        base = str(Path(base).expanduser().absolute())
+    return f"{base}/{identity}" if base else str(folder / "tables")
+
+
+def end_of(id_: str) -> str:
+    """The end of a repository's id, which no other repository's has."""
+    return id_.rpartition("-")[2]
+
+
+def stamp_of(location: Location) -> int:
+    """What is another number after each run over that index; 0 where there is none."""
+    last = location.folder / "progress.json"
+    if location.tables_are_local:
+        last = Path(location.tables) / "meta.lance/_versions"
+    try:
+        return last.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def save_location(location: Location, **changed: str) -> None:
@@ -144,13 +156,14 @@ def read_note(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def list_locations(settings: Settings, below: str = "repos") -> list[Location]:
+def list_locations(settings: Settings, *below: str) -> list[Location]:
     """All repositories that have a folder here, by name; those that moved away included.
 
-    `below` is the part of the data folder: `revs/*` for snapshots.
+    `below` are parts of the data folder: `repos` unless given, `revs/*` for snapshots.
     """
-    found = []
-    for note in sorted(settings.data_dir.resolve().glob(f"{below}/*/repository.json")):
+    found, data = [], settings.data_dir.resolve()
+    parts = (sorted(data.glob(f"{part}/*/{NOTE}")) for part in below or ("repos",))
+    for note in chain.from_iterable(parts):
         root = str(read_note(note).get("root", ""))
         location = location_of(settings, Path(root))
         if root and location.folder.resolve() == note.parent:

@@ -73,17 +73,17 @@ class Scope:
     they are called wherever a path or an id is told or taken. Without `names` it is all there is,
     as it lies there."""
 
-    names: Mapping[str, str] | None = None
+    names: Mapping[str, str]
 
     @functools.cached_property
     def condition(self) -> str:
         """On the rows of every table; '' for all."""
-        return "" if self.names is None else one_of(REPOSITORY, self.names)
+        return one_of(REPOSITORY, self.names) if self.names else ""
 
     @functools.cached_property
     def ends(self) -> Mapping[str, str]:
         """What each is called → what it has in REPOSITORY."""
-        return {name: end for end, name in (self.names or {}).items()}
+        return {name: end for end, name in self.names.items()}
 
     def held(self, text: str) -> str:
         """A path or an id as the tables have it."""
@@ -109,11 +109,11 @@ class Scope:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for place, column in enumerate(rows.schema if self.ends else ()):
+        for place, column in enumerate(rows.schema if self.names else ()):
             if column.name in PREFIXED and column.type == pa.string():
                 texts = rows[place].combine_chunks()
                 ends = pc.utf8_slice_codeunits(texts, 0, HASH_CHARACTERS).dictionary_encode()
-                called = [(self.names or {}).get(end, "") for end in ends.dictionary.to_pylist()]
+                called = [self.names.get(end, "") for end in ends.dictionary.to_pylist()]
                 names = pa.array(called, pa.string()).take(ends.indices)
                 rest = pc.utf8_slice_codeunits(texts, HASH_CHARACTERS)
                 told = pc.binary_join_element_wise(names, rest, "")
@@ -121,7 +121,7 @@ class Scope:
         return rows
 
 
-WHOLE = Scope()
+WHOLE = Scope({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,16 @@ class Snapshot:
     indexed: frozenset[tuple[str, str]]
     """Tables and columns whose vectors are all of them in an index (IVF_SQ)."""
     scope: Scope = WHOLE
+
+    async def rows(
+        self, table: str, columns: Any, where: str = "", limit: int = ALL_ROWS, *, ids: bool = False
+    ) -> pa.Table:
+        """These columns of the rows that meet the condition `where`, with their row ids if `ids`.
+        `columns` are names, or names with what is in them in SQL."""
+        query = self.tables[table].query().select(columns).limit(limit)
+        if condition := all_of(self.scope.condition, where):
+            query = query.where(condition)
+        return self.scope.told(await (query.with_row_id() if ids else query).to_arrow())
 
 
 class Reader:
@@ -154,13 +164,14 @@ class Reader:
         self._connect()
         self._open()
 
-    def snapshot(self) -> Snapshot:
-        """The tables as they were at most READ_INTERVAL ago, GROWING_INTERVAL while they grow."""
+    def snapshot(self, *, anew: bool = False) -> Snapshot:
+        """The tables as they were at most READ_INTERVAL ago, GROWING_INTERVAL while they grow;
+        opened `anew` as they are now."""
         with self._lock:
             interval = READ_INTERVAL if self._location.tables_are_local else REMOTE_INTERVAL
             interval = GROWING_INTERVAL if self._snapshot.meta.growing else interval
-            if time.monotonic() - self._checked >= interval:
-                self._open(self._snapshot)
+            if anew or time.monotonic() - self._checked >= interval:
+                self._open(None if anew else self._snapshot)
             return self._snapshot
 
     def look_again(self) -> None:
@@ -175,9 +186,7 @@ class Reader:
         except IndexFormatError:
             raise
         except Exception:
-            with self._lock:
-                self._open()
-                snapshot = self._snapshot
+            snapshot = self.snapshot(anew=True)
             try:
                 return run_on_loop(action(snapshot))
             except Exception as error:
@@ -186,17 +195,9 @@ class Reader:
     def arrow(
         self, table: str, columns: Iterable[str], where: str = "", limit: int = ALL_ROWS
     ) -> pa.Table:
-        """Columns of those rows of `table` that meet the condition `where`, '' for all. `columns`
-        are names, or names with what is in them in SQL."""
+        """What `Snapshot.rows` gives."""
         chosen = columns if isinstance(columns, dict) else list(columns)
-
-        async def action(snapshot: Snapshot) -> pa.Table:
-            query = snapshot.tables[table].query().select(chosen).limit(limit)
-            condition = all_of(snapshot.scope.condition, where)
-            rows = await (query.where(condition) if condition else query).to_arrow()
-            return snapshot.scope.told(rows)
-
-        return self.ask(action)
+        return self.ask(lambda snapshot: snapshot.rows(table, chosen, where, limit))
 
     def one_of(self, column: str, values: Iterable[str]) -> str:
         """The condition that `column` is told as one of `values`."""
@@ -291,14 +292,11 @@ class ScopedReader(Reader):
     def __init__(self, reader: Reader, scope: Scope) -> None:
         self._reader, self.scope = reader, scope
 
-    def snapshot(self) -> Snapshot:
-        return replace(self._reader.snapshot(), scope=self.scope)
+    def snapshot(self, *, anew: bool = False) -> Snapshot:
+        return replace(self._reader.snapshot(anew=anew), scope=self.scope)
 
     def look_again(self) -> None:
         self._reader.look_again()
-
-    def ask(self, action: Callable[[Snapshot], Coroutine[Any, Any, T]]) -> T:
-        return self._reader.ask(lambda snapshot: action(replace(snapshot, scope=self.scope)))
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
@@ -99,8 +99,6 @@ class Batch:
     files: list[FileRecord] = field(default_factory=list)
     unchanged: list[FileRecord] = field(default_factory=list)
     """Size and time of files that were read and have the content that was known."""
-    append: Callable[[], None] | None = None
-    """Commits all of it, where other machines have written it already."""
     tables: dict[str, Columns] = field(
         default_factory=lambda: {table: {} for table in ("methods", "classes", "edges")}
     )
@@ -113,13 +111,18 @@ class Batch:
     def add(self, record: FileRecord, packed: Packed) -> None:
         """Add one file; `record` is completed by what `packed` says of it."""
         told, tables = packed
-        self.files.append(replace(record, **told))
-        for table, columns in tables.items():
+        for columns in filter(None, map(tables.get, UNIT_TABLES)):
             # Equal for all rows of a file, so it is not sent along with each of them.
-            if table in UNIT_TABLES and columns:
-                columns["file_hash"] = [record.hash] * len(columns["id"])
+            columns["file_hash"] = [record.hash] * len(columns["id"])
+        self.join(Batch([replace(record, **told)], tables=tables))
+
+    def join(self, other: Batch) -> None:
+        """Add the files of another one."""
+        self.files += other.files
+        self.unchanged += other.unchanged
+        for table, columns in other.tables.items():
             for name, values in columns.items():
-                self.tables[table].setdefault(name, []).extend(values)
+                self.tables.setdefault(table, {}).setdefault(name, []).extend(values)
 
 
 def pack_rows(parsed: ParsedFile) -> Packed:

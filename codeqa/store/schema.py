@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from lancedb.db import DBConnection
+    from lancedb.table import Table
     from pydantic import TypeAdapter
 
     from codeqa.embeddings.registry import Embedding
@@ -151,13 +152,15 @@ def record_of(embedding: Embedding | None) -> EmbeddingRecord | None:
 class Copied:
     """What a collection holds of one repository."""
 
-    stamp: int = 0
-    """Of its own index when all of that was copied last; 0: it must be looked at again."""
+    stamp: int = -1
+    """Of its own index when all of that was copied last; -1: it must be looked at again."""
     complete: bool = False
     """Its own first pass was finished once."""
     expected: int = 0
     columns: tuple[str, ...] = ()
     """Those of the vectors that can be compared with the other repositories'."""
+    problem: str = ""
+    """Why its own index could not be read, so that it is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,12 @@ def write_meta(database: DBConnection, meta: Meta) -> Meta:
         merge = table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
         merge.execute(data)
     return meta
+
+
+def read_rows(handle: Table, columns: Iterable[str], where: str = "") -> pa.Table:
+    """These columns of the rows that meet the condition `where`, as `Snapshot.rows` takes them."""
+    query = handle.search().select(columns if isinstance(columns, dict) else [*columns])
+    return (query.where(where) if where else query).limit(ALL_ROWS).to_arrow()
 
 
 def table_names(database: DBConnection) -> list[str]:

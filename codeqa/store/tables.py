@@ -159,17 +159,13 @@ class Tables:
                 *(scored(snapshot, one, self._sql(one.where)) for one in searches)
             )
             asked = list(zip(searches, found, strict=True))
-            wanted = {
-                table: sorted(
-                    {row for search, rows in asked if search.table == table for row in rows}
-                )
-                for table in UNIT_TABLES
-            }
             if cached := self._cache.of(snapshot):
-                units = {table: cached[table].at(rows) for table, rows in wanted.items()}
-            else:
-                units = await read_units(snapshot, wanted)
-            return [_ranked(rows, units[search.table]) for search, rows in asked]
+                return [_ranked(rows, cached[one.table].units) for one, rows in asked]
+            wanted: dict[str, set[int]] = {table: set() for table in UNIT_TABLES}
+            for one, rows in asked:
+                wanted[one.table] |= rows.keys()
+            units = await read_units(snapshot, wanted)
+            return [_ranked(rows, units[one.table]) for one, rows in asked]
 
         return self._reader.ask(action)
 
@@ -381,14 +377,14 @@ async def scored(
 
 
 async def read_units(
-    snapshot: Snapshot, wanted: Mapping[str, Sequence[int]]
+    snapshot: Snapshot, wanted: Mapping[str, Iterable[int]]
 ) -> dict[str, dict[int, Unit]]:
     """Table → row id → unit, read from the tables."""
 
-    async def read(table: str, rows: Sequence[int]) -> dict[int, Unit]:
-        if not rows:
+    async def read(table: str, rows: Iterable[int]) -> dict[int, Unit]:
+        if not (places := sorted(rows)):
             return {}
-        query = snapshot.tables[table].take_row_ids(list(rows)).select(list(columns_of(table)))
+        query = snapshot.tables[table].take_row_ids(places).select(list(columns_of(table)))
         found = snapshot.scope.told(await query.with_row_id().to_arrow())
         return dict(zip(found["_rowid"].to_pylist(), units_of(found), strict=True))
 
@@ -433,18 +429,11 @@ class UnitCache:
 
 
 async def _all_units(snapshot: Snapshot) -> dict[str, pa.Table]:
-    indexed = all_of(snapshot.scope.condition, f"status = {quote(INDEXED)}")
-    files = snapshot.tables["files"].query().where(indexed).select(["size"])
-    if sum((await files.limit(ALL_ROWS).to_arrow())["size"].to_pylist()) > MOST_BYTES:
+    files = await snapshot.rows("files", ["size"], f"status = {quote(INDEXED)}")
+    if sum(files["size"].to_pylist()) > MOST_BYTES:
         return {}
-    found = []
-    for table in UNIT_TABLES:
-        query = snapshot.tables[table].query().select([*columns_of(table), "name_key"])
-        condition = snapshot.scope.condition
-        query = query.where(condition) if condition else query
-        found.append(query.with_row_id().limit(ALL_ROWS).to_arrow())
-    rows = map(snapshot.scope.told, await asyncio.gather(*found))
-    return dict(zip(UNIT_TABLES, rows, strict=True))
+    read = (snapshot.rows(one, [*columns_of(one), "name_key"], ids=True) for one in UNIT_TABLES)
+    return dict(zip(UNIT_TABLES, await asyncio.gather(*read), strict=True))
 
 
 class CachedUnits:
@@ -452,22 +441,18 @@ class CachedUnits:
 
     def __init__(self, rows: pa.Table) -> None:
         ids = rows["_rowid"].to_pylist()
-        self._units = dict(zip(ids, units_of(rows), strict=True))
+        self.units = dict(zip(ids, units_of(rows), strict=True))
         self._rows: dict[str, dict[str, list[int]]] = {}
         for column in LOOKED_UP_BY:
             own = self._rows[column] = {}
             for row, value in zip(ids, rows[column].to_pylist(), strict=True):
                 own.setdefault(value, []).append(row)
 
-    def at(self, rows: Sequence[int]) -> dict[int, Unit]:
-        """Row id → unit; all of `rows` are of this table."""
-        return {row: self._units[row] for row in rows}
-
     def having(self, column: str, values: Sequence[str], limit: int) -> list[Unit]:
         """The first units with one of `values` in `column`, which is one of LOOKED_UP_BY."""
         known = self._rows[column]
         rows = sorted(row for value in set(values) for row in known.get(value, ()))
-        return [self._units[row] for row in rows[:limit]]
+        return [self.units[row] for row in rows[:limit]]
 
 
 class Catalogue:

@@ -28,7 +28,6 @@ from codeqa.store.location import Location, connect
 from codeqa.store.probe import check_commits
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord, search_text, units_of
 from codeqa.store.schema import (
-    ALL_ROWS,
     META_TABLE,
     REFINED,
     REPOSITORY,
@@ -37,9 +36,11 @@ from codeqa.store.schema import (
     VECTOR_DIMENSION,
     EmbeddingRecord,
     Meta,
+    all_of,
     generation_tables,
     one_of,
     read_meta,
+    read_rows,
     record_of,
     refined_field,
     refuse_functions,
@@ -88,13 +89,13 @@ for 30,000."""
 MAX_TOKEN = 64
 """Longest token in the full-text index; longer ones are data, not names."""
 
-_COLUMNS = {
-    "methods": ("search_text", "id", "path", "name_key", "language", "kind", "role"),
-    "classes": ("search_text", "id", "path", "name_key", "language", "kind", "role"),
-    "edges": ("id", "name", "path"),
-    "files": (),
+_FEW_VALUES = ("language", "kind", "role", REPOSITORY)
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(UNIT_TABLES, ("search_text", "id", "path", "name_key", *_FEW_VALUES)),
+    "edges": ("id", "name", "path", REPOSITORY),
+    "files": (REPOSITORY,),
 }
-"""Table → columns that always have an index."""
+"""Table → those of its columns that always have an index."""
 
 
 @dataclass(slots=True)
@@ -143,10 +144,29 @@ class Writer:
         drop_other_generations(database, {meta.generation, generation})
         rebuilding = generation != meta.generation
         previous = existing_tables(database, meta.generation) if rebuilding else {}
-        tables, fresh = open_generation(
-            database, generation, vector, meta.refined, meta.complete and not rebuilding, collection
-        )
-        return cls(location, database, meta, generation, tables, previous, fresh)
+        tables = existing_tables(database, generation)
+        writer = cls(location, database, meta, generation, tables, previous, fresh=not tables)
+        writer._make_tables(vector.dimension if vector else VECTOR_DIMENSION, collection)
+        return writer
+
+    def _make_tables(self, dimension: int, collection: bool) -> None:
+        """Make the tables, columns and indices that are missing. Raises IndexFormatError when a
+        table is although a pass over them was complete."""
+        for table, name in generation_tables(self.generation).items():
+            if table in self.tables:
+                continue
+            if not self.first_build:
+                raise unreadable(f"the table {name} is gone")
+            self.database.drop_table(name, ignore_missing=True)
+            schema = table_schema(table, dimension)
+            if collection:
+                schema = schema.append(schema.field("path").with_name(REPOSITORY))
+            self.tables[table] = self.database.create_table(name, schema=schema)
+        for handle in map(self.tables.__getitem__, UNIT_TABLES):
+            if self.meta.refined and REFINED not in handle.schema.names:
+                handle.add_columns(refined_field(self.meta.refined.dimension))
+            if not handle.list_indices():
+                create_index(handle, "search_text")
 
     @property
     def first_build(self) -> bool:
@@ -155,8 +175,7 @@ class Writer:
 
     def manifest(self) -> dict[str, FileRecord]:
         """All rows of the manifest by path."""
-        query = self.tables["files"].search().select([*FileRecord.__slots__])
-        rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
+        rows = read_rows(self.tables["files"], FileRecord.__slots__).to_pylist()
         return {row["path"]: FileRecord(**row) for row in rows}
 
     def begin(self, manifest: Mapping[str, FileRecord]) -> None:
@@ -168,9 +187,8 @@ class Writer:
         self.described = old if old is not None and old.count_rows(DESCRIBED) else None
         if self.meta.dirty and not self.fresh:
             for table in ("methods", "classes", "edges"):
-                column = self.tables[table].search().select(["path"]).limit(ALL_ROWS).to_arrow()
-                orphans = set(column["path"].unique().to_pylist()) - self.known
-                self._delete(table, sorted(orphans))
+                paths = read_rows(self.tables[table], ["path"])["path"].unique()
+                self._delete(table, sorted({*paths.to_pylist()} - self.known))
         if not self.meta.dirty:
             self.update_meta(dirty=True)
 
@@ -215,11 +233,11 @@ class Writer:
 
     def put(self, table: str, data: pa.Table, replaced: Sequence[str]) -> None:
         """Commit rows of one table; of the files `replaced` no others stay."""
-        handle = self.tables[table]
-        if not replaced:
+        handle, manifest = self.tables[table], table == "files"
+        if not replaced and (self.fresh or not manifest):
             handle.add(data)
             return
-        merge = handle.merge_insert("path" if table == "files" else "id")
+        merge = handle.merge_insert("path" if manifest else "id")
         merge = merge.when_matched_update_all().when_not_matched_insert_all()
         merge = merge.when_not_matched_by_source_delete(one_of("path", replaced))
         merge.execute(data, on_bad_vectors="null")
@@ -249,13 +267,7 @@ class Writer:
             return
         import pyarrow as pa
 
-        table = self.tables["files"]
-        data = pa.Table.from_pylist(rows, schema=table.schema)
-        if self.fresh:
-            table.add(data)
-            return
-        merge = table.merge_insert("path").when_matched_update_all()
-        merge.when_not_matched_insert_all().execute(data)
+        self.put("files", pa.Table.from_pylist(rows, schema=self.tables["files"].schema), ())
 
     def _delete(self, table: str, paths: Sequence[str]) -> None:
         for part in _parts(paths):
@@ -275,7 +287,7 @@ class Writer:
 
     def tidy(self, create: Callable[[Table, str], None] | None = None) -> None:
         """Build the indices anew, by `create` if given, and merge fragments, where that pays."""
-        tidy_tables(self.database, self.tables, self.first_build, create)
+        tidy_tables(self.database, self.tables, self.first_build, create or create_index)
 
     def forget_old_versions(self) -> None:
         """Leave nothing on disk of what was deleted."""
@@ -332,19 +344,23 @@ def _carried(source: Table, columns: Columns) -> pa.Array:
     """
     import pyarrow as pa
 
-    condition = one_of("path", sorted(set(columns["path"])))
-    query = source.search().where(f"({condition}) AND {REFINED} IS NOT NULL")
-    old = query.select(["id", "code", REFINED]).limit(ALL_ROWS).to_arrow().combine_chunks()
-    place = {
-        pair: row
-        for row, pair in enumerate(zip(old["id"].to_pylist(), old["code"].to_pylist(), strict=True))
-    }
-    rows = [place.get(pair) for pair in zip(columns["id"], columns["code"], strict=True)]
-    kind = source.schema.field(REFINED).type
-    if not place:
-        return pa.nulls(len(rows), kind)
-    vectors = old[REFINED].combine_chunks()
-    return vectors.take(pa.array(rows, pa.int64()))
+    old, place = _kept(source, columns, "code", REFINED, f"{REFINED} IS NOT NULL")
+    if not len(old):
+        return pa.nulls(len(place), old.type)
+    return old.take(pa.array(place, pa.int64()))
+
+
+def _kept(
+    source: Table, columns: Columns, text: str, value: str, condition: str
+) -> tuple[pa.Array, list[int | None]]:
+    """What `source` holds as `value` of the files of `columns` where `condition` holds, and for
+    each row of `columns` the place there of the same id with the same `text`, None for none."""
+    inside = all_of(one_of("path", sorted({*columns["path"]})), condition)
+    old = read_rows(source, ("id", text, value), inside).combine_chunks()
+    pairs = zip(old["id"].to_pylist(), old[text].to_pylist(), strict=True)
+    places = {pair: place for place, pair in enumerate(pairs)}
+    wanted = zip(columns["id"], columns[text], strict=True)
+    return old[value].combine_chunks(), [places.get(pair) for pair in wanted]
 
 
 def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
@@ -391,39 +407,6 @@ def drop_other_generations(database: Any, wanted: set[int]) -> None:
             database.drop_table(name, ignore_missing=True)
 
 
-def open_generation(
-    database: Any,
-    generation: int,
-    vector: EmbeddingRecord | None,
-    refined: EmbeddingRecord | None,
-    complete: bool = False,
-    collection: bool = False,
-) -> tuple[dict[str, Table], bool]:
-    """The tables of `generation`, made where missing, and whether all were made just now.
-
-    Raises IndexFormatError when one is missing although a run over them was `complete`.
-    """
-    tables = existing_tables(database, generation)
-    fresh = not tables
-    dimension = vector.dimension if vector else VECTOR_DIMENSION
-    for table, name in generation_tables(generation).items():
-        if table in tables:
-            continue
-        if complete:
-            raise unreadable(f"the table {name} is gone")
-        database.drop_table(name, ignore_missing=True)
-        schema = table_schema(table, dimension)
-        if collection:
-            schema = schema.append(schema.field("path").with_name(REPOSITORY))
-        tables[table] = database.create_table(name, schema=schema)
-    for handle in map(tables.__getitem__, UNIT_TABLES):
-        if refined and REFINED not in handle.schema.names:
-            handle.add_columns(refined_field(refined.dimension))
-        if not handle.list_indices():
-            handle.create_index("search_text", config=index_config("search_text"))
-    return tables, fresh
-
-
 def existing_tables(database: Any, generation: int) -> dict[str, Table]:
     """The tables of `generation` that are there.
 
@@ -444,20 +427,25 @@ def existing_tables(database: Any, generation: int) -> dict[str, Table]:
 # Indices and fragments
 
 
+def create_index(handle: Table, column: str) -> None:
+    """Build the index on `column`, or build it anew."""
+    handle.create_index(column, config=index_config(column), replace=True)
+
+
 def tidy_tables(
     database: Any,
     tables: Mapping[str, Table],
     every: bool = False,
-    create: Callable[[Table, str], None] | None = None,
+    create: Callable[[Table, str], None] = create_index,
 ) -> None:
     """Merge fragments, and build indices as `build_indices` does."""
     for handle in (database.open_table(META_TABLE), *tables.values()):
         merge_fragments(handle)
-    build_indices(tables, every=every, create=create or create_index)
+    build_indices(tables, every, create)
 
 
 def build_indices(
-    tables: Mapping[str, Table], *, every: bool, create: Callable[[Table, str], None]
+    tables: Mapping[str, Table], every: bool, create: Callable[[Table, str], None]
 ) -> None:
     """Build what is missing, and build anew what many rows are not in; `every`: all of them.
 
@@ -472,19 +460,13 @@ def build_indices(
         limit = max(UNINDEXED_ROWS, int(rows * UNINDEXED_SHARE))
         few = rows <= UNINDEXED_ROWS  # as soon read as looked up
         columns = [one for one in _COLUMNS[name] if one == "search_text" or not few]
-        if REPOSITORY in handle.schema.names:
-            columns.append(REPOSITORY)
+        columns = [one for one in columns if one in handle.schema.names]
         for column in {"vector", REFINED}.intersection(handle.schema.names):
             if rows >= VECTOR_INDEX_ROWS <= handle.count_rows(f"{column} IS NOT NULL"):
                 columns.append(column)
         for column in columns:
             if every or unindexed.get(column, limit + 1) > limit:
                 create(handle, column)
-
-
-def create_index(handle: Table, column: str) -> None:
-    """Build the index on `column`, or build it anew."""
-    handle.create_index(column, config=index_config(column), replace=True)
 
 
 def merge_fragments(handle: Table) -> None:
@@ -513,8 +495,7 @@ def index_config(column: str) -> Any:
         )
     if column in ("vector", REFINED):
         return IvfSq(distance_type="cosine")
-    few_values = ("language", "kind", "role", REPOSITORY)
-    return Bitmap() if column in few_values else BTree()
+    return Bitmap() if column in _FEW_VALUES else BTree()
 
 
 # Descriptions, which join the text that is embedded and searched (`code`, `search_text`): one
@@ -534,18 +515,15 @@ def write_comments(
 
     comments = {unit.id: (unit.source_code, text) for unit, text in described}
     handle = writer.tables["methods"]
-    found = handle.search().where(one_of("id", comments)).limit(ALL_ROWS).to_arrow()
+    found = read_rows(handle, handle.schema.names, one_of("id", comments))
     changed = []
     for row, unit in zip(found.to_pylist(), units_of(found), strict=True):
         source, comment = comments[unit.id]
         if row["llm_comment"] == comment or unit.source_code != source:
             continue
-        row["llm_comment"] = comment
-        row["code"] = unit_text(unit, comment)
-        row["search_text"] = _with_words(search_text(unit), comment)
-        row["vector"] = None
-        if REFINED in row:
-            row[REFINED] = None
+        row |= dict.fromkeys({"vector", REFINED} & row.keys(), None)
+        words = _with_words(search_text(unit), comment)
+        row |= {"llm_comment": comment, "code": unit_text(unit, comment), "search_text": words}
         changed.append(row)
     if not changed:
         return 0
@@ -568,15 +546,11 @@ def keep_comments(writer: Writer, batch: Batch) -> None:
     old = writer.described
     if old is None or not columns:
         return
-    condition = f"({one_of('path', sorted(set(columns['path'])))}) AND {DESCRIBED}"
-    query = old.search().where(condition).select(["id", "source_code", "llm_comment"])
-    rows = query.limit(ALL_ROWS).to_arrow().to_pylist()
-    comments = {(row["id"], row["source_code"]): row["llm_comment"] for row in rows}
-    pairs = zip(columns["id"], columns["source_code"], strict=True)
-    for place, pair in enumerate(pairs):
-        if (comment := comments.get(pair)) is None:
+    comments, places = _kept(old, columns, "source_code", "llm_comment", DESCRIBED)
+    for place, known in enumerate(places):
+        if known is None:
             continue
-        fields = decode(columns["code"][place])
+        comment, fields = comments[known].as_py(), decode(columns["code"][place])
         doc = "\n".join(part for part in (comment, fields.doc_comment) if part)
         columns["llm_comment"][place] = comment
         columns["code"][place] = encode(replace(fields, doc_comment=doc))

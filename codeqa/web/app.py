@@ -29,8 +29,9 @@ from werkzeug.wrappers import Response as BaseResponse
 from codeqa import __version__, mcp, metrics
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError
-from codeqa.repositories.multi_repo import end_of, member_names
+from codeqa.repositories.multi_repo import member_names
 from codeqa.settings import Settings, load_settings
+from codeqa.store.location import end_of
 from codeqa.web import (
     code_api,
     conversations_api,

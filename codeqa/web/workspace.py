@@ -32,19 +32,13 @@ from codeqa.repositories import (
     rename_repository,
     report_on,
 )
-from codeqa.repositories.multi_repo import (
-    ALL,
-    ID_SEPARATOR,
-    MOST_REPOSITORIES,
-    Collection,
-    end_of,
-    locations_of,
-)
+from codeqa.repositories.collection import Collection
+from codeqa.repositories.multi_repo import ALL, ID_SEPARATOR, MOST_REPOSITORIES, locations_of
 from codeqa.repository.git import Report
 from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
-from codeqa.store.location import location_of
+from codeqa.store.location import end_of, location_of
 from codeqa.types import Event
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errors import RequestRefusedError
@@ -291,8 +285,7 @@ class Workspace:
 
     def _open_listed(self, repo: str, member: Member) -> Engine:
         """Only a repository that has an index is opened by its id."""
-        known = [*list_locations(self.settings), *list_locations(self.settings, "revs/*")]
-        for location in known:
+        for location in list_locations(self.settings, "repos", "revs/*"):
             if location.id == repo and may_see(member, location):
                 # A snapshot lies among our own data, where nothing else may be opened.
                 own = bool(location.snapshot_of)
