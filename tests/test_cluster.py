@@ -524,3 +524,20 @@ def test_an_engine_that_is_unknown_or_not_installed_is_refused(
     monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"codeqa\[cluster\]"):
         RayEngine("ray")
+
+
+@pytest.mark.parametrize(
+    "option", [("--rev", "v1"), ("--branch", "b"), ("--json",), ("--comments",)]
+)
+def test_a_list_is_refused_with_what_is_for_one_repository(
+    option: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(ray_engine, "find_spec", lambda name: True)
+    names = tmp_path / "names.txt"
+    names.write_text(str(tmp_path))
+    assert main(["index", str(names), "--engine", "ray", *option]) == 2
+    told = capsys.readouterr().err
+    assert f"{names} is a list" in told and option[0] in told

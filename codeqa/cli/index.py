@@ -104,7 +104,11 @@ def index_command(
         builder = RayEngine(engine)
         if repo and Path(repo).is_file():
             if rev or branch or comments or as_json:
-                raise UsageError("--engine takes a list without these options.", "Leave them out.")
+                raise UsageError(
+                    f"{repo} is a list, and --rev, --branch, --comments and --json are for one "
+                    "repository.",
+                    "Leave them out, or give the folder of one.",
+                )
             how = {"refine": not no_refine, "full": full, "wait": not no_wait, "engine": builder}
             with builder.running(open_location(load_settings(), Path(repo).absolute().parent)):
                 return _index_each(Path(repo), how)
