@@ -295,8 +295,9 @@ class Indexer:
         # The record keeps the error for the status; there is nobody to raise it to.
         with contextlib.suppress(Exception):
             if self._follows:
-                self.follow(ran, progress)
-            else:
+                return self.follow(ran, progress)
+            self._wanted.set()
+            while self._wanted.is_set():  # also when that is asked for while a run ends
                 self._wanted.clear()
                 ran(self.run(progress, behind=True))
 
