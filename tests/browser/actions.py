@@ -99,7 +99,7 @@ def choose_from_menu(page: Page, title: str, item: str) -> None:
 
 
 def show_switches(page: Page) -> None:
-    """On a phone what the next question is asked with opens below it."""
+    """Where the field is narrow, what the next question is asked with opens below it."""
     more = page.locator("#composer-more[aria-expanded=false]")
     if more.is_visible():
         more.click()

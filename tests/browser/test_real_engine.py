@@ -18,6 +18,7 @@ from browser.actions import (
     get_answer,
     open_context,
     set_answer_options,
+    show_switches,
     use_address,
 )
 from browser.bookshop import INVENTORY
@@ -116,6 +117,7 @@ def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
     expect(page.locator(".turn").last).to_contain_text(re.compile(r"files of bookshop@\w{10}"))
     page.locator("a.citation").first.click()
     expect(page.locator(".source .row.cited").first).to_be_visible()
+    show_switches(page)
     page.locator("#effort").click()
     field.fill("")
     field.press("Enter")
@@ -326,5 +328,5 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
     page.locator(".hyde-text summary").first.click()
     expect(page.get_by_label("First draft", exact=True)).to_contain_text("return shelf_7()")
     page.get_by_text("All hits, best first").click()
-    expect(page.locator(".chunks .placed").first).to_contain_text(re.compile(r"text #\d+"))
+    expect(page.locator(".hits .placed").first).to_contain_text(re.compile(r"text #\d+"))
     expect(page.locator(".hits .placed", has_text="hyde-1").first).to_be_visible()

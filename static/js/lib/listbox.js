@@ -74,7 +74,7 @@ export class Listbox {
 
   /** Arrow keys and those of pages choose another option, Enter takes it; returns whether one did. */
   key(event) {
-    const step = arrowStep(event);
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const pages = { PageDown: PAGE, PageUp: -PAGE }[event.key];
     if (!this.isOpen) return false;
     if (step) this.move(step);
@@ -84,6 +84,3 @@ export class Listbox {
     return true;
   }
 }
-
-/** How far an arrow key goes, undefined for another key. */
-export const arrowStep = ({ key }) => ({ ArrowDown: 1, ArrowUp: -1 })[key];

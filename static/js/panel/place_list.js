@@ -94,8 +94,10 @@ export class PlaceList {
 
   /** What is typed; a name that was pressed is a word of its own, written so. */
   #pattern() {
-    const typed = this.#field.value.replace(/[^\w\s]/g, "\\$&");
-    if (!this.#name || this.#field.value !== this.#name) return new RegExp(typed, "gi");
-    return new RegExp(`(?<![\\p{L}\\p{N}_$])${typed}(?![\\p{L}\\p{N}_$])`, "gv");
+    const typed = this.#field.value;
+    if (!this.#name || typed !== this.#name)
+      return new RegExp(typed.replace(/[^\w\s]/g, "\\$&"), "gi");
+    const name = typed.replaceAll("$", "\\$&");
+    return new RegExp(`(?<![\\p{L}\\p{N}_$])${name}(?![\\p{L}\\p{N}_$])`, "gu");
   }
 }
