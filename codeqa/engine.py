@@ -32,7 +32,7 @@ from codeqa.routing.followup import SmallCall
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import Settings, load_settings
 from codeqa.state import open_state
-from codeqa.state.cache import open_cache
+from codeqa.state.cache import open_redis
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
 from codeqa.store.location import end_of
@@ -219,7 +219,7 @@ def _joined(
     generator: AnswerGenerator | None = None,
 ) -> Engine:
     state = open_state(settings)
-    cache = open_cache(settings, state.values)
+    cache = open_redis(settings) or state.values
     models = Models(settings)
     files = Files(tables, settings.max_file_bytes)
     search = open_search(
@@ -277,5 +277,5 @@ def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy
     for a setting that cannot be used.
     """
     state = open_state(settings)
-    cache = open_cache(settings, state.values)
+    cache = open_redis(settings) or state.values
     return Privacy(settings, state, cache, models or Models(settings))

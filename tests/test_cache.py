@@ -18,7 +18,7 @@ from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
 from codeqa.state import State
 from codeqa.state import cache as cache_module
-from codeqa.state.cache import Cache, RedisCache, open_cache
+from codeqa.state.cache import Cache, RedisCache, open_redis
 
 KEY = "user:local:conversation:c1:chat_context"
 needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
@@ -128,8 +128,8 @@ def test_any_text_comes_back_as_it_was(cache: Cache) -> None:
 @needs_server
 def test_the_setting_chooses_the_cache(shared_server: RedisServer, data_dir: Path) -> None:
     state = State(data_dir).values
-    assert open_cache(load_settings(), state) is state
-    chosen = open_cache(load_settings(redis_url=shared_server.url), state)
+    assert open_redis(load_settings()) is None
+    chosen = open_redis(load_settings(redis_url=shared_server.url))
     chosen.set("chosen", "v", 60)
     assert "v" in shared_server.command("GET", "chosen")
     assert state.get("chosen") is None
@@ -159,7 +159,7 @@ def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
     with pytest.raises(SettingsError):
-        open_cache(load_settings(redis_url=url), State(Path("unused")).values)
+        open_redis(load_settings(redis_url=url))
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_the_address_is_shown_without_name_and_password(url: str, shown: str) ->
 
 def test_nothing_of_redis_is_loaded_until_a_server_is_set(run_python: Any) -> None:
     code = (
-        "import sys; from pathlib import Path; from codeqa.state.cache import open_cache;"
+        "import sys; from codeqa.state.cache import open_redis;"
         "from codeqa.settings import load_settings; from codeqa.state import State;"
-        "open_cache(load_settings(), State(Path('unused')).values); print('redis' in sys.modules)"
+        "open_redis(load_settings()); print('redis' in sys.modules)"
     )
     assert run_python("-c", code).stdout == "False\n"
 

@@ -22,7 +22,7 @@ from codeqa.llm.models import Models
 from codeqa.routing.followup import cache_key
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
-from codeqa.state.cache import RedisCache, context_key, open_cache
+from codeqa.state.cache import RedisCache, context_key, open_redis
 from codeqa.state.records import Turn, TurnExtras
 from codeqa.web.app import create_app
 
@@ -221,7 +221,7 @@ def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
 ) -> None:
     settings = load_settings(data=data_dir, redis_url=server.url)
     state = State(data_dir)
-    cache = open_cache(settings, state.values)
+    cache = open_redis(settings) or state.values
     privacy = Privacy(settings, state, cache, Models(settings))
     tell(state, "one"), tell(state, "two")
     mine = [context_key("local", name) for name in ("one", "two", "a*b[c]?", "")]

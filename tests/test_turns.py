@@ -35,7 +35,7 @@ from codeqa.errors import NotFoundError
 from codeqa.llm.providers import ModelChoice
 from codeqa.prompts import override_path, render_prompt
 from codeqa.state import State
-from codeqa.state.cache import context_key, open_cache
+from codeqa.state.cache import context_key, open_redis
 from codeqa.types import Event
 
 pytest_plugins = ("chat_fixtures", "postgres_server")
@@ -304,7 +304,7 @@ def test_a_redis_server_that_goes_down_costs_nothing(
         ask(engine, "and?")
         assert len(parts(script.sent[-1])) == 2, "the context goes on"
         assert State(engine.settings.data_dir).values.get(context_key("local", "talk")) is None
-        cache = open_cache(engine.settings, State(engine.settings.data_dir).values)
+        cache = open_redis(engine.settings) or State(engine.settings.data_dir).values
         assert "expire_session" in (cache.get(context_key("local", "talk")) or "")
         redis.kill()
         events = ask(engine, "and?")

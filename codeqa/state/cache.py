@@ -185,16 +185,8 @@ def redis_client(url: str, **options: Any) -> Redis:
 Cache = ValueStore | RedisCache
 
 
-def open_cache(settings: Settings, values: ValueStore) -> Cache:
-    """The Redis server that is set, else `values`. Nothing is connected yet.
-
-    Raises SettingsError when the setting is no address of a Redis server.
-    """
-    return open_redis(settings) or values
-
-
 def open_redis(settings: Settings) -> RedisCache | None:
-    """That server, if one is set. Raises SettingsError as `open_cache` does."""
+    """The Redis server that is set, if one is; nothing is connected yet. Raises SettingsError."""
     return RedisCache(settings.redis_url) if settings.redis_url else None
 
 

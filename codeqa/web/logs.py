@@ -87,7 +87,6 @@ def _who() -> dict[str, Any]:
     """The id of this request and, where somebody is known by now, a digest of who."""
     told = {"request": g.get("request_id", "")}
     if member := g.get("member"):
-        key = current_app.secret_key or b""
-        key = key if isinstance(key, bytes) else key.encode()
+        key = repr(current_app.secret_key).encode()
         told["user"] = hmac.new(key, member.user.encode(), "sha256").hexdigest()[:16]
     return told
