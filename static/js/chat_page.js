@@ -50,6 +50,7 @@ const hooks = {
     failed(error);
   },
   model: () => models.name,
+  models: () => models.known,
   answerOptions: () => composer.answerOptions,
   chooseModel: () => models.choose(),
 };

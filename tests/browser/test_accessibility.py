@@ -133,8 +133,8 @@ def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) 
         order.append(name)
         assert ringed, name
         page.keyboard.press("Tab")
-    assert order[:3] == ["Edit the question", "Earlier version", "Later version"]
-    assert order[3].startswith("4 pieces") and order[4].startswith("src/store/sessions.py")
+    assert order[:4] == ["Edit the question", "Compare", "Earlier version", "Later version"]
+    assert order[4].startswith("4 pieces") and order[5].startswith("src/store/sessions.py")
     assert "Copy" in order and "Code, python" in order
 
 

@@ -64,7 +64,7 @@ def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     for reloaded in (False, True):
         if reloaded:
             page.reload()
-        expect(page.locator(".details-facts").last).to_contain_text("searched automatically")
+        expect(page.locator(".details-body").last).to_contain_text("searched automatically")
     set_answer_options(page, "Strict")
     change_settings(page, "Only with @codebase")
     expect(page.locator("#effort")).to_have_accessible_name(
@@ -111,7 +111,7 @@ def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
     page.keyboard.press("Escape")
     get_answer(page, "x")
     assert last(scripted, "hyde") == ("",)
-    expect(page.locator(".details-facts")).not_to_contain_text("HyDE")
+    expect(page.locator(".details-body")).not_to_contain_text("HyDE")
     page.locator("#effort").click()
     form.get_by_role("button", name="Choose a model").click()
     expect(page.get_by_role("dialog", name="Language model")).to_be_visible()
@@ -125,7 +125,7 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen_and_editing_keep
     expect(drafts(page)).to_have_value("two")
     get_answer(page, "x")
     assert last(scripted, "hyde") == ("",)  # the server's setting decides
-    expect(page.locator(".details-facts")).to_contain_text("HyDE 2 drafts")
+    expect(page.locator(".details-body")).to_contain_text("HyDE 2 drafts")
     set_answer_options(page, "One")
     expect(page.locator("#effort")).to_have_text("Own")
     page.reload()
@@ -133,7 +133,7 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen_and_editing_keep
     expect(drafts(page)).to_have_value("one")
     get_answer(page, "@codebase again")
     assert last(scripted, "hyde") == ("one",)
-    expect(page.locator(".details-facts").last).to_contain_text("HyDE 1 draft")
+    expect(page.locator(".details-body").last).to_contain_text("HyDE 1 draft")
     set_answer_options(page, "Off")
     question = page.locator(".turn").last
     question.get_by_role("button", name="Regenerate").click()
@@ -161,7 +161,7 @@ def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(
     expect(stages).to_contain_text("4 pieces")
     expect(page.locator(".answer")).not_to_contain_text("Session.load")  # a draft is no answer
     get_answer(page, "@codebase late")
-    expect(page.locator(".details-facts").last).to_contain_text("1 draft, 1 timed out")
+    expect(page.locator(".details-body").last).to_contain_text("1 draft, 1 timed out")
     page.get_by_role("button", name="Context").last.click()
     second = page.locator(".search-stages li").nth(1)
     expect(second).to_have_text(re.compile("Second draft.*timed out", re.DOTALL))

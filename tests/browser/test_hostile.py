@@ -60,7 +60,7 @@ def test_as_questions_and_as_what_a_model_and_plugins_say_of_them(page: Page) ->
         get_answer(page, f"{prefix}{words}"[:19_000])
     for line in page.locator(".stages").all():
         line.click()
-    expect(page.locator(".details-facts").nth(1)).to_contain_text(LINES[0])
+    expect(page.locator(".details-body").nth(1)).to_contain_text(LINES[0])
     expect(page.locator(".learnt")).to_contain_text(LINES[3])
     expect(page.locator(".turn-notice").last).to_contain_text(LINES[3])
     unharmed(page)
@@ -246,7 +246,7 @@ def test_models_and_what_providers_say_are_text(page: Page) -> None:
     dialog.get_by_role("button", name="Use this model").click()
     expect(page.locator("#model-chip-name")).to_have_text(HOSTILE)
     get_answer(page, "x")
-    expect(page.locator(".details-facts")).to_contain_text(HOSTILE)
+    expect(page.locator(".details-body")).to_contain_text(HOSTILE)
     page.get_by_role("button", name="Context").click()
     expect(page.locator("#panel-title")).to_contain_text(HOSTILE)
     unharmed(page)

@@ -66,7 +66,7 @@ def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
         expect(page.get_by_label(re.compile("Question about"))).to_be_focused()
         get_answer(page, "@codebase How are copies of a book reserved?")
         expect(page.locator(".answer")).to_contain_text("Copies are taken off the shelf")
-        expect(page.locator(".details-facts")).to_contain_text("qwen3:8b · 127.0.0.1")
+        expect(page.locator(".details-body")).to_contain_text("qwen3:8b · 127.0.0.1")
         page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
         model.models = ()
         page.goto(modelled.address)
@@ -173,7 +173,7 @@ def test_a_model_is_listed_tested_used_and_given_up(page: Page, scripted: Script
             page.reload()
         expect(chip).to_have_text("gpt-4o-miniapi.openai.com")
     get_answer(page, "x")
-    expect(page.locator(".details-facts")).to_contain_text("gpt-4o-mini · api.openai.com")
+    expect(page.locator(".details-body")).to_contain_text("gpt-4o-mini · api.openai.com")
     choose_provider(page, "No model").get_by_role("button", name="Use no model").click()
     expect(chip).to_have_text("No model")
     assert scripted.models.current() is None

@@ -46,7 +46,7 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
     expect(reason).not_to_be_focused()  # no keyboard over what is optional
     reason.fill("word" * 400)
     phone.get_by_role("button", name="Save reason").tap()
-    expect(phone.locator(".reason-text")).to_be_visible()
+    expect(phone.locator(".reason summary")).to_be_visible()
     open_context(phone)
     for fold in phone.locator(".search-trace summary, .legend summary").all():
         fold.tap()

@@ -14,6 +14,7 @@ from browser.actions import (
     change_settings,
     chip_of,
     choose_provider,
+    copied,
     expecting,
     get_answer,
     open_context,
@@ -75,6 +76,9 @@ def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
     numbers = code.locator(".number").evaluate_all("all => all.map(one => one.dataset.line)")
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     assert (code.text_content() or "").rstrip() == INVENTORY.rstrip()
+    long.get_by_role("button", name="Copy with citation").click()
+    expect(long.get_by_role("button", name="Copied")).to_be_visible()
+    assert copied(page).endswith(f"\n\n[{long.get_attribute('data-place')}]")
 
 
 def test_an_earlier_answer_says_which_of_its_sources_changed_since(
@@ -229,7 +233,7 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_contain_text("when there are too few.")
         expect(page.locator('a.citation[data-path="bookshop/stock.py"]')).to_be_visible()
-        expect(page.locator(".details-facts")).to_contain_text("900 in, 30 out")
+        expect(page.locator(".details-body")).to_contain_text("900 in, 30 out")
         (system, instructions), *_ = sent(server)
         assert system == "system" and "reserve_copies" not in "".join(instructions)
         role, parts = sent(server)[-1]
@@ -323,7 +327,7 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_have_text(re.compile("^Stock takes them off the shelf"))
     page.reload()
-    expect(page.locator(".details-facts")).to_contain_text("HyDE 2 drafts")
+    expect(page.locator(".details-body")).to_contain_text("HyDE 2 drafts")
     open_context(page)
     page.locator(".hyde-text summary").first.click()
     expect(page.get_by_label("First draft", exact=True)).to_contain_text("return shelf_7()")

@@ -11,9 +11,13 @@ from browser.actions import (
     chip_of,
     field_of,
     get_answer,
+    scrolled_sideways,
+    use_model,
 )
 from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
+
+from codeqa.llm.providers import ModelChoice
 
 
 def kept(server: ScriptedServer) -> list[Any]:
@@ -61,6 +65,46 @@ def test_regenerating_any_answer_makes_another_version_of_it(
     page.keyboard.press("Enter")
     expect(page.locator("#announce")).to_have_text("Version 1 of 3")
     expect(later).to_be_focused()  # nothing is earlier than the first
+
+
+def test_another_model_answers_one_question_and_its_version_stands_beside_the_others(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    use_model(page)
+    get_answer(page, "one")
+    other = page.get_by_role("button", name="Answer with model…")
+    expect(other).to_be_hidden()  # only one is known
+    scripted.models.used.append(ModelChoice("ollama", "qwen3:8b"))
+    page.reload()
+    other.click()
+    menu = page.get_by_role("menu")
+    expect(menu.get_by_role("menuitem")).to_have_text(
+        ["gpt-4o · api.openai.com", "qwen3:8b · this machine"]
+    )
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
+    answered(page)
+    asked = scripted.chat.asked[-1]
+    assert (asked["with_model"], asked["replaces"]) == ("ollama/qwen3:8b", "turn-1")
+    expect(page.locator(".stages")).to_contain_text("qwen3:8b")
+    expect(page.locator("#model-chip-name")).to_have_text("gpt-4o")
+
+    page.get_by_role("button", name="Compare").click()
+    versions = page.locator(".versions > .turn")
+    expect(versions.locator(".stages")).to_have_text(
+        [re.compile(r"gpt-4o · [\d.]+ m?s$"), re.compile(r"qwen3:8b · [\d.]+ m?s$")]
+    )
+    expect(page.locator(".turn > .answer:visible")).to_have_count(2)
+    for width, beside in ((1000, True), (390, False)):
+        page.set_viewport_size({"width": width, "height": 800})
+        first, second = (versions.nth(number).bounding_box() for number in (0, 1))
+        assert first is not None and second is not None
+        assert (first["y"] == second["y"]) is beside and not scrolled_sideways(page)
+    page.get_by_role("button", name="Compare").press("Enter")
+    expect(versions).to_have_count(0)
+    get_answer(page, "two")
+    assert scripted.chat.asked[-1]["with_model"] == ""
 
 
 def test_the_last_question_is_edited_in_the_field_and_becomes_another_version(

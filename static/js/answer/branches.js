@@ -12,10 +12,12 @@ export class Branches {
   #next = this.#step(1, "chevron", "Later version");
   #count = element("span.branches-count");
 
-  /** `choose(id, step)` shows the version that the server keeps under `id`. */
-  constructor(choose) {
+  /** `choose(id, step)` shows the version that the server keeps under `id`, `compare()` all of them. */
+  constructor(choose, compare) {
     this.#choose = choose;
-    this.node.append(this.#previous, this.#count, this.#next);
+    const onclick = () => compare(beside);
+    const beside = element("button.compare", { "aria-pressed": "false", onclick }, "Compare");
+    this.node.append(beside, this.#previous, this.#count, this.#next);
     this.node.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;

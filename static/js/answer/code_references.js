@@ -12,12 +12,10 @@ const PLACE = /^(.*):(\d+)-(\d+)$/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
-const READ_AGAIN = 60_000; // milliseconds after which a file that was read may have changed
+const INDENT = /^(?:<[^>]*>)*([ \t]*)/; // of a line of HTML
 const SOURCES_SHOWN = 8;
 const FOLDED_FROM = 24; // lines of a block
 const SINCE = "Source changed: these lines are not what the answer was made from any more";
-
-const read = new Map(); // what the server has of files, by path
 
 /** The citations of one answer as the server has checked them, by the place that they name. */
 export class Citations {
@@ -111,38 +109,16 @@ function linkTo(citation, kind, exists = true) {
 const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;
 
 function mark(link, { verified, exists, problem, changed, moved }) {
-  link.querySelector(".reason")?.remove();
-  if (changed) {
-    link.title = SINCE;
-    link.append(element("span.reason.changed", " source changed"));
-  }
+  const doubt = problem === CHANGED ? `Doubtful: ${CHANGED}` : NOT_SENT;
+  const reason = verified ? "" : exists ? doubt : `Not verified: ${problem}`;
   link.classList.toggle("outside", !verified && exists);
   link.classList.toggle("unverified", !verified && !exists);
-  if (verified) {
-    if (moved && !changed)
-      link.title = `Moved here: the answer cited ${moved}, which does not show it`;
-    return;
-  }
-  const reason = !exists
-    ? `Not verified: ${problem}`
-    : problem === CHANGED
-      ? `Doubtful: ${CHANGED}`
-      : NOT_SENT;
-  link.title = reason;
-  link.append(element("span.reason.visually-hidden", ` (${reason})`));
-}
-
-/** No line break within the line numbers of a citation, nor of a place that is shown as code. */
-export function keepNumbersTogether(block) {
-  for (const node of block.querySelectorAll(".citation .lines, :not(pre) > code")) {
-    const text = node.lastChild;
-    const at = text?.nodeType === Node.TEXT_NODE ? text.data.search(NUMBERS) : -1;
-    if (at < 0) continue;
-    const numbers = document.createElement("span");
-    numbers.className = "numbers";
-    numbers.append(text.splitText(at));
-    node.append(numbers);
-  }
+  if (moved) link.title = `Moved here: the answer cited ${moved}, which does not show it`;
+  if (changed) link.title = SINCE;
+  if (reason) link.title = reason;
+  link.querySelector(".reason")?.remove();
+  if (changed) link.append(element("span.reason.changed", " source changed"));
+  if (reason) link.append(element("span.reason.visually-hidden", ` (${reason})`));
 }
 
 /** Gives a rendered block of code its head; one that holds a diagram is drawn. */
@@ -153,10 +129,10 @@ export function frameCode(block) {
   pre.setAttribute("aria-label", `Code, ${language}`);
   pre.setAttribute("role", "region");
   const { place } = block.dataset;
-  if (place) numberLines(pre.querySelector("code"), place);
+  const [, path, start, end] = PLACE.exec(place) ?? [];
+  if (place) numberLines(pre.querySelector("code"), path, start);
   const diagram = language === "mermaid" ? drawDiagram(pre.textContent) : null;
   const code = () => pre.textContent.replace(/\n$/, "");
-  const [, path, start, end] = PLACE.exec(place) ?? [];
   block.prepend(
     element(
       "div.code-head",
@@ -170,55 +146,48 @@ export function frameCode(block) {
 }
 
 /** Numbers the lines of an excerpt in `code`, and has those that it leaves out open on a click. */
-function numberLines(code, place) {
-  const at = place.lastIndexOf(":");
-  const path = place.slice(0, at);
-  let number = Number.parseInt(place.slice(at + 1), 10);
-  const lines = [element("span")];
-  for (let node = code.firstChild; node; node = code.firstChild) {
-    node.remove();
-    // No colour goes on over the end of a line.
-    const parts = node.nodeType === Node.TEXT_NODE ? node.data.split("\n") : [node];
-    lines.at(-1).append(parts[0]);
-    for (const part of parts.slice(1)) lines.push(element("span", part));
-  }
-  lines.pop(); // what follows the last line's end
-  const rows = lines.map((line) => {
-    const gap = GAP.exec(line.textContent);
-    const left = gap && Number(gap[2]) === number ? gap : null;
-    const margin = element("span.number", left ? {} : { "data-line": number });
-    number = left ? Number(left[3] ?? left[2]) + 1 : number + 1;
-    if (left) line.replaceChildren(left[1], gapButton(path, left));
-    return element("span.line", margin, line, "\n");
+function numberLines(code, path, start) {
+  let number = Number(start);
+  // No colour goes on over the end of a line.
+  const lines = code.innerHTML.replace(/\n$/, "").split("\n");
+  const rows = lines.map((html) => {
+    const row = numberedLine(html, number);
+    const [, margin, first, last = first] = GAP.exec(row.textContent.trimEnd()) ?? [];
+    if (Number(first) !== number) {
+      number += 1;
+      return row;
+    }
+    number = Number(last) + 1;
+    const button = gapButton(path, Number(first), Number(last), margin.length);
+    return element("span.line", element("span.number"), margin, button, "\n");
   });
   code.replaceChildren(...rows);
-  if (rows.length > FOLDED_FROM) fold(code.closest(".code-block"), rows.length);
+  if (rows.length > FOLDED_FROM) fold(code.closest(".code-block"), `Show all ${rows.length} lines`);
 }
 
-/** Shows the beginning of a long block, and all of it after a click. */
-function fold(block, many) {
+/** Shows the beginning of `block`, and all of it after a click on `words`. */
+export function fold(block, words) {
   const unfold = () => {
     block.classList.remove("folded");
     button.remove();
-    block.querySelector("pre").focus();
+    block.querySelector("pre")?.focus();
   };
-  const button = element("button.unfold", { onclick: unfold }, `Show all ${many} lines`);
+  const button = element("button.unfold", { onclick: unfold }, words);
   block.classList.add("folded");
   block.append(button);
 }
 
-/** Shows which lines are left out; they are put in its row's place. */
-function gapButton(path, [, margin, start, end = start]) {
-  const many = plural(end - start + 1, "line");
+/** Puts the lines that are left out in its row's place; they begin `margin` blanks from the left. */
+function gapButton(path, first, last, margin) {
   const onclick = async ({ currentTarget: button }) => {
     try {
-      const lines = await linesOf(path);
+      const { lines } = await excerptOf(path, first, last + 1);
       // An excerpt stands further left than its file, by what its next line does.
-      const next = marginOf(lineOf(lines[end] ?? "").textContent);
-      const left = Math.max(0, next - margin.length);
+      const [, next] = INDENT.exec(lines[last - first + 1] ?? "");
+      const moved = new RegExp(`^((?:<[^>]*>)*)[ \\t]{0,${Math.max(0, next.length - margin)}}`);
       const rows = lines
-        .slice(start - 1, end)
-        .map((html, index) => numberedLine(html, Number(start) + index, left));
+        .slice(0, last - first + 1)
+        .map((html, at) => numberedLine(html.replace(moved, "$1"), first + at));
       const code = button.closest("pre");
       button.closest(".line").replaceWith(...rows);
       code.focus();
@@ -226,45 +195,19 @@ function gapButton(path, [, margin, start, end = start]) {
       button.textContent = error.message;
     }
   };
-  const title = `Show ${many === "1 line" ? "it" : "them"}`;
-  return element("button.gap", { onclick, title }, `… ${many}`);
+  const title = "Show what is left out";
+  return element("button.gap", { onclick, title }, `… ${plural(last - first + 1, "line")}`);
 }
 
-/** The lines of a file as safe HTML. Throws what the server says. */
-export async function linesOf(path) {
-  const address = `/api/file${query({ repo: document.body.dataset.repo, path })}`;
-  const forget = () => read.delete(path);
-  if (!read.has(path)) {
-    read.set(path, request(address));
-    read.get(path).then(() => setTimeout(forget, READ_AGAIN), forget);
-  }
-  return (await read.get(path)).lines;
-}
+/** Lines of a file as safe HTML, with its address at the host: `{ lines, hosted }`. Throws what the server says. */
+export const excerptOf = (path, start, end) =>
+  request(`/api/file${query({ repo: document.body.dataset.repo, path, start, end })}`);
 
-/** A numbered line of a file, without its first `left` blanks. */
-export function numberedLine(html, number, left = 0) {
-  const margin = element("span.number", { "data-line": number });
-  return element("span.line", margin, movedLeft(lineOf(html), left), "\n");
-}
-
-function lineOf(html) {
+/** A numbered line of a file. */
+export function numberedLine(html, number) {
   const line = element("span");
   setHtml(line, html);
-  return line;
-}
-
-const marginOf = (text) => text.length - text.trimStart().length;
-
-/** `line` without its first `count` blanks, as far as it begins with them. */
-function movedLeft(line, count) {
-  const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
-  for (let left = count; left > 0 && texts.nextNode();) {
-    const text = texts.currentNode;
-    const blanks = Math.min(left, marginOf(text.data));
-    left = blanks < text.data.length ? 0 : left - blanks;
-    text.data = text.data.slice(blanks);
-  }
-  return line;
+  return element("span.line", element("span.number", { "data-line": number }), line, "\n");
 }
 
 /** Shows `diagram` in the place of `pre`, its text; returns the button that changes between them. */

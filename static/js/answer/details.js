@@ -33,53 +33,30 @@ const SOURCES = {
 };
 
 export class Details {
-  #list = element("ol.details-steps");
   #about = element("dl.details-facts");
+  #steps = element("dl.details-facts.details-steps");
   #lookedUp = element("ol.looked-up", { "aria-label": "Looked up" });
-  node = element("div.details-body", { hidden: true }, this.#lookedUp, this.#about, this.#list);
-  #longest = 0;
-  #times = new Map(); // milliseconds by name of the step
+  node = element("div.details-body", this.#lookedUp, this.#about, this.#steps);
   #known = {}; // of how the question was understood, in parts
 
   /** A step has ended after `milliseconds` of its own. */
   add(name, milliseconds) {
-    const known = this.#times.has(name);
-    this.#times.set(name, milliseconds);
-    this.#longest = Math.max(this.#longest, milliseconds);
-    if (!known) {
-      this.#list.append(
-        element(
-          "li",
-          { "data-step": name },
-          element("span.step-name", STEPS[name] ?? name, " ", element("code", name)),
-          element("span.step-bar", { "aria-hidden": "true" }, element("span")),
-          element("span.size"),
-        ),
-      );
-    }
-    for (const row of this.#list.children) {
-      const time = this.#times.get(row.dataset.step);
-      row.querySelector(".size").textContent = duration(time);
-      row
-        .querySelector(".step-bar span")
-        .style.setProperty("--part", this.#longest ? time / this.#longest : 0);
-    }
+    this.#fact(STEPS[name] ?? name, duration(milliseconds), this.#steps);
   }
 
   /** What is known of how the question was understood. */
   understood(told) {
-    for (const name of ["intent", "confidence", "source", "reason", "rules", "left_out"])
-      this.#known[name] = told[name] ?? this.#known[name];
+    this.#known = { ...this.#known, ...told };
     const { intent, confidence, source, reason, rules, left_out } = this.#known;
     if (!intent) return;
     const sure = Number.isFinite(confidence) ? `, ${Math.round(100 * confidence)} % sure` : "";
     const how = [SOURCES[source] ?? source, source === "tag" ? "" : reason]
       .filter(Boolean)
       .join(": ");
-    this.#fact("Taken as", `${INTENTS[intent] ?? intent}${sure}${how ? ` (${how})` : ""}`);
-    if (told.searched_automatically) this.#fact("Code", "searched automatically");
-    if (left_out) this.#fact("Earlier code", `left out, for this is a new topic: ${left_out}`);
-    if (rules?.length) this.#fact("Rules", rules.join(", "));
+    this.#fact("Taken as", `${INTENTS[intent] ?? intent}${sure}${how && ` (${how})`}`);
+    this.#fact("Code", told.searched_automatically && "searched automatically");
+    this.#fact("Earlier code", left_out && `left out, for this is a new topic: ${left_out}`);
+    this.#fact("Rules", rules?.join(", "));
   }
 
   /** A follow-up was rewritten so that it can be searched for by itself. */
@@ -133,20 +110,15 @@ export class Details {
       "Reranked by": reranker,
       Searched: coverage,
     };
-    for (const [name, value] of Object.entries(facts)) if (value) this.#fact(name, value);
+    for (const [name, value] of Object.entries(facts)) this.#fact(name, value);
   }
 
-  #fact(name, value) {
-    const row = element(
-      "div",
-      { "data-fact": name },
-      element("dt", name),
-      " ",
-      element("dd", value),
-    );
-    const old = [...this.#about.children].find((one) => one.dataset.fact === name);
+  #fact(name, value, list = this.#about) {
+    if (!value) return;
+    const row = element("div", element("dt", name), " ", element("dd", value));
+    const old = [...list.children].find((one) => one.firstChild.textContent === name);
     if (old) old.replaceWith(row);
-    else this.#about.append(row);
+    else list.append(row);
   }
 }
 
@@ -158,14 +130,10 @@ function tokensOf({ prompt, completion, estimated, cost }) {
 
 /** HyDE's texts in a few words: `2 drafts`, `1 draft, 1 timed out`; "" when none were wanted. */
 function hydeSummary(stages) {
-  const outcomes = stages
-    .filter(({ name }) => name.startsWith("hyde-"))
-    .map(({ outcome }) => outcome);
-  if (!outcomes.length) return "";
-  const late = outcomes.filter((outcome) => outcome === "timed out").length;
-  const made = outcomes.filter((outcome) => outcome === "done").length;
-  if (!made && !late) return "no draft";
-  return [made ? plural(made, "draft") : "", late ? `${late} timed out` : ""]
-    .filter(Boolean)
-    .join(", ");
+  const drafts = stages.filter(({ name }) => name.startsWith("hyde-"));
+  const [made, late] = ["done", "timed out"].map(
+    (how) => drafts.filter(({ outcome }) => outcome === how).length,
+  );
+  const told = [made ? plural(made, "draft") : "", late ? `${late} timed out` : ""];
+  return told.filter(Boolean).join(", ") || (drafts.length ? "no draft" : "");
 }

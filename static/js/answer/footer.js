@@ -4,33 +4,26 @@ import { element, icon, setHtml } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { noticeLine, questionButton } from "../lib/widgets.js";
 
-export function actionButton(symbol, label, onclick, title = "") {
-  return element(
-    "button.action",
-    { title: title || null, onclick },
-    icon(symbol),
-    element("span", label),
-  );
-}
+export const actionButton = (symbol, label, title, onclick) =>
+  element("button.action", { title, onclick }, icon(symbol), element("span", label));
 
-/** The lines below an answer; `search` asks again with the code, null where that is no use. */
-export function noticesOf(outcome, asked, search) {
-  const {
-    suggest_codebase: suggest,
-    coverage,
-    notice,
-    profile,
-    hook_problems: problems,
-    revised_html: revised,
-  } = outcome;
+/** The lines below an answer, null for what there is nothing to say of; `search` asks again with
+ * the code, null where that is no use. */
+export function noticesOf(outcome, { pin = [], exclude = [] }, search) {
+  const { suggest_codebase: suggest, coverage, notice, profile = {}, revised_html: html } = outcome;
+  const learnt = Object.entries(profile ?? {}).map(([name, value]) => `${name}: ${value}`);
+  const pinned = [
+    pin.length ? `${plural(pin.length, "piece")} of code put in` : "",
+    exclude.length ? `${plural(exclude.length, "piece")} left out` : "",
+  ].filter(Boolean);
   return [
     gapsOf(coverage, notice),
     suggest && search ? suggestion(search) : null,
-    Object.keys(profile ?? {}).length ? learnt(profile) : null,
-    pinned(asked),
-    ...(problems ?? []).map((text) => noticeLine("alert", text)),
-    revised ? changed(revised) : null,
-  ].filter(Boolean);
+    learnt.length ? noticeLine("check", `Remembered: ${learnt.join("; ")}`, "learnt") : null,
+    pinned.length ? noticeLine("layers", `Asked with ${pinned.join(", ")}`) : null,
+    ...(outcome.hook_problems ?? []).map((text) => noticeLine("alert", text)),
+    html ? changed(html) : null,
+  ];
 }
 
 /** What `12 of 40 files so far, text and symbols; no vectors` leaves out, null for nothing. */
@@ -52,43 +45,17 @@ function suggestion(search) {
   );
 }
 
-function learnt(profile) {
-  const facts = Object.entries(profile)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join("; ");
-  return noticeLine("check", `Remembered: ${facts}`, "learnt");
-}
-
-function pinned({ pin = [], exclude = [] }) {
-  const parts = [
-    pin.length ? `${plural(pin.length, "piece")} of code put in` : "",
-    exclude.length ? `${plural(exclude.length, "piece")} left out` : "",
-  ];
-  const told = parts.filter(Boolean).join(", ");
-  return told ? noticeLine("layers", `Asked with ${told}`) : null;
-}
-
 function changed(html) {
   const body = element("div.answer.revised");
   setHtml(body, html);
-  return element(
-    "details.revision",
-    element("summary", "A plugin changed the answer; this is what is kept"),
-    body,
-  );
+  const words = "A plugin changed the answer; this is what is kept";
+  return element("details.revision", element("summary", words), body);
 }
 
 /** Questions that may come next, as buttons; `ask(text)` asks one of them. Null where there are none. */
 export function suggestionsOf(questions, ask) {
   if (!questions?.length) return null;
-  return element(
-    "ul.suggestions",
-    { "aria-label": "Questions that may come next" },
-    ...questions.map((question) =>
-      element(
-        "li",
-        questionButton(question, () => ask(question)),
-      ),
-    ),
-  );
+  const buttons = questions.map((one) => questionButton(one, () => ask(one)));
+  const about = { "aria-label": "Questions that may come next" };
+  return element("ul.suggestions", about, ...buttons.map((button) => element("li", button)));
 }

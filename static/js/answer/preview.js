@@ -2,7 +2,7 @@
 
 import { element } from "../lib/dom.js";
 import { placeBeside } from "../lib/popup.js";
-import { linesOf, numberedLine } from "./code_references.js";
+import { excerptOf, numberedLine } from "./code_references.js";
 
 const SOON = 250; // milliseconds of pointing after which the lines are shown
 const LEFT = 200; // and after which they go, so that the pointer can get to them
@@ -10,9 +10,17 @@ const LINES_SHOWN = 16;
 
 const linkAt = (target) => target.closest?.("a[data-path]");
 
+/** A link to the lines where others see them. */
+function hostLink(hosted, start, end) {
+  const href = hosted.replace("{start}", start).replace("{end}", end);
+  const name = { "github.com": "GitHub", "gitlab.com": "GitLab", "codeberg.org": "Codeberg" };
+  const { host } = new URL(href);
+  return element("a", { href, target: "_blank", rel: "noopener" }, `Open on ${name[host] ?? host}`);
+}
+
 /** Has links of `thread` that carry `data-path`, `data-start` and `data-end` show their lines. */
 export function setUpPreview(thread) {
-  const node = element("div.preview.code-block", { popover: "manual", role: "tooltip" });
+  const node = element("div.preview.code-block", { popover: "manual" });
   document.body.append(node);
   let wanted = null; // the link whose lines are in view, or will be
   let timer = 0;
@@ -29,15 +37,13 @@ export function setUpPreview(thread) {
   const show = async (link) => {
     wanted = link;
     const { path, start, end } = link.dataset;
-    const lines = await linesOf(path).catch(() => null);
+    const shown = Math.min(end, Number(start) + LINES_SHOWN - 1);
+    const { lines, hosted } = await excerptOf(path, start, shown).catch(() => ({}));
     if (!lines || wanted !== link || !link.isConnected) return;
-    const cited = lines.slice(start - 1, end);
-    const more = cited.length - LINES_SHOWN;
-    const rows = cited
-      .slice(0, LINES_SHOWN)
-      .map((html, at) => numberedLine(html, Number(start) + at));
+    const rows = lines.map((html, at) => numberedLine(html, Number(start) + at));
+    const more = end - shown;
     node.replaceChildren(
-      element("p.code-head", link.title),
+      element("p.code-head", link.title, hosted ? hostLink(hosted, start, end) : null),
       element("pre", element("code", ...rows)),
     );
     if (more > 0) node.append(element("p.preview-more", `… ${more} more; a click opens the file`));

@@ -13,14 +13,12 @@ const MODEL_STAGES = {
 };
 const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds are counted in view
 
-let numbered = 0;
-
 export class Stages {
   #symbol = element("span.dot");
   #words = element("span.doing");
   #time = element("span.time");
   #details = new Details();
-  #line;
+  #line = element("summary.stages");
   node;
   #thought = false; // whether the model thinks, and has not said so at its end
   #pieces = 0;
@@ -30,22 +28,9 @@ export class Stages {
   /** `model` is the name of the model that will write, "" for none. */
   constructor(model) {
     this.#model = withoutProvider(model ?? "");
-    numbered += 1;
-    this.#details.node.id = `details-${numbered}`;
-    this.#line = element(
-      "button.stages",
-      {
-        "aria-expanded": "false",
-        "aria-controls": this.#details.node.id,
-        title: "How this answer was made",
-        onclick: () => this.#fold(),
-      },
-      this.#symbol,
-      this.#words,
-      this.#time,
-      icon("chevron"),
-    );
-    this.node = element("div.stages-box", this.#line, this.#details.node);
+    const title = "How this answer was made";
+    this.#line.append(this.#symbol, this.#words, this.#time, icon("chevron"));
+    this.node = element("details.stages-box", { title }, this.#line, this.#details.node);
     this.#does("Understanding the question");
     const began = performance.now();
     this.#clock = setInterval(() => {
@@ -124,12 +109,6 @@ export class Stages {
   /** What is being done now, in words. */
   #does(words) {
     this.#words.textContent = `${words}…`;
-  }
-
-  #fold() {
-    const open = this.#details.node.hidden;
-    this.#details.node.hidden = !open;
-    this.#line.setAttribute("aria-expanded", String(open));
   }
 }
 

@@ -9,6 +9,7 @@ const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^[\]\n]+:\d+(?:-\d+)?\])/;
 const ITEM = /^\n* {0,3}(?:[-*+]|(\d{1,9})[.)])[ \t]+(\S[^]*)$/;
 const NEXT = /\n+(?=(?:[-*+]|\d{1,9}[.)])[ \t]+\S)/;
 const BELOW = /\n+[ \t]+(?:[-*+]|\d{1,9}[.)])[ \t]+/;
+const AT_ONCE = 50; // lines or items that are drawn anew while the last of them grows
 const SPOKEN_BLOCKS = 8; // blocks that stay in the region; what has been read may go
 const SLICE = 20; // milliseconds of work after which a frame is due
 const FRAME_LIMIT = 100; // milliseconds after which no frame is waited for: the page may be out of view
@@ -18,19 +19,33 @@ const FRAME_LIMIT = 100; // milliseconds after which no frame is waited for: the
  * is complete. Everything enters the page as text. `citations` are those that are checked.
  */
 export function showUnfinished(node, text, citations) {
+  const spans = (words) => words.split(SPANS).map((part, index) => spanOf(part, index, citations));
+  const [form, pieces, draw] = formOf(text, spans);
+  if (node.dataset.form !== form) node.replaceChildren();
+  node.dataset.form = form;
+  // What was drawn before its last part is as it will be: text only grows.
+  node.lastChild?.remove();
+  for (let at = AT_ONCE * node.childNodes.length; at < pieces.length; at += AT_ONCE)
+    node.append(element("div.part", ...draw(pieces.slice(at, at + AT_ONCE), at)));
+}
+
+/** What `text` looks like, its lines or items, and what draws some of them. */
+function formOf(text, spans) {
   const fence = FENCE.exec(text);
-  node.classList.toggle("code", Boolean(fence));
   if (fence) {
     const lines = (fence[3] ?? "").split("\n");
     if (lines.at(-1).trim().startsWith(fence[1].slice(0, 1))) lines.pop(); // the end of the fence
-    node.textContent = lines.join("\n");
-    return;
+    return ["code", lines, (some) => [some.join("\n")]];
   }
-  const spans = (words) => words.split(SPANS).map((part, index) => spanOf(part, index, citations));
+  if (text.startsWith("|"))
+    return ["table", text.trim().split("\n"), (rows, at) => [tableOf(rows, at, spans)]];
   const items = text.split(NEXT).map((one) => ITEM.exec(one));
-  if (text.startsWith("|")) node.replaceChildren(tableOf(text, spans));
-  else if (items.every(Boolean)) node.replaceChildren(listOf(items, spans));
-  else node.replaceChildren(...spans(text.trimEnd().replace(/^#{1,6} +/, "")));
+  if (items.every(Boolean)) return ["list", items, (some) => [listOf(some, spans)]];
+  const lines = text
+    .trimEnd()
+    .replace(/^#{1,6} +/, "")
+    .split("\n");
+  return ["text", lines, (some) => spans(some.join("\n"))];
 }
 
 /** The items of a list that are being written, with those below them. */
@@ -46,14 +61,12 @@ function listOf(items, spans) {
 
 const cells = (row) => row.replace(/^\||\|\s*$/g, "").split("|");
 
-function tableOf(text, spans) {
-  const rows = text
-    .trim()
-    .split("\n")
-    .filter((line) => !/^[|:\s-]+$/.test(line));
-  const made = rows.map((row, at) =>
-    element("tr", ...cells(row).map((words) => element(at ? "td" : "th", ...spans(words.trim())))),
-  );
+function tableOf(lines, from, spans) {
+  const rows = lines.filter((line) => !/^[|:\s-]+$/.test(line));
+  const made = rows.map((row, at) => {
+    const kind = from + at ? "td" : "th";
+    return element("tr", ...cells(row).map((words) => element(kind, ...spans(words.trim()))));
+  });
   return element("div.table-wrap", element("table", element("tbody", ...made)));
 }
 

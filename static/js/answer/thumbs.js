@@ -1,6 +1,7 @@
 // Thumbs up and down for an answer, with an optional reason after a thumb down.
 
 import { announce, element, icon } from "../lib/dom.js";
+import { failureText } from "../lib/widgets.js";
 
 const REASON_CHARACTERS = 2000; // as the server takes
 const SAID = {
@@ -11,138 +12,94 @@ const SAID = {
 
 export class Thumbs {
   buttons = element("span.thumbs", { role: "group", "aria-label": "Was this answer good?" });
-  below = element("div.reason");
-  #value;
-  #reason;
+  #thumbs = [
+    this.#thumb(1, "thumb-up", "Good answer"),
+    this.#thumb(-1, "thumb-down", "Bad answer"),
+  ];
+  #reason = element("summary");
+  #field = element("textarea", {
+    rows: 2,
+    maxlength: REASON_CHARACTERS,
+    placeholder: "Wrong place, something missing, made up …",
+    "aria-label": "What was wrong with this answer? (optional)",
+  });
+  #done = element("button.button.primary", { onclick: () => this.#say() }, "Save reason");
+  #problem = element("p.reason-problem", { role: "alert" });
+  #details = element("details.reason", this.#reason, element("div", this.#field, this.#done));
+  below = element("div", this.#details, this.#problem);
+  #given;
   #kept; // as the server has it: what a failure goes back to
   #keep;
   #saving = Promise.resolve();
-  #field = null;
-  #up = this.#thumb(1, "thumb-up", "Good answer");
-  #down = this.#thumb(-1, "thumb-down", "Bad answer");
 
   /** `given` is `{ value, reason }` as kept; `keep(value, reason)` resolves once it is, or throws. */
   constructor(given, keep) {
     this.#kept = { value: given?.value ?? 0, reason: given?.reason ?? "" };
     this.#keep = keep;
-    this.buttons.append(this.#up, this.#down);
-    this.#take(this.#kept);
-    this.#show();
+    this.buttons.append(...this.#thumbs);
+    this.#show(this.#kept);
+    this.#field.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Enter" && !event.shiftKey) this.#say();
+      else if (event.key === "Escape") this.#leave();
+      else return;
+      event.preventDefault();
+      event.stopPropagation(); // neither the panel closes nor an answer stops
+    });
   }
 
   #thumb(value, symbol, label) {
+    const onclick = () => this.#press(value);
     return element(
       "button.action.thumb",
-      { "aria-label": label, title: label, onclick: () => this.#press(value) },
+      { "aria-label": label, title: label, onclick },
       icon(symbol),
     );
   }
 
-  #press(value) {
-    this.#take({ value: this.#value === value ? 0 : value, reason: "" });
-    announce(SAID[this.#value]);
-    this.#save();
-    if (this.#value === -1) this.#ask();
-    else this.#show();
+  #press(pressed) {
+    const value = this.#given.value === pressed ? 0 : pressed;
+    this.#save({ value, reason: "" });
+    announce(SAID[value]);
+    this.#details.open = value < 0;
+    // On a phone the focus would bring up the keyboard for what is optional.
+    if (value < 0 && matchMedia("(hover: hover)").matches) this.#field.focus();
+    this.#details.scrollIntoView({ block: "nearest" });
   }
 
-  #take({ value, reason }) {
-    this.#value = value;
-    this.#reason = reason;
-    this.#up.setAttribute("aria-pressed", String(value === 1));
-    this.#down.setAttribute("aria-pressed", String(value === -1));
+  #say() {
+    this.#save({ value: -1, reason: this.#field.value.trim() });
+    announce("Reason kept");
+    this.#leave();
+  }
+
+  #leave() {
+    this.#details.open = false;
+    this.#show(this.#given);
+    this.#thumbs[1].focus({ preventScroll: true });
+  }
+
+  #show(given, problem = "") {
+    this.#given = given;
+    for (const [at, thumb] of this.#thumbs.entries())
+      thumb.setAttribute("aria-pressed", String(given.value === 1 - 2 * at));
+    this.#details.hidden = given.value >= 0;
+    this.#reason.textContent = given.reason || "Say why";
+    this.#field.value = given.reason;
+    this.#problem.textContent = problem;
+    this.#problem.hidden = !problem;
   }
 
   /** Sends one request after the other, so that the last press is what is kept. */
-  #save() {
-    const wanted = { value: this.#value, reason: this.#reason };
+  #save(wanted) {
+    this.#show(wanted);
     this.#saving = this.#saving.then(async () => {
       try {
         await this.#keep(wanted.value, wanted.reason);
         this.#kept = wanted;
       } catch (error) {
-        if (wanted.value !== this.#value || wanted.reason !== this.#reason) return; // pressed again
-        this.#take(this.#kept);
-        this.#show(
-          element(
-            "p.reason-problem",
-            { role: "alert" },
-            `${error.message} ${error.hint ?? ""}`.trim(),
-          ),
-        );
+        if (wanted === this.#given) this.#show(this.#kept, failureText(error)); // not pressed again
       }
     });
-  }
-
-  /** Shows the reason, and a button to change it. */
-  #show(problem = null) {
-    this.#field = null;
-    const parts = problem ? [problem] : [];
-    if (this.#value === -1) {
-      const words = this.#reason ? [element("span.reason-text", this.#reason)] : [];
-      const edit = element(
-        "button.link",
-        { onclick: () => this.#ask() },
-        this.#reason ? "Change" : "Say why",
-      );
-      parts.push(element("p.reason-said", ...words, edit));
-    }
-    this.below.replaceChildren(...parts);
-  }
-
-  /** Asks for the reason; Enter keeps it, Escape leaves it. */
-  #ask() {
-    this.#field = element("textarea", {
-      rows: 2,
-      maxlength: REASON_CHARACTERS,
-      placeholder: "Wrong place, something missing, made up …",
-      "aria-label": "What was wrong with this answer? (optional)",
-    });
-    this.#field.value = this.#reason;
-    const form = element(
-      "form.reason-form",
-      { autocomplete: "off" },
-      this.#field,
-      element(
-        "div.reason-end",
-        element("span.help", "Kept on this machine, with the conversation."),
-        element("button.button", { onclick: () => this.#leave() }, "Not now"),
-        element("button", { type: "submit", class: "button primary" }, "Save reason"),
-      ),
-    );
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#said(this.#field.value.trim());
-    });
-    form.addEventListener("keydown", (event) => {
-      if (event.isComposing) return;
-      if (event.key === "Escape") {
-        event.preventDefault(); // neither the panel closes nor an answer stops
-        event.stopPropagation();
-        this.#leave();
-      } else if (event.key === "Enter" && !event.shiftKey && event.target === this.#field) {
-        event.preventDefault();
-        form.requestSubmit();
-      }
-    });
-    this.below.replaceChildren(form);
-    // On a phone the focus would bring up the keyboard for what is optional.
-    if (matchMedia("(hover: hover)").matches) this.#field.focus();
-    form.scrollIntoView({ block: "nearest" });
-  }
-
-  #said(reason) {
-    const changed = reason !== this.#reason;
-    this.#reason = reason;
-    if (changed) {
-      this.#save();
-      announce(reason ? "Reason kept" : "Reason taken back");
-    }
-    this.#leave();
-  }
-
-  #leave() {
-    this.#show();
-    this.#down.focus({ preventScroll: true });
   }
 }

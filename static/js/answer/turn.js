@@ -1,20 +1,30 @@
 // One question and its answer, from the first stage to the buttons below it.
 
-import { announce, element, icon, setHtml } from "../lib/dom.js";
+import { announce, byId, element, icon, setHtml } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
+import { openMenu } from "../lib/popup.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
-import { Citations, frameCode, keepNumbersTogether, sourcesOf } from "./code_references.js";
+import { Citations, fold, frameCode, sourcesOf } from "./code_references.js";
 import { earlierOf, evidenceOf } from "./evidence.js";
 import { actionButton, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished, wordsOf } from "./streaming.js";
 import { Thumbs } from "./thumbs.js";
 
-const LIST_ITEMS = 100; // after which a list goes on as another block, so that each is laid out quickly
+const LIST_ITEMS = 25; // after which a list goes on as another block, so that each is laid out quickly
 const LONG = { characters: 700, lines: 9 }; // of a question, beyond which its end is folded
 // Codes of errors that another model, or none, would not have met.
 const MODELS_FAULT = ["model", "context_length", "settings"];
+
+/** Knows which blocks are a window's height away from what is in view: those are not laid out. */
+const near = new IntersectionObserver(
+  (changed) => {
+    for (const { target, isIntersecting } of changed)
+      target.classList.toggle("far", !isIntersecting);
+  },
+  { root: byId("scroller"), rootMargin: "100% 0px" },
+);
 
 export class Turn {
   id = ""; // the server's name for what is kept of it, once known
@@ -37,29 +47,30 @@ export class Turn {
   /**
    * `asked` is `{ text, codebase, effort, rerank, hyde, retrieval, strict, withoutModel, model, pin,
    * exclude }`; `hooks` are what its buttons do: `again(turn, changes)`, `context(turn, opener)`,
-   * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `chooseModel()`, `rate(turn, value, reason)`.
+   * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `versions(turn)`, `models()` that are set up,
+   * `chooseModel()`, `rate(turn, value, reason)`.
    */
   constructor(asked, hooks) {
     this.asked = asked;
     this.#hooks = hooks;
     this.#stages = new Stages(asked.model);
-    this.#branches = new Branches((id, step) => hooks.branch(this, id, step));
+    this.#branches = new Branches(
+      (id, step) => hooks.branch(this, id, step),
+      (button) => this.#compare(button),
+    );
     const bubble = element(
       "div",
       asked.codebase ? element("span.tag", "@codebase") : null,
       asked.text,
     );
-    const edit = element(
-      "button.icon-button.edit",
-      {
-        "aria-label": "Edit the question",
-        title: "Edit the question",
-        onclick: () => hooks.edit(this),
-      },
-      icon("edit"),
-    );
+    const title = "Edit the question";
+    const pencil = { title, "aria-label": title, onclick: () => hooks.edit(this) };
+    const edit = element("button.icon-button.edit", pencil, icon("edit"));
     const lines = asked.text.split("\n").length;
-    if (asked.text.length > LONG.characters || lines > LONG.lines) foldQuestion(bubble);
+    if (asked.text.length > LONG.characters || lines > LONG.lines) {
+      bubble.replaceChildren(element("div.foldable", ...bubble.childNodes));
+      fold(bubble, "Show all");
+    }
     this.node = element(
       "article.turn.writing",
       { "aria-busy": "true" },
@@ -78,19 +89,10 @@ export class Turn {
   /** A turn whose answer `model` is still writing, as far as the server kept it. */
   static joined(kept, hooks, model = "") {
     // Where nothing could be drafted, nothing is known of what was wanted.
-    const hyde = kept.tagged && kept.model ? kept.hyde : "";
-    const turn = new Turn(
-      {
-        text: kept.question,
-        codebase: kept.tagged,
-        effort: kept.effort,
-        rerank: Boolean(kept.reranker),
-        hyde,
-        model,
-      },
-      hooks,
-    );
-    turn.node.id = `turn-${kept.id}`;
+    const { question: text, tagged: codebase, effort } = kept;
+    const hyde = codebase && kept.model ? kept.hyde : "";
+    const rerank = Boolean(kept.reranker);
+    const turn = new Turn({ text, codebase, effort, rerank, hyde, model }, hooks);
     turn.id = kept.id;
     turn.siblings = kept.siblings ?? [];
     return turn;
@@ -103,12 +105,8 @@ export class Turn {
     turn.#text = kept.answer;
     turn.#settled = kept.answer.length;
     turn.#addHtml(kept.html);
-    turn.#outcome = {
-      ...kept,
-      turn: kept.id,
-      failure: kept.error,
-      stopped: !kept.finished && !kept.error,
-    };
+    const { id, error, finished } = kept;
+    turn.#outcome = { ...kept, turn: id, failure: error, stopped: !finished && !error };
     turn.#stages.complete(turn.#outcome);
     turn.#close();
     return turn;
@@ -173,12 +171,10 @@ export class Turn {
       this.#index = index;
       if (this.node.isConnected) readAloud(words);
       this.#settled += event.block.length;
-      this.#showUnfinished();
+      this.#paint();
     } else if (event.error) {
       this.#outcome = { failure: event.error, turn: event.turn };
-    } else if (event.stopped) {
-      this.#outcome = { ...event };
-    } else if ("intent" in event) {
+    } else if (event.stopped || "intent" in event) {
       this.#outcome = { ...event };
     }
   }
@@ -188,23 +184,18 @@ export class Turn {
     if (failure) this.#outcome = { failure };
     else if (stopped || !this.#outcome) this.#outcome = { ...this.#outcome, stopped: true };
     const outcome = this.outcome;
-    if (outcome.failure) {
-      announce(`That failed. ${outcome.failure.message}`);
-    } else if (outcome.stopped) {
-      announce("Stopped");
-    }
     this.#stages.complete(outcome);
     this.#showUnfinished();
     this.#close();
     const { outside, unverified } = this.#citations.doubtful;
-    if (!outcome.failure && !outcome.stopped) {
-      const cited = plural((outcome.citations ?? []).length, "citation");
-      const doubts = [
-        outside ? `, ${outside} not in the context` : "",
-        unverified ? `, ${unverified} not verified` : "",
-      ];
-      announce(`The answer is complete, with ${cited}${doubts.join("")}`);
-    }
+    const told = [
+      plural((outcome.citations ?? []).length, "citation"),
+      outside ? `${outside} not in the context` : "",
+      unverified ? `${unverified} not verified` : "",
+    ];
+    if (outcome.failure) announce(`That failed. ${outcome.failure.message}`);
+    else if (outcome.stopped) announce("Stopped");
+    else announce(`The answer is complete, with ${told.filter(Boolean).join(", ")}`);
   }
 
   /** Completes the turn: marks citations and adds the footer. */
@@ -216,28 +207,22 @@ export class Turn {
     this.#citations.take(outcome.citations ?? []);
     this.#citations.mark(this.#answer);
     this.#found.remove();
-    const { sources } = this.#citations;
-    if (sources) this.#footer.append(sources);
-    if (outcome.stopped && this.#past) {
-      this.#footer.append(noticeLine("stop", "Stopped before it was complete"));
-    }
-    if (outcome.notice) this.#footer.append(noticeLine("alert", outcome.notice));
-    if (outcome.failure) {
-      this.#footer.append(failureCard(outcome.failure, ...this.#waysOut()));
-    }
+    const { failure, notice, stopped } = outcome;
     const search = this.asked.codebase ? null : () => this.#hooks.again(this, { codebase: true });
-    this.#footer.append(...noticesOf(outcome, this.asked, search));
-    const evidence = evidenceOf(outcome.grounding, this.#answer);
-    if (evidence) this.#footer.append(evidence);
-    const earlier = earlierOf(outcome.earlier);
-    if (earlier) this.#footer.append(earlier);
-    if (this.#text || this.id || outcome.stopped) {
-      const actions = this.#actions(outcome);
-      this.#footer.append(actions);
-      if (this.#text.trim() && !outcome.failure) this.#footer.append(this.#thumbs(actions));
-    }
-    const suggestions = suggestionsOf(outcome.suggestions, (text) => this.#hooks.ask(text));
-    if (suggestions) this.#footer.append(suggestions);
+    const actions = this.#text || this.id || stopped ? this.#actions(outcome) : null;
+    const below = [
+      this.#citations.sources,
+      stopped && this.#past ? noticeLine("stop", "Stopped before it was complete") : null,
+      notice ? noticeLine("alert", notice) : null,
+      failure ? failureCard(failure, ...this.#waysOut()) : null,
+      ...noticesOf(outcome, this.asked, search),
+      evidenceOf(outcome.grounding, this.#answer),
+      earlierOf(outcome.earlier),
+      actions,
+      this.#text.trim() && this.id && !failure ? this.#thumbs(actions) : null,
+      suggestionsOf(outcome.suggestions, (text) => this.#hooks.ask(text)),
+    ];
+    this.#footer.append(...below.filter(Boolean));
   }
 
   /** The first words have come. */
@@ -248,10 +233,10 @@ export class Turn {
   }
 
   #showFound(hits) {
-    const places = hits.map(({ path, start_line, end_line }) => ({
-      path,
-      start: start_line,
-      end: end_line,
+    const places = hits.map(({ start_line: start, end_line: end, ...hit }) => ({
+      ...hit,
+      start,
+      end,
     }));
     const label = this.#found.firstChild ? "Found" : "Found so far";
     this.#found.replaceChildren(sourcesOf(places, label));
@@ -266,38 +251,48 @@ export class Turn {
     return ways;
   }
 
-  #actions({ failure }) {
-    const actions = element("div.actions");
-    if (this.#text.trim())
-      actions.append(copyButton("action", "Copy answer", () => this.#text.trim()));
-    const context = actionButton(
-      "layers",
-      "Context",
-      () => this.#hooks.context(this, context),
-      "Exactly what the answer was made from, and what was sent",
+  #actions({ failure, suggest_codebase: suggested }) {
+    const again = (changes) => this.#hooks.again(this, changes);
+    const made = "Exactly what the answer was made from, and what was sent";
+    const same = "Ask the same question once more; this answer stays beside the new one";
+    const context = actionButton("layers", "Context", made, () =>
+      this.#hooks.context(this, context),
     );
-    actions.append(context);
-    if (!failure) {
-      const again = actionButton(
-        "retry",
-        "Regenerate",
-        () => this.#hooks.again(this),
-        "Ask the same question once more; this answer stays beside the new one",
-      );
-      again.classList.add("again");
-      actions.append(again);
-    }
-    if (!this.asked.codebase && !this.outcome.suggest_codebase) {
-      const search = actionButton(
-        "search",
-        "Search the code",
-        () => this.#hooks.again(this, { codebase: true }),
-        "Ask again with @codebase",
-      );
-      search.classList.add("again");
-      actions.append(search);
-    }
-    return actions;
+    const regenerate = actionButton("retry", "Regenerate", same, () => again({ with_model: "" }));
+    const other = actionButton("model", "with model…", "Have another model answer it", () =>
+      openMenu(other, this.#models(again), () => {}),
+    );
+    const search = actionButton("search", "Search the code", "Ask again with @codebase", () =>
+      again({ codebase: true }),
+    );
+    for (const button of [regenerate, other, search]) button.classList.add("again");
+    other.classList.add("other-model");
+    other.setAttribute("aria-label", "Answer with model…");
+    return element(
+      "div.actions",
+      this.#text.trim() ? copyButton("action", "Copy answer", () => this.#text.trim()) : null,
+      context,
+      ...(failure ? [] : [regenerate, other]),
+      this.asked.codebase || suggested ? null : search,
+    );
+  }
+
+  /** Entries of a menu: the models that are set up, to answer this question. */
+  #models(again) {
+    return this.#hooks.models().map(({ name, model, host, local }) => ({
+      symbol: local ? "home" : "cloud",
+      label: `${model} · ${local ? "this machine" : host}`,
+      action: () => again({ with_model: name }),
+    }));
+  }
+
+  /** Shows all versions beside each other in the place of this one, or this one again. */
+  async #compare(button) {
+    const shown = this.node.querySelector(".versions");
+    shown?.remove();
+    const versions = shown ? null : await this.#hooks.versions(this);
+    if (versions) this.node.append(element("div.versions", ...versions));
+    button.setAttribute("aria-pressed", String(Boolean(versions)));
   }
 
   /** Adds the thumbs to the actions; returns the node for the reason, which goes below. */
@@ -315,7 +310,6 @@ export class Turn {
     setHtml(block, html);
     for (const code of block.querySelectorAll(".code-block")) frameCode(code);
     for (const table of block.querySelectorAll(".table-wrap")) table.tabIndex = 0; // to be scrolled
-    keepNumbersTogether(block);
     this.#citations.mark(block);
     const words = wordsOf(block);
     // A new node for what follows: one that is pushed down would count as a jump.
@@ -324,7 +318,10 @@ export class Turn {
     if (list && list.children.length < LIST_ITEMS) {
       list.append(...block.firstElementChild.childNodes);
       this.#unfinished.replaceWith(unfinished);
-    } else this.#unfinished.replaceWith(block, unfinished);
+    } else {
+      this.#unfinished.replaceWith(block, unfinished);
+      near.observe(block);
+    }
     this.#unfinished = unfinished;
     return words;
   }
@@ -339,16 +336,4 @@ export class Turn {
     this.#painting = 0;
     showUnfinished(this.#unfinished, this.#text.slice(this.#settled), this.#citations);
   }
-}
-
-/** Shows the beginning of a long question, and all of it after a click. */
-function foldQuestion(bubble) {
-  const words = element("div.folded", ...bubble.childNodes);
-  const fold = ({ currentTarget: button }) => {
-    const folded = words.classList.toggle("folded");
-    button.textContent = folded ? "Show all" : "Show less";
-    button.setAttribute("aria-expanded", String(!folded));
-  };
-  const button = element("button.link", { "aria-expanded": "false", onclick: fold }, "Show all");
-  bubble.append(words, button);
 }

@@ -10,31 +10,30 @@ const GOOD_NEWS = 8000; // milliseconds for which it is said that all is well ag
 export class Connection {
   #node = byId("connection");
   #back;
-  #timer = 0;
-  #pause = SOON;
   #away = false;
 
   /** `back()` is called once the server answers again. */
   constructor(back) {
     this.#back = back;
-    addEventListener("online", () => {
-      if (this.#away) this.#look();
-    });
-    document.addEventListener("visibilitychange", () => {
-      if (this.#away && !document.hidden) this.#look();
-    });
   }
 
   /** A request did not reach the server. */
-  lost() {
+  async lost() {
     if (this.#away) return;
     this.#away = true;
-    this.#pause = SOON;
-    this.#say(
-      "unreachable",
-      "The server does not answer. What you typed is kept; this page tries again by itself.",
-    );
-    this.#wait();
+    const kept = "What you typed is kept; this page tries again by itself.";
+    this.#say("unreachable", `The server does not answer. ${kept}`);
+    for (let pause = SOON; this.#away; pause = Math.min(LATER, pause * 1.5)) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      const asked = fetch("/health", { cache: "no-store" });
+      this.#away = !(await asked.then(
+        ({ ok }) => ok,
+        () => false,
+      ));
+    }
+    this.#back();
+    this.#say("ready", "The server is back.");
+    setTimeout(() => this.settle(), GOOD_NEWS);
   }
 
   /** Hides the note: something else was asked or opened. */
@@ -42,33 +41,9 @@ export class Connection {
     if (!this.#away) this.#node.hidden = true;
   }
 
-  #wait() {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#look(), this.#pause);
-    this.#pause = Math.min(LATER, this.#pause * 1.5);
-  }
-
-  async #look() {
-    clearTimeout(this.#timer);
-    const there = await fetch("/health", { cache: "no-store" }).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (!there) {
-      this.#wait();
-      return;
-    }
-    this.#away = false;
-    this.#back();
-    this.#say("ready", "The server is back.");
-    this.#timer = setTimeout(() => this.settle(), GOOD_NEWS);
-  }
-
   #say(state, words) {
-    this.#node.replaceChildren(
-      element("span.dot", { "data-state": state }),
-      element("span", words),
-    );
+    const dot = element("span.dot", { "data-state": state });
+    this.#node.replaceChildren(dot, element("span", words));
     this.#node.hidden = false;
   }
 }

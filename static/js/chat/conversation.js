@@ -4,8 +4,9 @@
 import { breather } from "../answer/streaming.js";
 import { Turn } from "../answer/turn.js";
 import { effortOf, rememberAnswerTime } from "../composer/answer_options.js";
-import { query, request, ServerError, streamAnswer } from "../lib/api.js";
+import { query, request, streamAnswer } from "../lib/api.js";
 import { announce, element } from "../lib/dom.js";
+import { withoutProvider } from "../lib/format.js";
 
 const TAG = /(?<!\w)@codebase\b/i;
 const LEADING_TAG = /^@codebase\s+(?=\S)/i;
@@ -23,7 +24,8 @@ export class Conversation {
 
   /**
    * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
-   * `ask(text)`, `model()` the name of the model in use or "", `answerOptions()` how to answer,
+   * `ask(text)`, `model()` the name of the model in use or "", `models()` all that are set up,
+   * `answerOptions()` how to answer,
    * `chooseModel()`, `failed(error)`, `refused(asked, error)` for what cannot be asked now.
    */
   constructor(repo, id, hooks, title = "") {
@@ -57,10 +59,9 @@ export class Conversation {
     const asked = tagged
       ? { ...given, text: given.text.replace(LEADING_TAG, ""), codebase: true }
       : given;
-    const { text, codebase, untouched, withoutModel, ...options } = asked;
-    const model = withoutModel ? "" : this.#hooks.model();
+    const { text, codebase, untouched, withoutModel, with_model: other, ...options } = asked;
+    const model = withoutModel ? "" : other ? withoutProvider(other) : this.#hooks.model();
     const turn = new Turn({ ...asked, model }, this.#turnHooks());
-    turn.node.id = `turn-${newId()}`;
     turn.replaces = instead?.id || instead?.replaces || "";
     const after = instead ? "" : (this.turns.findLast(({ id }) => id)?.id ?? "");
     if (instead) this.#replace(instead, turn);
@@ -80,6 +81,7 @@ export class Conversation {
       replaces: turn.replaces,
       after,
       without_model: Boolean(withoutModel),
+      with_model: other,
     };
     const versions = () => this.#versions(turn, instead);
     const refused = await this.#write(turn, "/chat/stream", body, versions);
@@ -230,10 +232,20 @@ export class Conversation {
         if (!this.#running) this.#hooks.ask(text);
       },
       branch: (turn, id, step) => this.#branch(turn, id, step),
+      versions: (turn) => this.#beside(turn).catch(this.#hooks.failed),
       rate: (turn, value, reason) => this.#rate(turn, value, reason),
-      model: this.#hooks.model,
+      models: this.#hooks.models,
       chooseModel: this.#hooks.chooseModel,
     };
+  }
+
+  /** All versions of a turn, as they are kept; with its question only where that was another. */
+  async #beside({ id, asked }) {
+    const { turns } = await request(`${this.#address()}&${new URLSearchParams({ versions: id })}`);
+    const shown = turns.map((one) => Turn.restored(one, this.#turnHooks()));
+    for (const { node } of shown.filter((one) => one.asked.text === asked.text))
+      node.querySelector(".question").remove();
+    return shown.map(({ node }) => node);
   }
 
   /** Asks the question of `turn` once more, with `changes` to how it was asked, like `{ pin, exclude }`. */
@@ -254,15 +266,8 @@ export class Conversation {
 
   /** Keeps a thumb for an answer. Throws what the server says. */
   async #rate(turn, value, reason) {
-    if (!turn.id)
-      throw new ServerError(
-        "Nothing was kept of this answer.",
-        "Ask again, then say what you think of it.",
-      );
-    await request(
-      `/api/turns/${encodeURIComponent(turn.id)}/feedback${query({ repo: this.#repo })}`,
-      { body: { value, reason } },
-    );
+    const address = `/api/turns/${encodeURIComponent(turn.id)}/feedback`;
+    await request(`${address}${query({ repo: this.#repo })}`, { body: { value, reason } });
   }
 
   #append(turn) {

@@ -7,40 +7,42 @@ import { showMessage } from "../lib/widgets.js";
 const MAC = /mac|iphone|ipad/i.test(navigator.platform);
 
 /**
- * `key` as the event names it, or `code` where Shift changes what the key writes; `mod` is
- * Cmd on a Mac, else Ctrl. Those that are `always` there cannot be switched off.
+ * What each does, its keys and its name among the actions. `Mod` is Cmd on a Mac, else Ctrl. With
+ * `where` it counts only there: in no field, or in the empty question.
  */
 const SHORTCUTS = [
-  { does: "Search the conversations", mod: true, key: "k", action: "search" },
-  { does: "Go to a file or symbol", mod: true, key: "p", action: "goTo" },
-  { does: "New conversation", mod: true, shift: true, key: "o", action: "fresh" },
-  { does: "Show or hide the sidebar", mod: true, shift: true, key: "s", action: "sidebar" },
-  { does: "Copy the last answer", mod: true, shift: true, key: "c", action: "copyAnswer" },
-  {
-    does: "Copy the last code block",
-    mod: true,
-    shift: true,
-    key: ";",
-    code: "Semicolon",
-    action: "copyCode",
-  },
-  { does: "Go to the question field", shift: true, key: "Escape", named: "Esc", action: "field" },
-  { does: "The same, while nothing is typed", key: "/", action: "field", idle: true },
-  {
-    does: "Edit the last question, from the empty field",
-    key: "ArrowUp",
-    named: "↑",
-    action: "editLast",
-    empty: true,
-  },
-  { does: "This list", mod: true, key: "/", action: "help" },
+  ["Search the conversations", "Mod+K", "search"],
+  ["Go to a file or symbol", "Mod+P", "goTo"],
+  ["New conversation", "Mod+Shift+O", "fresh"],
+  ["Show or hide the sidebar", "Mod+Shift+S", "sidebar"],
+  ["Copy the last answer", "Mod+Shift+C", "copyAnswer"],
+  ["Copy the last code block", "Mod+Shift+;", "copyCode"],
+  ["Go to the question field", "Shift+Escape", "field"],
+  ["The same, while nothing is typed", "/", "field", ":not(input, textarea, select)"],
+  [
+    "Edit the last question, from the empty field",
+    "ArrowUp",
+    "editLast",
+    "#question:placeholder-shown",
+  ],
+  ["This list", "Mod+/", "help"],
 ];
+/** Those that cannot be switched off. */
 const ALWAYS = [
-  { does: "Stop the answer; close what is open", named: "Esc" },
-  { does: "Send the question", named: "Enter" },
-  { does: "New line in the question", shift: true, named: "Enter" },
-  { does: "Other versions of a question", named: "← →" },
+  ["Stop the answer; close what is open", "Escape"],
+  ["Send the question", "Enter"],
+  ["New line in the question", "Shift+Enter"],
+  ["Other versions of a question", "ArrowLeft+ArrowRight"],
 ];
+const NAMES = {
+  Mod: MAC ? "⌘" : "Ctrl",
+  Shift: MAC ? "⇧" : "Shift",
+  Escape: "Esc",
+  ArrowUp: "↑",
+  ArrowLeft: "←",
+  ArrowRight: "→",
+};
+const CODES = { ";": "Semicolon" }; // of keys that write something else with Shift
 
 const shortcutsOn = () => recall("shortcuts") !== "off";
 
@@ -49,11 +51,11 @@ export function setUpShortcuts(actions) {
   const dialog = byId("settings");
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || !shortcutsOn()) return;
-    const shortcut = SHORTCUTS.find((one) => fits(one, event));
-    if (!shortcut) return;
+    const [, , action] = SHORTCUTS.find((one) => fits(one, event)) ?? [];
+    if (!action) return;
     const modal = document.querySelector("dialog[open]");
-    if (modal && !(modal === dialog && shortcut.action === "help")) return;
-    if (actions[shortcut.action]?.() === false) return;
+    if (modal && !(modal === dialog && action === "help")) return;
+    if (actions[action]?.() === false) return;
     event.preventDefault();
     event.stopImmediatePropagation(); // Escape with Shift stops nothing
   });
@@ -69,35 +71,21 @@ export function setUpShortcuts(actions) {
   byId("keys-always").replaceChildren(...ALWAYS.map(rowOf));
 }
 
-function fits({ mod, shift, key, code, idle, empty }, event) {
-  const { target } = event;
-  const pressed = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
-  if (event.altKey || Boolean(mod) !== pressed || (!mod && (event.ctrlKey || event.metaKey)))
-    return false;
+function fits([, keys, , where = "*"], event) {
+  const { target, key, code, shiftKey } = event;
+  const parts = keys.split("+");
+  const wanted = parts.at(-1);
+  const mod = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
+  const other = event.altKey || (!mod && (event.ctrlKey || event.metaKey));
   // Where a slash needs Shift, as on many keyboards, it is a slash all the same.
-  if (Boolean(shift) !== event.shiftKey && key !== "/") return false;
-  const typing = Boolean(target.closest?.("input, textarea, select"));
-  if (idle && typing) return false;
-  if (empty && !(target.id === "question" && !target.value)) return false;
-  return (
-    event.key.toLowerCase() === key.toLowerCase() || (code !== undefined && event.code === code)
-  );
+  const shifted = wanted === "/" || parts.includes("Shift") === shiftKey;
+  if (other || parts.includes("Mod") !== mod || !shifted || !target.matches?.(where)) return false;
+  return key.toLowerCase() === wanted.toLowerCase() || code === CODES[wanted];
 }
 
-function rowOf({ does, mod, shift, key, named }) {
-  const keys = [
-    mod ? (MAC ? "⌘" : "Ctrl") : "",
-    shift ? (MAC ? "⇧" : "Shift") : "",
-    named ?? key.toUpperCase(),
-  ].filter(Boolean);
-  return element(
-    "div",
-    element("dt", does),
-    element(
-      "dd",
-      ...keys.flatMap((name, at) => (at ? [" ", element("kbd", name)] : [element("kbd", name)])),
-    ),
-  );
+function rowOf([does, keys]) {
+  const shown = keys.split("+").map((name) => element("kbd", NAMES[name] ?? name));
+  return element("div", element("dt", does), element("dd", ...shown.flatMap((one) => [one, " "])));
 }
 
 /** The actions that copy from the conversation that `view()` gives. */

@@ -30,6 +30,11 @@ export class ModelChip {
     return current ? current.model || current.title : "";
   }
 
+  /** All that are set up. */
+  get known() {
+    return this.#overview?.known ?? [];
+  }
+
   /** The model in use, and who decides on it. */
   get described() {
     const { current, changeable } = this.#overview ?? {};
@@ -73,6 +78,7 @@ export class ModelChip {
     this.#overview = overview;
     const { current, problem } = overview;
     const host = current ? whereItRuns(current) : "";
+    document.body.classList.toggle("several-models", this.known.length > 1);
     byId("model-chip-name").textContent = current ? this.name : "No model";
     byId("model-chip-host").textContent = host;
     this.#chip.classList.toggle("none", !current);
