@@ -176,11 +176,11 @@ class Database:
                 try:
                     yield connection
                     connection.execute("COMMIT")
-                    if len(idle) < KEPT_OPEN:
-                        idle.append(connection)
-                finally:
-                    if connection not in idle:  # what was begun and failed is taken back
-                        connection.close()
+                except BaseException:
+                    connection.close()  # what was begun is taken back
+                    raise
+                # From here on another thread may have it.
+                idle.append(connection) if len(idle) < KEPT_OPEN else connection.close()
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
 
