@@ -347,7 +347,7 @@ def _holds(text: str, words: Sequence[str]) -> bool:
 def snippet(text: str, words: Sequence[str]) -> str:
     """About `SNIPPET_CHARACTERS` of `text` as one line, cut at words where there are some: around
     all of the folded `words` where they stand in a row, else around the first that is there."""
-    line = one_line(text)
+    line = one_line(re.sub(r"[*`#]+", "", text))  # without the marks of Markdown
     for hit in map(re.escape, (" ".join(words), *words, "")):
         around = rf".{{0,{BEFORE_HIT}}}{hit}.{{0,{SNIPPET_CHARACTERS - BEFORE_HIT}}}"
         for pattern in (rf"(?<!\S){around}(?!\S)", around):

@@ -328,7 +328,9 @@ function setUpClicksAndKeys() {
       ["Language model", models.described],
       ["Reranker", status.reranker],
       ["Embedding", status.embedding || "none"],
-      ...(status.hyde ? [["Drafts", status.hyde]] : []),
+      ...(status.hyde
+        ? [["Draft code first", { off: "never", one: "once", two: "twice" }[status.hyde]]]
+        : []),
     ]),
   });
   document.addEventListener("keydown", (event) => {

@@ -9,15 +9,15 @@ import { closesByClick, failureCard } from "./lib/widgets.js";
 const COUNTED = [
   ["conversations", "conversation"],
   ["turns", "question with its answer", "questions with their answers"],
-  ["thumbs", "thumb"],
-  ["vectors", "question vector"],
+  ["thumbs", "rating"],
+  ["vectors", "question kept for comparing", "questions kept for comparing"],
   ["facts", "thing known of you", "things known of you"],
   ["cached", "cached value"],
 ];
 const SCOPES = {
   conversation: {
     label: "This conversation",
-    about: "Its questions, answers, versions and thumbs go, and the code that was cached for it.",
+    about: "Its questions, answers, versions and ratings go, and the code that was cached for it.",
   },
   profile: {
     label: "What it knows of you",
@@ -119,8 +119,8 @@ function accountOf(stored) {
     list([
       ["Conversations", conversations ? `${count(conversations)}, ${about}` : "none"],
       ["Questions with their answers", count(stored.turns)],
-      ["Thumbs", count(stored.thumbs)],
-      ["Questions as vectors", count(stored.vectors)],
+      ["Ratings of answers", count(stored.thumbs)],
+      ["Questions kept for comparing", count(stored.vectors)],
       ["Cached values", cached === null ? "the cache does not answer" : count(cached)],
     ]),
     element("h3", "What it knows of you"),

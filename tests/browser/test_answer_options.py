@@ -39,7 +39,7 @@ def test_an_effort_is_sent_decides_on_drafts_and_reranking_and_is_remembered(
     expect(page.locator("#expected-normal")).to_have_text("")
     for label, asked in (
         ("Deep", ("deep", True, "two")),
-        ("Normal", ("normal", False, "")),
+        ("Balanced", ("normal", False, "")),
         ("Fast", ("fast", False, "off")),
     ):
         set_answer_options(page, label)
@@ -68,7 +68,7 @@ def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     set_answer_options(page, "Strict")
     change_settings(page, "Only with @codebase")
     expect(page.locator("#effort")).to_have_accessible_name(
-        "How to answer: normal, searches only with @codebase, strict"
+        "How to answer: balanced, searches only with @codebase, strict"
     )
     page.reload()  # it is remembered
     get_answer(page, "again")
@@ -86,7 +86,7 @@ def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page
     chip = page.locator("#effort")
     chip.press("Enter")
     form = page.get_by_role("dialog", name="How to answer")
-    expect(form.get_by_role("radio", name=re.compile("^Normal"))).to_be_focused()
+    expect(form.get_by_role("radio", name=re.compile("^Balanced"))).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(form.get_by_role("radio", name=re.compile("^Fast"))).to_be_checked()
     expect(page.locator("#announce")).to_have_text("How to answer: fast")
@@ -102,8 +102,8 @@ def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
 ) -> None:
     page.locator("#effort").click()
     form = page.get_by_role("dialog", name="How to answer")
-    expect(form).to_contain_text("Drafts need a language model, and none is in use")
-    group = form.get_by_role("group", name="Drafts")
+    expect(form).to_contain_text("A language model writes it, and none is in use")
+    group = form.get_by_role("group", name="Draft code first")
     expect(group.get_by_role("radio")).not_to_have_count(0)
     # Not one after the other: they are made anew when the settings come.
     expect(group.locator("input:not(:disabled)")).to_have_count(0)
@@ -125,15 +125,15 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen_and_editing_keep
     expect(drafts(page)).to_have_value("two")
     get_answer(page, "x")
     assert last(scripted, "hyde") == ("",)  # the server's setting decides
-    expect(page.locator(".details-body")).to_contain_text("HyDE 2 drafts")
-    set_answer_options(page, "One")
-    expect(page.locator("#effort")).to_have_text("Own")
+    expect(page.locator(".details-body")).to_contain_text("Drafted code 2 drafts")
+    set_answer_options(page, "Once")
+    expect(page.locator("#effort")).to_have_text("Custom")
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
     expect(drafts(page)).to_have_value("one")
     get_answer(page, "@codebase again")
     assert last(scripted, "hyde") == ("one",)
-    expect(page.locator(".details-body").last).to_contain_text("HyDE 1 draft")
+    expect(page.locator(".details-body").last).to_contain_text("Drafted code 1 draft")
     set_answer_options(page, "Off")
     question = page.locator(".turn").last
     question.get_by_role("button", name="Regenerate").click()
@@ -141,7 +141,7 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen_and_editing_keep
     assert last(scripted, "hyde") == ("one",)
     question.get_by_role("button", name="Edit the question").click()
     expect(drafts(page)).to_have_value("one")
-    set_answer_options(page, "Two")  # for this question alone
+    set_answer_options(page, "Twice")  # for this question alone
     page.locator("#question").press("Enter")
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     assert last(scripted, "hyde") == ("two",)

@@ -47,7 +47,7 @@ def test_without_a_model_it_says_that_nothing_was_sent_and_what_its_words_mean(p
     open_context(page)
     panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("Nothing was sent to a model")
-    page.get_by_text("All hits, best first").click()
+    page.get_by_text("Everything found, best first").click()
     page.get_by_text("What these words mean").click()
     expect(page.locator(".legend dt")).to_have_text(["text", "vector", "symbol", "<b>odd</b>"])
     expect(page.locator(".search-stages li")).to_have_count(1)  # nothing was drafted
@@ -71,7 +71,7 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
     page.get_by_role("button", name="Copy as JSON").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert [part["text"] for one in json.loads(copied(page)) for part in one["content"]] == sent
-    expect(page.locator(".chunks .dropped")).to_contain_text("left out: over the budget")
+    expect(page.locator(".chunks .dropped")).to_contain_text("left out: no room")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     expect(page.get_by_role("button", name="Context")).to_be_focused()
@@ -85,7 +85,7 @@ def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels
     get_answer(page, "x")
     open_context(page)
     placed = "score 1.73 · symbol #1 · vector #2 · text #3 · hyde-2 vector #1 · hyde-1 text #5"
-    chunk = page.get_by_role("region", name="Chunks").locator("li").first
+    chunk = page.get_by_role("region", name="Pieces of code").locator("li").first
     expect(chunk.locator(".name")).to_have_text("SecureCookie.open_session")
     expect(chunk.locator(".where")).to_have_text("sessions.py:25-33 src/store/named")
     expect(page.locator(".placed:visible")).to_have_count(0)
@@ -102,7 +102,7 @@ def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels
     assert draft.text_content() == DRAFT  # with its markup, as text
     expect(found).to_contain_text("Written by gpt-4o at api.openai.com")
 
-    page.get_by_text("All hits, best first").click()
+    page.get_by_text("Everything found, best first").click()
     hits = found.locator(".hits li")
     expect(hits).to_have_count(3)
     expect(hits.first).to_contain_text("method; named; holds 3 of 4 words")
@@ -131,7 +131,7 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     expect(bar).to_contain_text("1 piece kept or put in")
     out.click()
     page.get_by_role("button", name=f"Put {DROPPED} in").click()
-    page.get_by_text("All hits, best first").click()
+    page.get_by_text("Everything found, best first").click()
     page.get_by_role("button", name=f"Put {HIT} in").click()
     expect(page.locator("#announce")).to_have_text("2 pieces kept or put in, 1 piece left out")
     bar.get_by_role("button", name="Ask again with these").click()
@@ -155,7 +155,7 @@ def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left
     monkeypatch.setattr(scripted.chat, "turn", lambda *_: kept)
     get_answer(page, "x")
     open_context(page)
-    pieces = page.get_by_role("region", name="Chunks")
+    pieces = page.get_by_role("region", name="Pieces of code")
     expect(pieces.locator("li:visible")).to_have_count(8)
     pieces.get_by_text("23 more, 4 left out").click()
     expect(pieces.locator("li:visible")).to_have_count(35)

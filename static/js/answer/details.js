@@ -6,17 +6,17 @@ import { count, duration, moment, plural, withoutProvider } from "../lib/format.
 
 const STEPS = {
   embed: "Took in the question’s meaning",
-  load: "Read conversation and profile",
-  classify: "Found out what is wanted",
-  topic: "Looked whether it leaves the topic",
-  features: "Gathered what matters here",
+  load: "Read the conversation and what is known of you",
+  classify: "Found out what is asked for",
+  topic: "Checked whether the topic is new",
+  features: "Looked at what the question holds",
   policy: "Decided what to use",
-  prune: "Chose what was said before to go along",
+  prune: "Chose what to send of the conversation",
   retrieve: "Searched",
-  before_generation: "Ran what comes before writing",
+  before_generation: "Ran plugins before writing",
   generate: "Wrote the answer",
-  after_generation: "Ran what comes after writing",
-  persist: "Kept it",
+  after_generation: "Checked the answer; ran plugins",
+  persist: "Saved it",
 };
 const INTENTS = {
   general: "no question about this code",
@@ -27,7 +27,7 @@ const INTENTS = {
 };
 const SOURCES = {
   tag: "@codebase says so",
-  cache: "as decided shortly before",
+  cache: "as decided a moment ago",
   heuristics: "by its words",
   model: "by the model",
 };
@@ -106,7 +106,7 @@ export class Details {
       // Of all requests: drafts and the order of the files as well.
       Tokens: model && tokens?.prompt ? tokensOf(tokens) : "",
       Effort: effort,
-      HyDE: hydeSummary(outcome.stages ?? []),
+      "Drafted code": hydeSummary(outcome.stages ?? []),
       "Reranked by": reranker,
       Searched: coverage,
     };

@@ -9,7 +9,7 @@ import { Details } from "./details.js";
 const MODEL_STAGES = {
   "hyde-1": "Drafting code to look for",
   "hyde-2": "Drafting again with what was found",
-  order: "Putting the files in order",
+  order: "Sorting the files",
 };
 const COUNT_SHOWN_FROM = 3000; // milliseconds after which the seconds are counted in view
 

@@ -12,17 +12,17 @@ import { copyButton } from "../lib/widgets.js";
 const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
   fast: { label: "Fast", sends: "3 functions and 3 classes", rerank: false, hyde: "off" },
-  normal: { label: "Normal", sends: "more code", rerank: false, hyde: "" },
+  normal: { label: "Balanced", sends: "more code", rerank: false, hyde: "" },
   deep: { label: "Deep", sends: "the most code", rerank: true, hyde: "two" },
 };
 const OWN = "own";
 const NO_MODEL =
-  "Drafts need a language model, and none is in use: the search has the question alone.";
+  "A language model writes it, and none is in use: the search goes by the question alone.";
 const HYDE_COUNTS = {
   "": "the model may search once more",
-  off: "no draft",
-  one: "one draft",
-  two: "two drafts; the model orders files",
+  off: "searches by the question alone",
+  one: "searches by drafted code, too",
+  two: "searches by code drafted twice; the model sorts the files",
 };
 
 /** Which effort `{ effort, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
@@ -151,7 +151,7 @@ export class AnswerOptions {
   #show() {
     const effort = this.#effort();
     const { rerank, hyde, strict } = this.#value;
-    byId("effort-name").textContent = EFFORTS[effort]?.label ?? "Own";
+    byId("effort-name").textContent = EFFORTS[effort]?.label ?? "Custom";
     byId("effort-more").textContent = strict ? " · strict" : "";
     this.#chip.setAttribute("aria-label", `How to answer: ${this.#words()}`);
     this.#chip.title = `How to answer: ${this.#words()}`;
@@ -170,7 +170,7 @@ export class AnswerOptions {
       if (!input.value) input.parentElement.hidden = Boolean(this.#settings.hyde);
     }
     byId("hyde-about").textContent = this.#model
-      ? "Code that the model guesses, to search by its like; if needed, once it has seen what was found."
+      ? "The model writes code as it expects to find it, and the search looks for its like."
       : NO_MODEL;
     byId("hyde-choose-model").hidden = Boolean(this.#model);
     inputs.rerank.checked = rerank;
@@ -179,7 +179,7 @@ export class AnswerOptions {
     inputs.retrieval.value = this.automatic ? "auto" : "explicit";
   }
 
-  /** `more code; two drafts; the model orders files`, and so on. */
+  /** `more code; the model may search once more`, and so on. */
   #does(effort) {
     const parts = [EFFORTS[effort].sends];
     if (this.#model) {
@@ -195,7 +195,7 @@ export class AnswerOptions {
     const { reranker, reranker_command: command } = this.#settings;
     const [before, after] = command ? reranker.split(command) : [reranker];
     byId("rerank-about").replaceChildren(
-      `Reads the best hits again and puts them in order; slower. Reranker: ${before}`,
+      `Reads the best places again and sorts them anew: better, but slower. By: ${before}`,
       ...(command
         ? [element("code", command), after, copyButton("copy", "Copy", () => command)]
         : []),

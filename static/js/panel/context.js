@@ -33,7 +33,7 @@ export function summaryOf({ model, host, tokens }) {
 function chunksOf({ text, chunks, dropped }, choice) {
   const rows = [
     ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", choice)),
-    ...dropped.map((chunk) => chunkOf(chunk, "–", "left out: over the budget", choice)),
+    ...dropped.map((chunk) => chunkOf(chunk, "–", "left out: no room", choice)),
   ];
   // A fold for two or three would only be one more thing to press.
   const folds = rows.length > IN_VIEW + 3;
@@ -43,11 +43,11 @@ function chunksOf({ text, chunks, dropped }, choice) {
     dropped.length ? `${count(dropped.length)} left out` : "",
   ];
   const summary = chunks.length
-    ? `${plural(chunks.length, "chunk")}, ${sizeOf(text.length)}`
-    : "Nothing was packed for this answer.";
+    ? `${plural(chunks.length, "piece")}, ${sizeOf(text.length)}`
+    : "No code was sent for this answer.";
   return element(
     "section",
-    { "aria-label": "Chunks" },
+    { "aria-label": "Pieces of code" },
     head("Code", summary),
     element("ol.chunks", ...rows.slice(0, first)),
     folds
@@ -125,7 +125,7 @@ function packedOf({ text }) {
   return element(
     "section",
     { "aria-label": "Context block" },
-    head("The context block, exactly as packed", "", copy),
+    head("The code, exactly as it would be sent", "", copy),
     exact("The context block", text),
   );
 }

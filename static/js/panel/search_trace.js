@@ -9,7 +9,7 @@ const STAGES = {
   "hyde-2": "Second draft",
   search: "Search",
   rerank: "Rerank",
-  order: "Order by the model",
+  order: "Sorted by the model",
 };
 const OUTCOMES = {
   empty: "nothing in it to search for",
@@ -24,9 +24,8 @@ const CHANNELS = {
   path: "a file or folder that the question names",
   mention: "mentioned in the question by @file, @folder or @symbol",
   overview: "the repository’s own account of itself",
-  "hyde-1":
-    "text or vector, for the model’s first draft of an answer: written from the question alone",
-  "hyde-2": "the same for its second draft: written with the code that was found by then",
+  "hyde-1": "likeness to the model’s first draft, which it wrote from the question alone",
+  "hyde-2": "likeness to its second draft, which it wrote with the code that was found by then",
 };
 
 /** The section of the panel; null for an answer that nothing was searched for. */
@@ -126,8 +125,8 @@ function hitsOf(hits, choice) {
     "details.fold.all-hits",
     element(
       "summary",
-      "All hits, best first",
-      element("span.size", `${plural(hits.length, "hit")}, ${sent} in the context`),
+      "Everything found, best first",
+      element("span.size", `${plural(hits.length, "place")}, ${sent} sent`),
     ),
     element("ol.hits", ...hits.map((hit, index) => hitOf(hit, index + 1, choice))),
     legendOf(hits),
@@ -136,7 +135,7 @@ function hitsOf(hits, choice) {
 
 function hitOf(hit, rank, choice) {
   const { kind, why = [], sent, score, channels = {} } = hit;
-  const size = sent ? element("span.size.sent", "in the context") : "";
+  const size = sent ? element("span.size.sent", "sent") : "";
   const button = pieceButton(hit, String(rank), size, [kind, ...why]);
   const placed = inOrder(channels).map(([name, place]) => `${name} #${place}`);
   if (Number.isFinite(score)) placed.unshift(`score ${score.toFixed(2)}`);

@@ -12,7 +12,7 @@ const LABELS = {
   missing: "Not indexed yet",
   indexing: "Indexing",
   ready: "Ready",
-  refining: "Ready, refining",
+  refining: "Ready, improving",
   paused: "Paused",
   stopped: "Not complete",
   failed: "Indexing failed",
@@ -135,7 +135,9 @@ function describe(status) {
   if (!checked) return "";
   if (!status.files) return "Nothing to read was found in this folder.";
   const covered =
-    embedding && embedded < units ? `, ${count(embedded)} of ${count(units)} with vectors` : "";
+    embedding && embedded < units
+      ? `, ${count(embedded)} of ${count(units)} searched by meaning so far`
+      : "";
   const follows = watched ? ", changes are followed" : "";
   return `${plural(status.files, "file")}, checked ${ago(checked)}${follows}${covered}`;
 }
