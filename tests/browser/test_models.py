@@ -283,6 +283,10 @@ def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name=re.compile("store"))).to_be_visible()
+        if token == "open sesame":
+            expect(page.locator("#local-models button")).to_have_count(
+                1
+            )  # the first page has looked
         get_answer(page, f"asked with {token}")
         looked, guarded.models.probed = guarded.models.probed, 0
         assert bool(looked) is (token == "open sesame"), "only the owner's first page looks"
