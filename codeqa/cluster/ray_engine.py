@@ -183,7 +183,7 @@ class RayEngine:
         seconds."""
         import ray
 
-        left, running, most = [*calls], list[Any](), self.tasks
+        left, running, most = [*reversed(calls)], list[Any](), self.tasks
         last = self._answered = time.monotonic()
         try:
             while left or running:
