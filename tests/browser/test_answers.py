@@ -184,6 +184,24 @@ def test_items_of_a_list_are_rendered_as_they_come_and_nothing_jumps(page: Page)
     assert page.evaluate("window.jumps") <= 0.02
 
 
+def test_of_what_is_being_written_only_the_last_part_is_drawn_anew(page: Page) -> None:
+    kept = page.evaluate(
+        """async () => {
+          const { showUnfinished } = await import("/static/js/answer/streaming.js");
+          const forms = ["- item\\n", "1. item\\n", "| cell |\\n", "some words\\n"];
+          return ["```\\n", ...forms].map((begins, at) => {
+            const [node, line] = [document.createElement("div"), forms[at - 1] ?? "code\\n"];
+            const text = begins + line.repeat(119);
+            showUnfinished(node, text, { written: () => null });
+            const before = [...node.children];
+            showUnfinished(node, text + line, { written: () => null });
+            return [...node.children].map((part, number) => part === before[number]);
+          });
+        }"""
+    )
+    assert kept == [[True, True, False]] * 5
+
+
 def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_struck(
     page: Page,
 ) -> None:
