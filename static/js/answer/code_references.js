@@ -136,8 +136,9 @@ export function frameCode(block) {
   block.prepend(
     element(
       "div.code-head",
-      element("span.language", diagram ? "diagram" : language),
-      place ? linkTo({ path, start, end }, "citation") : null,
+      place
+        ? linkTo({ path, start, end }, "citation")
+        : element("span.language", diagram ? "diagram" : language),
       diagram ? switchOf(pre, diagram) : null,
       place ? copyButton("copy", "Copy with citation", () => `${code()}\n\n[${place}]`) : null,
       copyButton("copy", "Copy", code),
