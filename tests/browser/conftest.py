@@ -80,6 +80,10 @@ class Watched:
         assert not unexpected
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-references", action="store_true", help="draw all views anew")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     for item in items:

@@ -1,0 +1,107 @@
+"""All views: axe-core's rules, nothing out of reach, and each looks as its reference does.
+
+`pytest tests/browser/test_views.py -m "slow or not slow" --write-references` draws them anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browser.actions import PHONE, get_answer, until
+from browser.conftest import OpenPage, ScriptedServer
+from browser.test_accessibility import Scheme, violations
+from browser.views import (
+    REFERENCES,
+    SMALLEST_PART,
+    cells_unlike,
+    draw_in_boxes,
+    faults_of_place,
+    picture,
+    views,
+)
+from playwright.sync_api import Page
+
+SIZES = {1440: {"width": 1440, "height": 900}, 768: {"width": 768, "height": 1024}, 360: PHONE}
+USUAL = ((1440, "light"), (360, "dark"))
+ALL = [
+    pytest.param(width, scheme, marks=() if (width, scheme) in USUAL else pytest.mark.slow)
+    for width in SIZES
+    for scheme in ("light", "dark")
+]
+
+
+@pytest.mark.parametrize(("width", "scheme"), ALL)
+def test_every_view_has_no_grave_fault_and_looks_as_it_did(
+    scripted: ScriptedServer,
+    guarded: ScriptedServer,
+    open_page: OpenPage,
+    pytestconfig: pytest.Config,
+    tmp_path: Path,
+    width: int,
+    scheme: Scheme,
+) -> None:
+    page = open_page(guarded, "/health", own=True, scheme=scheme, **SIZES[width])
+    draw_in_boxes(page)
+    # Whatever does not hang on colours is the same for all themes, and on a phone for both.
+    rules = ["color-contrast"] if (width, scheme) == (360, "dark") else []
+    writes = pytestconfig.getoption("write_references", False)
+    faults = {}
+    for name, part in views(page, scripted, guarded.address):
+        file = REFERENCES / f"{name.replace(' ', '-')}-{width}-{scheme}.png"
+        if writes:
+            file.write_bytes(settled(page))
+        faults[name] = violations(page, part, rules) + faults_of_place(page, part)
+        if not until(lambda file=file: looks_like(page, file), seconds=5):  # type: ignore[misc]
+            (tmp_path / file.name).write_bytes(picture(page))
+            faults[name].append(f"{tmp_path / file.name} does not look like {file}")
+    assert {view: found for view, found in faults.items() if found} == {}
+
+
+@pytest.mark.slow
+def test_nothing_is_out_of_reach_at_twice_the_size(
+    scripted: ScriptedServer, guarded: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(guarded, "/health", own=True, width=720, height=450)
+    walked = views(page, scripted, guarded.address)
+    faults = {name: faults_of_place(page, part) for name, part in walked}
+    assert {view: found for view, found in faults.items() if found} == {}
+
+
+def test_what_has_moved_is_missing_or_has_another_colour_is_seen(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, "/health", own=True, **SIZES[1440])
+    draw_in_boxes(page)
+    page.goto(scripted.address)
+    get_answer(page, "x")
+    before = settled(page)
+    assert cells_unlike(page, before, settled(page)) == 0
+    for part, change in (
+        (".actions button", "transform: translateX(24px)"),
+        ("#send", "transform: translateY(24px)"),
+        ("#close-sidebar", "visibility: hidden"),
+        ("#codebase", "background: #b3261e"),
+    ):
+        put = "([part, style]) => document.querySelector(part).style.cssText = style"
+        page.evaluate(put, [part, change])
+        assert cells_unlike(page, before, picture(page)) >= SMALLEST_PART, part
+        page.evaluate(put, [part, ""])
+    page.emulate_media(color_scheme="dark")
+    assert cells_unlike(page, before, picture(page)) > 1000
+
+
+def looks_like(page: Page, file: Path) -> bool:
+    return file.exists() and cells_unlike(page, file.read_bytes(), picture(page)) < SMALLEST_PART
+
+
+def settled(page: Page) -> bytes:
+    """A picture of the page once it does not change any more."""
+    taken: list[bytes] = [picture(page)]
+
+    def same() -> bool:
+        taken.append(picture(page))
+        return cells_unlike(page, *taken[-2:]) == 0
+
+    assert until(same)
+    return taken[-1]
