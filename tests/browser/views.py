@@ -251,6 +251,8 @@ def views(page: Page, server: ScriptedServer, sign_in: str) -> Iterator[tuple[st
     page.get_by_role("button", name="New conversation").last.click()
     ask(page, "are you there?")
     expect(page.locator("#connection")).to_contain_text(re.compile("does not answer"))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it looks at once
+    expect(page.locator("#index-state .dot")).to_have_attribute("data-state", "unreachable")
     yield "server away", ".main"
     page.context.set_offline(False)
 
