@@ -143,8 +143,12 @@ def check_index(location: Location) -> Found:
     except IndexMissingError as error:
         return False, error.message, error.hint
     if made and "vector" not in dict(tables.vector_columns()):
-        return False, f"its vectors are of {made}, another version than this program has", anew
-    return True, f"{counts.files:,} files, {counts.units:,} units in {location.folder}", ""
+        return (
+            False,
+            f"its search by meaning was made with {made}, which this version of CodeQA does not have",
+            anew,
+        )
+    return True, f"{counts.files:,} files, {counts.units:,} pieces in {location.folder}", ""
 
 
 def _rebuild(settings: Settings, location: Location) -> str:

@@ -100,7 +100,7 @@ def test_a_tagged_question_is_classified_retrieved_and_answered(engine: Engine) 
     assert done["retrieval_info"] == events[1].data
     assert done["retrieval_info"]["num_docs"] > 0
     assert done["query_tags"] == ["codebase"]
-    assert done["coverage"].startswith("8 of 8 files, text and symbols; ")
+    assert done["coverage"].startswith("8 of 8 files, by words and names; ")
     assert text.startswith("*Without a language model")
     assert "### `Session.expire`" in text
     assert "Forget the visitor when the ``cookie`` is too old." in text

@@ -69,7 +69,7 @@ def test_a_paused_first_run_can_be_asked_says_so_and_goes_on(
     told = "Answered from 30 of 60 files; the rest waits, for indexing is paused."
     *_, done = engine.chat.ask(AskOptions(QUESTION))
     assert done.data["notice"] == told
-    assert done.data["coverage"].startswith("30 of 60 files so far, text and symbols")
+    assert done.data["coverage"].startswith("30 of 60 files so far, by words and names")
     assert other.status().state == "paused", "another process says so, too"
     assert not engine.index.catch_up() and not other.catch_up()
     engine.index.resume()

@@ -239,10 +239,10 @@ def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
     found = Search(lambda: tables, settings, encoders).search("price of things")
     assert found.units[0].unit.name == "total"
     assert "vector" in found.channels and "vector" in found.units[0].channels
-    assert "vectors of codeqa/code-table-1" in found.coverage
+    assert "by meaning (codeqa/code-table-1)" in found.coverage
     without = Search(lambda: tables, settings, lambda name: None).search("price of things")
     assert "vector" not in without.channels
-    assert without.coverage == "7 of 7 files, text and symbols; no vectors"
+    assert without.coverage == "7 of 7 files, by words and names; not by meaning"
 
 
 def test_a_failing_embedding_costs_its_channel_and_is_said(
@@ -254,8 +254,8 @@ def test_a_failing_embedding_costs_its_channel_and_is_said(
 
     result = Search(lambda: tables, settings, lambda name: Unreachable()).search("session cookie")
     assert result.units
-    assert "vectors left out: The host cannot be reached" in result.coverage
-    assert "vectors of" not in result.coverage
+    assert "by meaning left out: The host cannot be reached" in result.coverage
+    assert "by meaning (" not in result.coverage
 
 
 # Files

@@ -164,7 +164,7 @@ def test_a_question_is_answered_by_vectors_too(engine: Engine) -> None:
     result = engine.search.search("read the settings file")
     assert "vector" in result.channels
     assert result.units[0].unit.name == "load_config"
-    assert f"vectors of {installed().name} for " in result.coverage
+    assert f"by meaning ({installed().name}): " in result.coverage
 
 
 def test_a_question_of_unknown_words_asks_no_vectors(engine: Engine) -> None:
@@ -182,4 +182,4 @@ def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
     with pytest.raises(EmbeddingError, match="The embedding table cannot be read"):
         engine.index.run()
     result = engine.search.search("load the config")
-    assert result.units and "vectors left out: The embedding table cannot" in result.coverage
+    assert result.units and "by meaning left out: The embedding table cannot" in result.coverage

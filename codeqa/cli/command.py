@@ -137,7 +137,7 @@ hyde_option = click.option(
     "--hyde",
     type=click.Choice(("off", "one", "two")),
     metavar="MODE",
-    help="Search also by drafts of a language model: off, one or two; default off, for 'ask' "
+    help="Let a language model draft code and search by that, too: off, one or two; default off, for 'ask' "
     "as CODEQA_HYDE says.",
 )
 

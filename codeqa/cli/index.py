@@ -51,8 +51,12 @@ This machine holds the manifest of each, commits its rows and builds its small i
 @repo_argument
 @rev_option
 @click.option("--branch", metavar="NAME", help="With an address: the branch or tag to clone.")
-@click.option("--full", is_flag=True, help="Read every file again and rebuild the tables.")
-@click.option("--no-refine", is_flag=True, help="Leave the chosen embedding's vectors for later.")
+@click.option("--full", is_flag=True, help="Read every file again and build a new index.")
+@click.option(
+    "--no-refine",
+    is_flag=True,
+    help="Leave the search by meaning with the chosen embedding for later.",
+)
 @click.option(
     "--comments",
     is_flag=True,

@@ -90,6 +90,9 @@ def copy_command(source: str, target: str, replace: bool, as_json: bool) -> None
     source, target = source or str(state.path), target or state.address or str(state.path)
     there, here = open_database(source), open_database(target)
     if there is here or not ("://" in source or Path(source).is_file()):
-        raise UsageError(f"{there.place} cannot be copied to {here.place}.", "Name two places.")
+        raise UsageError(
+            f"{there.place} cannot be copied to {here.place}.",
+            "Name two places, of which the first is there.",
+        )
     rows = copy_state(there, here, replace)
-    print_either(as_json, rows, f"{here.place} holds the same {sum(rows.values()):,} rows.")
+    print_either(as_json, rows, f"{here.place} now holds the same {sum(rows.values()):,} entries.")

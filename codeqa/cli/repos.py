@@ -64,7 +64,7 @@ def repos_list_command(as_json: bool) -> None:
     if not reports:
         click.echo("No repository is indexed. Index one: codeqa index /path/to/it", err=True)
         return
-    header = ("name", "files", "units", "on disk", "updated", "state", "from")
+    header = ("name", "files", "pieces", "on disk", "updated", "state", "from")
     table = []
     for one in reports:
         counts = (f"{one.files:,}", f"{one.units:,}", human_bytes(one.bytes_on_disk))

@@ -356,7 +356,7 @@ def shortfall(tables: Tables) -> str:
 
 
 def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str:
-    """What was searched: files, and by text, symbols and the vectors of `columns`."""
+    """What was searched: files, by words and names, and by the vectors of `columns`."""
     counts, meta = tables.counts(), tables.meta()
     of, so_far = (counts.files, "") if meta.complete else (meta.expected, " so far")
     files = f"{counts.files:,} of {of:,} files{so_far}"
@@ -364,13 +364,13 @@ def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str
         files += f" of {tables.location.name}"
     filled = {"vector": counts.embedded, "vector_refined": counts.refined}
     parts = [
-        f"vectors of {record.name} for {filled[column]:,} of {counts.units:,} units"
+        f"by meaning ({record.name}): {filled[column]:,} of {counts.units:,} pieces"
         for column, record in tables.vector_columns()
         if column in columns
     ]
     if trouble:
-        parts.append(f"vectors left out: {trouble.rstrip('.')}")
-    return f"{files}, text and symbols; {'; '.join(parts) or 'no vectors'}"
+        parts.append(f"by meaning left out: {trouble.rstrip('.')}")
+    return f"{files}, by words and names; {'; '.join(parts) or 'not by meaning'}"
 
 
 def search_for_programs(search: Search, guess: str = "", **options: Any) -> Found:

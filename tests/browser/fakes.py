@@ -197,7 +197,7 @@ class FakeChat:
             if rerank and "hurt" in text else "",
             tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text, "cost": 0.00318}
             if choice else {"prompt": 0, "completion": 0, "estimated": True},
-            coverage="4 of 4 files, text and symbols; no vectors",
+            coverage="4 of 4 files, by words and names; not by meaning",
             created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
             parent="", earlier=[], steps=[], looked_up=[], suggestions=[], intent="",
             confidence=0.92, reasons={}, rewritten="", hook_problems=[], retrieval_info={},

@@ -26,7 +26,7 @@ export function noticesOf(outcome, { pin = [], exclude = [] }, search) {
   ];
 }
 
-/** What `12 of 40 files so far, text and symbols; no vectors` leaves out, null for nothing. */
+/** What `12 of 40 files so far, by words and names; not by meaning` leaves out, null for nothing. */
 function gapsOf(coverage = "", notice = "") {
   const gaps = coverage.split(/; |, (?=\D)/).filter((part) => {
     const [, some, all] = /([\d,]+) of ([\d,]+)/.exec(part) ?? [];

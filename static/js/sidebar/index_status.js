@@ -136,7 +136,7 @@ function describe(status) {
   if (!status.files) return "Nothing to read was found in this folder.";
   const covered =
     embedding && embedded < units
-      ? `, ${count(embedded)} of ${count(units)} searched by meaning so far`
+      ? `, ${count(embedded)} of ${count(units)} pieces searched by meaning so far`
       : "";
   const follows = watched ? ", changes are followed" : "";
   return `${plural(status.files, "file")}, checked ${ago(checked)}${follows}${covered}`;
