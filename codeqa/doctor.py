@@ -143,11 +143,7 @@ def check_index(location: Location) -> Found:
     except IndexMissingError as error:
         return False, error.message, error.hint
     if made and "vector" not in dict(tables.vector_columns()):
-        return (
-            False,
-            f"its search by meaning was made with {made}, which this version of CodeQA does not have",
-            anew,
-        )
+        return False, f"its search by meaning was made with {made}, which is not here", anew
     return True, f"{counts.files:,} files, {counts.units:,} pieces in {location.folder}", ""
 
 

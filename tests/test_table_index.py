@@ -147,7 +147,7 @@ def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
     tables = Tables(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
     sound, told, _ = check_index(built.location)
-    assert not sound and told.startswith(f"its vectors are of {first}, another version")
+    assert not sound and told.startswith(f"its search by meaning was made with {first}, ")
     assert built.run().changed == len(FILES)
     assert check_index(built.location)[0]
     assert_filled(built, record)

@@ -137,8 +137,8 @@ hyde_option = click.option(
     "--hyde",
     type=click.Choice(("off", "one", "two")),
     metavar="MODE",
-    help="Let a language model draft code and search by that, too: off, one or two; default off, for 'ask' "
-    "as CODEQA_HYDE says.",
+    help="Let a language model draft code and search by that, too: off, one or two; default off, "
+    "for 'ask' as CODEQA_HYDE says.",
 )
 
 
