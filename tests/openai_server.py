@@ -68,6 +68,8 @@ class ScriptedServer:
     models: Sequence[str] = DEFAULT_MODELS
     pages: dict[str, Any] = field(default_factory=dict)
     """Path → JSON that GETs of it are answered with."""
+    title: Script = lambda path, body: completion("")
+    """Answers requests for the title of a conversation, which only `exchanges` holds."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -86,6 +88,11 @@ class ScriptedServer:
     def wait_for_disconnects(self, count: int = 1, seconds: float = TAKES_LONG) -> bool:
         """Whether the server has seen `count` clients go away by then."""
         return self.wait_for(lambda: len(self.disconnects) >= count, seconds)
+
+
+def is_for_title(body: dict[str, Any]) -> bool:
+    """Whether a request asks for the title of a conversation, which follows an answer unseen."""
+    return "You name conversations" in str((body.get("messages") or [""])[0])
 
 
 def completion(text: str) -> Streamed:
@@ -188,7 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         exchange = self._note("POST", body)
-        reply = self.server.script(self.path, body)
+        titles = self.server.state.title
+        reply = (titles if is_for_title(body) else self.server.script)(self.path, body)
         try:
             self._send(exchange, reply)
         except (_ClientGoneError, OSError):
@@ -203,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server.state
         with state.changed:
             state.exchanges.append(exchange)
-            if method == "POST":
+            if method == "POST" and not is_for_title(body):
                 state.requests.append((self.path, body))
                 state.headers.append(headers)
             state.changed.notify_all()

@@ -132,7 +132,7 @@ def test_without_a_repository_the_one_last_continued_is_meant(state: State) -> N
 def test_a_renamed_conversation_keeps_its_title_and_place(state: State) -> None:
     save(state, "t1", "c1")
     save(state, "t2", "c2")
-    state.conversations.rename("c1", " Who\n@codebase pays \ud800", repository="shop")
+    state.conversations.rename("c1", " Who\n@codebase pays \ud800", user="local", repository="shop")
     save(state, "t3", "c1", "later", created=1.5)
     assert [(one.id, one.title) for one in state.conversations.latest("shop")] == [
         ("c2", "who?"),
@@ -401,7 +401,7 @@ def test_questions_answers_and_titles_are_looked_through(state: State) -> None:
     save(state, "t1", "c1", "where is the till?", "here")
     save(state, "t2", "c2", "who?", "The TILL\nis **there**.")
     save(state, "t3", "c3")
-    state.conversations.rename("c3", "About tills", repository="shop")
+    state.conversations.rename("c3", "About tills", user="local", repository="shop")
     save(state, "t4", "c4")
     assert found(state, "till") == [
         ("c3", "", "About tills"),

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,17 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from openai_server import failure, openai_server, silent, stream
+from openai_server import (
+    TAKES_LONG,
+    Reply,
+    ScriptedServer,
+    completion,
+    failure,
+    is_for_title,
+    openai_server,
+    silent,
+    stream,
+)
 from pydantic import SecretStr
 from serving import serving
 
@@ -311,6 +322,94 @@ def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_con
     assert [one["verified"] for one in done["citations"]] == [False, False]
     assert opened.status_code == 200, opened.text
     assert [turn["answer"] for turn in opened.json["turns"]] == ["".join(ANSWER)] * 2
+
+
+# The title of a conversation
+
+
+def title_after(client: FlaskClient, question: str, **more: Any) -> str:
+    """What conversation `c` is called when nothing more is asked about that."""
+    ask(client, question, **{"effort": "normal", **more})
+    for thread in threading.enumerate():
+        if thread.name == "title":
+            thread.join()
+    return str(client.get("/api/conversations").json["conversations"][0]["title"])
+
+
+def asked_for_titles(server: ScriptedServer) -> list[str]:
+    return [json.dumps(one.body) for one in server.exchanges if is_for_title(one.body)]
+
+
+def test_the_model_that_answered_first_gives_a_conversation_its_title_once(
+    make_client: Client,
+) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        server.title = lambda path, body: completion('"Articles in the `Basket`."\n')
+        choose(client, server.base_url)
+        assert title_after(client, QUESTION) == "Articles in the Basket"
+        assert title_after(client, "@codebase and what is paid?") == "Articles in the Basket"
+        (sent,) = asked_for_titles(server)
+    assert "how is an article put" in sent and "It is appended" in sent
+    assert "def add_article" not in sent and "@codebase" not in sent
+
+
+def test_a_title_that_its_user_gave_meanwhile_stays(make_client: Client) -> None:
+    client = make_client()
+
+    def rename_first(path: str, body: dict[str, Any]) -> Reply:
+        renamed = client.application.test_client().post("/api/conversations/c", json=mine)
+        assert renamed.status_code == 200, renamed.text
+        return completion("The model's")
+
+    mine = {"title": "Mine"}
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        server.title = rename_first
+        choose(client, server.base_url)
+        assert title_after(client, QUESTION) == "Mine"
+        assert len(asked_for_titles(server)) == 1
+
+
+@pytest.mark.parametrize(
+    "reply", [failure(500), completion("This says far more than fits into a title"), silent(60)]
+)
+def test_where_a_model_gives_no_title_in_time_the_question_stays(
+    make_client: Client, monkeypatch: pytest.MonkeyPatch, reply: Reply
+) -> None:
+    monkeypatch.setattr("codeqa.chat.ask.TITLE_SECONDS", 0.5)
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        server.title = lambda path, body: reply
+        choose(client, server.base_url)
+        assert title_after(client, QUESTION) == "how is an article put into the basket?"
+        assert len(asked_for_titles(server)) == 1
+
+
+def test_an_answer_is_over_while_its_conversation_waits_for_a_title(make_client: Client) -> None:
+    client, over = make_client(), threading.Event()
+
+    def after_the_answer(path: str, body: dict[str, Any]) -> Reply:
+        assert over.wait(TAKES_LONG)
+        return completion("Articles")
+
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        server.title = after_the_answer
+        choose(client, server.base_url)
+        text, done = ask(client, QUESTION, effort="normal")
+        assert text == "".join(ANSWER) and done["turn"]
+        assert server.wait_for(lambda: asked_for_titles(server))
+        over.set()
+
+
+@pytest.mark.parametrize("more", [{"without_model": True}, {"effort": "fast"}])
+def test_no_title_is_asked_for_without_the_model_or_at_fast(
+    make_client: Client, more: dict[str, Any]
+) -> None:
+    client = make_client()
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        assert title_after(client, QUESTION, **more) == "how is an article put into the basket?"
+        assert asked_for_titles(server) == []
 
 
 # Over a real connection

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from codeqa.chat.check import check
@@ -20,14 +20,21 @@ from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
 from codeqa.chat.writers import Writers, write
 from codeqa.errors import CodeQAError, StorageError
+from codeqa.llm.client import DONE, generate_bounded
 from codeqa.metrics import measure
+from codeqa.prompts import render_prompt
+from codeqa.repository.secrets import mask_secrets
+from codeqa.routing.followup import ANSWER_CHARACTERS, MOST_TOKENS, QUESTION_CHARACTERS
 from codeqa.routing.intents import by_words, read
+from codeqa.state.records import title_of
 from codeqa.types import Event
 
 KEPT_EVERY = 0.5
 """Seconds after which what came of an answer is kept: a process that dies may lose a second."""
 NO_NEWS = ("token", "cited", "thought", "waiting")
 """Events that change nothing of a kept turn but its text."""
+TITLE_WORDS, TITLE_SECONDS = 6, 8.0
+"""Most words of a title that a model writes, and the time that it has: nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,28 @@ class Chat:
             measure("answers_open", -1)
         yield from ended
         yield self._last_event(stream)
+
+    def give_title(self, options: AskOptions, turn_id: str) -> None:
+        """Have the model that gave the first answer of a conversation write its title, in place of
+        the question: not at `fast`, nor over a user's own. Nothing is said of a failure."""
+        with suppress(CodeQAError):
+            turn = self.conversations.turn(turn_id, options.user)
+            was = self.conversations.get(options.conversation, options.user).title
+            first = not turn.parent and was == title_of(turn.typed)
+            model = self.gatherer.answer_model(options.with_model)
+            asked = model and (model.name, model.host) == (turn.model, turn.host)
+            fast = (options.effort or self.gatherer.settings.effort) == "fast"
+            if not (model and asked and first) or fast:
+                return
+            parts = (turn.question[:QUESTION_CHARACTERS], turn.answer[:ANSWER_CHARACTERS])
+            said = mask_secrets("\n\n".join(parts))
+            system = render_prompt("title", self.writers.config_dir)
+            sent = [{"role": "system", "content": system}, {"role": "user", "content": said}]
+            limits = (MOST_TOKENS, TITLE_SECONDS, options.cancelled)
+            *_, stage = generate_bounded("title", model, lambda: sent, *limits)
+            title = stage.text.replace("`", "").strip(" \"'“”*#.")
+            if title and stage.outcome == DONE and len(title.split()) <= TITLE_WORDS:
+                self.conversations.rename(options.conversation, title, options.user, was)
 
     def _answer(self, stream: Stream) -> Generator[Event, None, None]:
         """The stages of a turn, in their order; `stream` holds what each came to."""

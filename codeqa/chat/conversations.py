@@ -142,9 +142,9 @@ class Conversations:
         """What was asked second in a conversation, '' for nothing."""
         return self._kept.conversations.second_question(conversation, user, self.repository)
 
-    def rename(self, conversation: str, title: str, user: str = LOCAL_USER) -> None:
-        """Give a conversation another title. Raises NotFoundError."""
-        self._kept.conversations.rename(conversation, title, user, self.repository)
+    def rename(self, conversation: str, title: str, user: str = LOCAL_USER, was: str = "") -> None:
+        """Give it another title, with `was` only in place of that. Raises NotFoundError."""
+        self._kept.conversations.rename(conversation, title, user, self.repository, was)
 
     def delete(self, conversation: str, user: str = LOCAL_USER) -> None:
         """Delete a conversation with its turns and its cached context; what is being answered in

@@ -61,6 +61,7 @@ PROMPTS = {
         Prompt("review_system", "review of an issue: what to find out, and its shape"),
         Prompt("review_user", "review of an issue: the issue"),
         Prompt("llm_comment", "description of one method", strict=False),
+        Prompt("title", "title of a conversation, once its first answer is complete"),
         Prompt("understand", "what a message is for, whether it leaves the topic, made complete"),
     )
 }

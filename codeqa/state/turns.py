@@ -298,16 +298,15 @@ class ConversationStore(StateTable):
         return title_of(rows[1][0]) if len(rows) > 1 else ""
 
     def rename(
-        self, conversation: str, title: str, user: str = LOCAL_USER, repository: str = ""
+        self, conversation: str, title: str, user: str, repository: str = "", was: str = ""
     ) -> None:
-        """Give a conversation another title, cut as `title_of` does.
+        """Give a conversation another title, cut as `title_of` does, with `was` only in its place.
 
         Raises NotFoundError when there is no such conversation.
         """
-        group = (user, repository, conversation)
-        if not self._database.change(
-            f"UPDATE conversation SET title = ? WHERE {OF_CONVERSATION}", (title_of(title), *group)
-        ):
+        values = (title_of(title), user, repository, conversation, was)
+        which = f"{OF_CONVERSATION} AND title = coalesce(nullif(?, ''), title)"
+        if not self._database.change(f"UPDATE conversation SET title = ? WHERE {which}", values):
             raise NotFoundError(
                 "There is no such conversation.", "It may have been deleted: load the list."
             )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import cache
+from threading import Thread
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from codeqa.chat.question import PLACES
 from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import UsageError
+from codeqa.hosts import is_loopback
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.types import Event, Exchange
@@ -31,7 +33,7 @@ from codeqa.web.endpoints import (
     Values,
 )
 from codeqa.web.security import TERMINAL, member_of_request, require_owner
-from codeqa.web.workspace import place_of, reader_gone, workspace
+from codeqa.web.workspace import Workspace, place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
@@ -111,10 +113,11 @@ def stream(body: QuestionBody) -> Response:
     """
     engine, options = _asked_engine(body)
     cite = citer(engine) if body.render else None
-    if cite and options.conversation and member_of_request() != TERMINAL:
-        lines = workspace().answers.start(
+    if cite and options.conversation and (member := member_of_request()) != TERMINAL:
+        space, asked = workspace(), replace(options, user=member.user)
+        lines = space.answers.start(
             place_of(engine, options.conversation),
-            lambda cancelled: ask_engine(engine, options, cancelled),
+            lambda cancelled: _titled(space, engine, asked, ask_engine(engine, options, cancelled)),
             cite,
             reader_gone(),
         )
@@ -142,6 +145,19 @@ def ask(body: QuestionBody) -> Values:
     options = replace(options, conversation=options.conversation or str(usual), history=None)
     with closing(_ask_alone(engine, options)) as events:
         return {"response": whole_answer(events).text}
+
+
+def _titled(
+    space: Workspace, engine: Engine, options: AskOptions, events: Iterator[Event]
+) -> Iterator[Event]:
+    """`events` of an answer; once they are over its conversation gets a title, behind it."""
+    for event in events:
+        yield event
+    if event.kind == "done":
+        here = is_loopback(event.data["host"])  # such a server makes one answer at a time
+        stop = lambda: space.closing.is_set() or (here and bool(space.asked))  # noqa: E731
+        args = (replace(options, cancelled=stop), event.data["turn"])
+        Thread(target=engine.chat.give_title, args=args, name="title", daemon=True).start()
 
 
 def _ask_alone(engine: Engine, options: AskOptions) -> Generator[Event]:

@@ -65,7 +65,7 @@ class Workspace:
         self.closing = threading.Event()
         self.jobs = QueuedJobs(settings) if settings.jobs else Jobs(self._work)
         self.answers = AnswerStreams(settings.threads, open_redis(settings))
-        self._asked: set[Iterator[Event]] = set()
+        self.asked: set[Iterator[Event]] = set()
         self._start = repository.absolute() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
@@ -223,13 +223,13 @@ class Workspace:
             raise RequestRefusedError(503, "This server is about to end; ask again.")
 
     def _counted(self, engine: Engine, events: Iterator[Event]) -> Generator[Event]:
-        self._asked.add(events)
+        self.asked.add(events)
         try:
             yield from events
         finally:
             if self.settings.redis_url:  # another process may go on from it, or delete it
                 engine.conversations.flush()
-            self._asked.discard(events)
+            self.asked.discard(events)
 
     def drain(self) -> None:
         """Take no more questions and wait until those that were asked are answered, but no longer
@@ -237,7 +237,7 @@ class Workspace:
         self.draining.set()
         until = time.monotonic() + self.settings.drain_seconds
         time.sleep(0.05)  # what was let in before begins
-        while self._asked and time.monotonic() < until and not self.closing.is_set():
+        while self.asked and time.monotonic() < until and not self.closing.is_set():
             time.sleep(0.05)
 
     def close(self) -> None:

@@ -155,6 +155,9 @@ function onChange(conversation, { asked, answered, switched }) {
   else writing.delete(id);
   list.setRunning(conversation);
   if (answered) list.refresh();
+  // A model may give a title behind the first answer.
+  const titled = answered && conversation.turns.length === 1 ? [2_000, 9_000] : [];
+  for (const wait of titled) setTimeout(() => list.refresh().then(showTitle), wait);
   if (answered?.outcome.failure?.code === "away") connection.lost();
   if (conversation !== view) return;
   composer.follow(view); // first: what the field keeps is another conversation's from here on

@@ -131,6 +131,9 @@ class FakeChat:
         self.refuse_thumbs = False
         self._numbers = itertools.count(1)
 
+    def give_title(self, options: AskOptions, turn_id: str) -> None:
+        """The question stays its conversation's title."""
+
     def ask(self, options: AskOptions) -> Iterator[Event]:
         question, conversation, user = options.question, options.conversation, options.user
         names = ("question", "rerank", "conversation", "user", "mode", "replaces", "use_model",
