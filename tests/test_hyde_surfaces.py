@@ -158,8 +158,6 @@ def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
     assert paid["why"] and {"hyde-1 text", "hyde-2 text"} <= set(paid["channels"])
     assert all(rank >= 1 for hit in hits for rank in hit["channels"].values())
     assert paid["sent"] is True
-    chunk = next(one for one in shown["chunks"] if one["path"] == "store/checkout.go")
-    assert (chunk["score"], chunk["channels"]) == (paid["score"], paid["channels"])
     sent = {(one["path"], one["start_line"]) for one in shown["chunks"]}
     assert all(hit["sent"] == ((hit["path"], hit["start_line"]) in sent) for hit in hits)
 

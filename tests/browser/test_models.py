@@ -245,6 +245,20 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
     assert scripted.models.keys == {}
 
 
+def test_a_choice_in_the_list_as_it_stood_holds_when_the_list_has_been_read_again(
+    page: Page,
+) -> None:
+    dialog = choose_provider(page, "Anthropic")
+    expect(dialog.get_by_label("Key", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    held: list[Route] = []
+    page.route("**/api/models", lambda route: held.append(route))
+    choose_provider(page, "Anthropic")
+    with page.expect_request("**/api/models/local"):  # which is asked for afterwards
+        held[0].continue_()
+    expect(dialog.get_by_label("Key", exact=True)).to_be_visible()
+
+
 def test_another_address_names_the_host_before_anything_is_sent(
     page: Page, scripted: ScriptedServer
 ) -> None:

@@ -150,7 +150,7 @@ export function frameCode(block) {
 function numberLines(code, path, start) {
   let number = Number(start);
   // No colour goes on over the end of a line.
-  const lines = code.innerHTML.replace(/\n$/, "").split("\n");
+  const lines = code.getHTML().replace(/\n$/, "").split("\n");
   const rows = lines.map((html) => {
     const row = numberedLine(html, number);
     const [, margin, first, last = first] = GAP.exec(row.textContent.trimEnd()) ?? [];

@@ -84,8 +84,11 @@ export class ModelDialog {
       say("alert", error.message, error.hint);
       return;
     }
-    this.#propose(this.#overview.current?.provider ?? UNDECIDED);
-    (list.querySelector("input:checked") ?? list.querySelector("input")).focus();
+    if (this.#chosen === UNDECIDED) {
+      // Unless somebody chose in the list as it stood before.
+      this.#propose(this.#overview.current?.provider ?? UNDECIDED);
+      (list.querySelector("input:checked") ?? list.querySelector("input")).focus();
+    }
     this.#look();
   }
 
