@@ -340,34 +340,35 @@ def answers(units: list[Unit], chunks: tuple[Chunk, ...], seed: int) -> Iterator
 def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed(
     real: tuple[Tables, list[Unit]],
 ) -> None:
-    tables, units = real
-    chance = random.Random(7)
-    units = chance.sample(units, 80)
-    chunks = tuple(unit_chunk(unit, "") for unit in units)
-    spans = [Citation(c.path, c.start_line, c.end_line) for c in chunks]
+    """Of three samples: the code changes, and in one of 80 a single miss is more than it seems."""
+    tables, all_units = real
     harmed, missed = [], []
     true = false = 0
-    for one in answers(units, chunks, seed=11):
-        code = code_of(tables, chunks)
-        writer = CitationWriter(chunks, code)
-        shown = writer.feed(one.text) + writer.close()
-        checked = verify_all(shown, spans, code)
-        checker = CitationChecker(spans, code)
-        assert [checker.feed(shown), checker.feed("\n")] == [[], checked], "with its line"
-        places = [Citation(c.path, c.start, c.end) for c in checked]
-        if one.true:
-            true += 1
-            inside = all(
-                c.verified and one.wanted.path == c.path and one.wanted.start <= c.start
-                and c.end <= one.wanted.end for c in checked
-            )  # fmt: skip
-            if not checked or not inside:
-                harmed.append((one.text, shown, checked))
-        else:
-            false += 1
-            mended = one.mendable and one.wanted in places
-            if any(c.verified for c in checked) and not mended:
-                missed.append((one.text, shown, checked))
-    assert true == 160 and false == 80
+    for seed in (7, 8, 9):
+        units = random.Random(seed).sample(all_units, 80)
+        chunks = tuple(unit_chunk(unit, "") for unit in units)
+        spans = [Citation(c.path, c.start_line, c.end_line) for c in chunks]
+        for one in answers(units, chunks, seed=seed + 4):
+            code = code_of(tables, chunks)
+            writer = CitationWriter(chunks, code)
+            shown = writer.feed(one.text) + writer.close()
+            checked = verify_all(shown, spans, code)
+            checker = CitationChecker(spans, code)
+            assert [checker.feed(shown), checker.feed("\n")] == [[], checked], "with its line"
+            places = [Citation(c.path, c.start, c.end) for c in checked]
+            if one.true:
+                true += 1
+                inside = all(
+                    c.verified and one.wanted.path == c.path and one.wanted.start <= c.start
+                    and c.end <= one.wanted.end for c in checked
+                )  # fmt: skip
+                if not checked or not inside:
+                    harmed.append((one.text, shown, checked))
+            else:
+                false += 1
+                mended = one.mendable and one.wanted in places
+                if any(c.verified for c in checked) and not mended:
+                    missed.append((one.text, shown, checked))
+    assert true == 480 and false == 240
     assert len(missed) <= 0.01 * false, missed[:3]
     assert len(harmed) <= 0.01 * true, harmed[:3]
