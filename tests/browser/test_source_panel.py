@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from browser.actions import field_of, ready
+from browser.actions import field_of, get_answer, ready
 from browser.conftest import OpenPage, ScriptedServer, Server
 from browser.test_accessibility import violations
 from playwright.sync_api import Page, expect
@@ -151,3 +151,12 @@ def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: Scripte
     page.reload()
     expect(page.locator(".source .row").first).to_be_visible()
     assert panel.evaluate("node => node.offsetWidth") == left
+
+
+def test_back_in_the_browser_closes_the_panel_and_stays_in_the_conversation(page: Page) -> None:
+    get_answer(page, "@codebase where are sessions kept?")
+    page.locator(".answer a[data-path]").first.click()
+    expect(page.locator("#panel .source")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#panel")).to_be_hidden()
+    expect(page.locator(".turn")).to_have_count(1)

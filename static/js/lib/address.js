@@ -1,6 +1,6 @@
 // What the page shows is in its address, so that a reload, the back button or another tab
 // shows the same: `repo`, `c` the conversation, `file` and `lines` what the panel holds.
-// On a phone the panel is a sheet over the page: a step of its own, which Back takes back.
+// The panel, on a phone a sheet over the page, is a step of its own, which Back takes back.
 
 const narrow = matchMedia("(max-width: 760px)");
 const STEP_BACK_LIMIT = 500; // milliseconds after which a step back counts as taken
@@ -42,7 +42,7 @@ export const stepBackTaken = () => steppingBack;
 export function notePanelOpen(values, { opening, context = "" }) {
   const within = history.state?.sheet;
   const state = { sheet: true, context };
-  if (opening && narrow.matches && !within) pushAddress(values, state);
+  if (opening && !within) pushAddress(values, state);
   else replaceAddress(values, within ? state : history.state);
 }
 
