@@ -241,6 +241,7 @@ LIST_BEGIN, LIST_END = re.compile(r"^<[uo]l.*?>\s*"), re.compile(r"</[uo]l>\s*$"
 )
 @example("- a\n- b\n\n  c\n- d\n\ne\n", [1])
 @example("1. a\n   - b\n2. c\n* d\n", [3])
+@example("- a\n- b\n\nThe end", [4])
 def test_a_list_that_comes_item_by_item_becomes_the_list_as_a_whole(
     text: str, sizes: list[int]
 ) -> None:
@@ -252,7 +253,8 @@ def test_a_list_that_comes_item_by_item_becomes_the_list_as_a_whole(
             break
     html, last = "", -1
     for block in (one["block"] for one in [*found, *renderer.finish()]):
-        if block["index"] == last:  # its items go on
+        if block["index"] == last:  # its items go on, of which the page takes all
+            assert re.fullmatch(r"<([uo]l).*</\1>\n", block["html"], re.DOTALL)
             html = LIST_END.sub("", html) + LIST_BEGIN.sub("", block["html"])
         else:
             html += block["html"]

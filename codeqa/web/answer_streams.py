@@ -96,8 +96,10 @@ class BlockRenderer:
 
     def finish(self) -> list[dict[str, Any]]:
         """What is left, complete or not."""
-        rest, self._rest = self._rest, ""
-        return [self._annotation(rest)] if rest else []
+        end = "" if self._rest.endswith("\n") else "\n"
+        blocks, rest = split_blocks(self._rest + end)  # behind the last item may stand more
+        self._rest = ""
+        return [self._annotation(one) for one in (*blocks, rest[: len(rest) - len(end)]) if one]
 
     def _annotation(self, block: str, *, whole: bool = True) -> dict[str, Any]:
         index, self._index = self._index, self._index + whole
