@@ -163,6 +163,7 @@ function numberLines(code, path, start) {
     return element("span.line", element("span.number"), margin, button, "\n");
   });
   code.replaceChildren(...rows);
+  code.style.setProperty("--digits", String(number).length);
   if (rows.length > FOLDED_FROM) fold(code.closest(".code-block"), `Show all ${rows.length} lines`);
 }
 
