@@ -36,7 +36,7 @@ def test_a_whole_answer_is_rendered_copied_and_cited(
 ) -> None:
     page = open_page(scripted)
     get_answer(page, "x")
-    expect(page.locator(".unfinished")).to_have_count(0)
+    expect(page.locator(".unfinished")).to_have_text("")
     expect(page.locator(".answer table td a.citation")).to_have_count(1)
     expect(page.locator(".answer .code-head").first).to_contain_text("python")
     expect(page.locator("span.citation.unverified")).to_contain_text("nowhere.py:1-2")

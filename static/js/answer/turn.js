@@ -207,7 +207,6 @@ export class Turn {
     this.#citations.take(outcome.citations ?? []);
     this.#citations.mark(this.#answer);
     this.#found.remove();
-    if (!this.#unfinished.textContent.trim()) this.#unfinished.remove();
     const { failure, notice, stopped } = outcome;
     const search = this.asked.codebase ? null : () => this.#hooks.again(this, { codebase: true });
     const actions = this.#text || this.id || stopped ? this.#actions(outcome) : null;
