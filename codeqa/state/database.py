@@ -122,9 +122,10 @@ class Database:
 
     def close(self) -> None:
         """Close what is open; the next transaction opens it again."""
-        for key, idle in [*self._idle.items()]:
-            while key[0] == os.getpid() and idle:
-                idle.pop().close()
+        for (process, *_), idle in [*self._idle.items()]:
+            with suppress(IndexError):  # the last one, which another thread may have taken
+                while process == os.getpid():
+                    idle.pop().close()
 
     __del__ = close
 
