@@ -282,7 +282,7 @@ def test_two_requests_of_an_answer_are_made_again_whichever_they_are(
 def test_a_server_that_fails_twice_is_asked_once_more_and_without_tools(
     engine: Engine, script: Script, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    monkeypatch.setattr(client, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(client, "PAUSES", (0.01, 60.0))
     script.replies = [failure(500), failure(500), stream(ENDS) if end == "done" else failure(500)]
     assert deep(engine)[-1].kind == end
     assert ["tools" in one for one in script.bodies] == [True, True, False]

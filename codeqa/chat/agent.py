@@ -79,9 +79,10 @@ class AgentGenerator(ModelGenerator):
                 for piece in pieces:
                     answered |= isinstance(piece, str) and bool(piece)
                     yield piece
-                    if isinstance(piece, Waiting) and not piece.seconds:
+                    if isinstance(piece, Waiting) and piece.begins:
                         failures += 1
-                        # The last time it is asked without tools, which it may fail for.
+                        # The last time it is asked without tools, which it may fail for, and at
+                        # once: by the end of the wait the next request may be under way.
                         limited = isinstance(piece.error, RateLimitError)
                         if failures == RETRIES and not (limited or answered or self.opening):
                             raise piece.error
