@@ -65,7 +65,7 @@ def examine(
     if settings.plugins:
         yield run_check("hooks", partial(_hooks, settings))
     yield run_check("repositories", partial(check_repositories, settings))
-    for location in list_locations(settings):
+    for location in list_locations(settings, "repos", "revs/*"):
         if only is None or location.root == only:
             mend = repair and partial(_rebuild, settings, location)
             yield run_check(f"index of {location.name}", partial(check_index, location), mend)
@@ -118,7 +118,7 @@ def _hooks(settings: Settings) -> Found:
 def check_repositories(settings: Settings) -> Found:
     """Whether every index names its repository: one that does not is in no list."""
     every = settings.data_dir / "repos"
-    known = {location.folder.name for location in list_locations(settings)}
+    known = {one.folder.name for one in list_locations(settings, "repos", "revs/*")}
     # One without a file but a lock was left by a question about what was not indexed.
     files = (one for one in every.glob("*/**/*") if one.is_file() and one.name != "lock")
     lost = {one.relative_to(every).parts[0] for one in files} - known

@@ -215,7 +215,7 @@ def test_a_question_about_what_is_not_indexed_is_no_damage_by_any_way_of_asking(
         client.post("/mcp", json=message),
     ):
         assert "has not been indexed yet" in str(answer) and b"not been indexed" in reply.data
-    assert check_repositories(settings)[:2] == (True, "0 indexed")
+    assert check_repositories(settings)[:2] == (True, "1 indexed"), "as of HEAD"
     assert not [*settings.data_dir.glob("repos/*")]
 
 

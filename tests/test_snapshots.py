@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.cli.main import main
+from codeqa.doctor import examine
 from codeqa.engine import open_multi_repo
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.indexing import Indexer
@@ -180,7 +181,7 @@ def test_a_hostile_tree_is_written_nowhere_else(
     assert not list(tmp_path.rglob("revs/*/*")), "what was begun is cleared away"
 
 
-def test_snapshots_are_few_unlisted_and_go_with_their_repository(
+def test_snapshots_are_few_listed_and_go_with_their_repository(
     shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, location, _ = shop
@@ -191,7 +192,13 @@ def test_snapshots_are_few_unlisted_and_go_with_their_repository(
         os.utime(there.root, (1, 1))
     indexed(settings, location, "v1")
     assert [one.root.name[:5] for one in snapshots_of(settings, location)] == ["shop@"]
-    assert str(there.root) not in {one.path for one in report_repositories(settings)}
+    (kept,) = snapshots_of(settings, location)
+    assert [one.path for one in report_repositories(settings)][-1] == str(kept.root)
+    assert f"index of {kept.name}" in [check.name for check in examine(settings)]
+    remove_repository(settings, kept.name)
+    assert not kept.root.exists() and not snapshots_of(settings, location)
+    assert location.folder.is_dir(), "only the snapshot is removed"
+    indexed(settings, location, "v1")
     remove_repository(settings, location.id)
     assert not list((settings.data_dir / "revs").glob("*/*"))
     Indexer(settings, location).run()

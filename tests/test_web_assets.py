@@ -28,6 +28,15 @@ def test_a_page_takes_all_scripts_as_one_file_that_a_browser_keeps(client: Flask
     assert client.get("/static/all/other.js").status_code == 404
 
 
+def test_the_page_itself_is_compressed_for_who_takes_that(client: FlaskClient) -> None:
+    sent = client.get("/", headers={"Accept-Encoding": "br, gzip"})
+    assert sent.headers["Content-Encoding"] == "gzip" and len(sent.data) < 10_000
+    assert gzip.decompress(sent.data).decode() == client.get("/").text
+    assert "Accept-Encoding" in sent.headers["Vary"] and "no-store" in sent.headers["Cache-Control"]
+    refused = client.get("/", headers={"Accept-Encoding": "gzip;q=0"})
+    assert "Content-Encoding" not in refused.headers
+
+
 def test_a_page_can_take_the_single_files_instead(client: FlaskClient) -> None:
     for page in ("/?source=yes", "/repositories?source=yes"):
         for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', client.get(page).text):

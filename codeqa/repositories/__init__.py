@@ -83,11 +83,12 @@ def last_used(
 
 
 def find_repository(settings: Settings, given: str) -> Location:
-    """The one indexed repository with this id or path, else with this name; it may be gone by now.
+    """The one indexed repository or snapshot with this id or path, else with this name; it may be
+    gone by now.
 
     Raises NotFoundError when there is none, or when a name fits several.
     """
-    locations = list_locations(settings)
+    locations = list_locations(settings, "repos", "revs/*")
     # No path may hold a NUL.
     roots = () if "\0" in given else (Path(given), with_home(Path(given)).resolve())
     found = [one for one in locations if one.id == given or one.root in roots]
@@ -187,8 +188,8 @@ def sync_clone(settings: Settings, location: Location, report: Report) -> None:
 
 
 def report_repositories(settings: Settings) -> list[RepositoryReport]:
-    """What every index holds, by name; an unreadable one is reported, not raised."""
-    return [report_on(location) for location in list_locations(settings)]
+    """What every index holds, by name, snapshots last; unreadable ones are reported, not raised."""
+    return [report_on(location) for location in list_locations(settings, "repos", "revs/*")]
 
 
 def report_on(location: Location) -> RepositoryReport:

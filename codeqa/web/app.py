@@ -3,6 +3,7 @@ sign-in), and waitress, which serves it to a clean end."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import socket
@@ -41,7 +42,7 @@ from codeqa.web import (
     questions_api,
     repositories_api,
 )
-from codeqa.web.assets import SHEETS, address_of, send_asset
+from codeqa.web.assets import SHEETS, address_of, send_asset, sent
 from codeqa.web.endpoints import json_body
 from codeqa.web.errors import RequestRefusedError, handle_errors
 from codeqa.web.logs import log_requests
@@ -134,11 +135,13 @@ def conversation() -> BaseResponse | str:
     ]
     path = location.remote[0] or str(location.root)
     path = f"{together} repositories asked together" if together > 1 else path
-    return render_template(
+    page = render_template(
         "chat.html", repo=location.id, name=location.name, path=path,
         repositories=repositories, together=together, state=engine.index.status().state,
         version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
+    # Its length tells nothing: no token is in it, and no page elsewhere gets it with our cookie.
+    return sent(gzip.compress(page.encode(), 4), "text/html")
 
 
 @pages.get("/repositories")

@@ -88,17 +88,23 @@ def send_asset(name: str) -> Response:
         raise NotFoundError("There is no such file.", "Load the page again.")
     body, digest = asset(_folder(), name)
     kind = "text/css" if name == STYLES else "text/javascript"
-    response = Response(body, mimetype=kind)
+    response = sent(body, kind)
     response.set_etag(digest)
-    response.headers["Vary"] = "Accept-Encoding"
     # The address has the digest: what is there never changes.
     fresh = request.args.get("v") == digest
     response.headers["Cache-Control"] = f"max-age={31_536_000 if fresh else 0}"
+    return response.make_conditional(request.environ)
+
+
+def sent(body: bytes, kind: str) -> Response:
+    """A reply of `body`, which is compressed, to a client that takes it so, or that does not."""
+    response = Response(body, mimetype=kind)
+    response.vary.add("Accept-Encoding")
     if request.accept_encodings.quality("gzip"):
         response.headers["Content-Encoding"] = "gzip"
     else:
         response.set_data(gzip.decompress(body))
-    return response.make_conditional(request.environ)
+    return response
 
 
 def _folder() -> Path:
