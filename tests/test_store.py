@@ -443,7 +443,7 @@ def warm(tables: Tables) -> None:
     search(tables)
     search(tables)
     for thread in threading.enumerate():
-        if thread.name == "units":
+        if thread.name == "copy":
             thread.join()
 
 
@@ -491,6 +491,31 @@ def test_units_in_memory_answer_as_the_tables_do(
     assert read == []
     assert len(tables.named(["a"], limit=1)) == 1
     assert tables.named(["a"], where=Filter(paths=("src/store.py",))) == before[1][2:]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("held", [0, 3])
+def test_references_in_memory_answer_as_the_tables_do(
+    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    app = [reference("a", line=7), reference("a", line=2), reference("run")][:held]
+    store = [Reference("src/store.py", 4, 1, "a", "import", module=".app", target="id of a")]
+    write(batch_of(("src/app.py", [unit("a")], app), ("src/store.py", [], store[:held])))
+    wanted: list[dict[str, list[str]]] = [
+        {"name": ["a"]},
+        {"name": ["a", "run", "a"], "kind": ["call"]},
+        {"path": ["src/store.py", "src/app.py", "none.py"]},
+        {"path": ["src/app.py"], "name": ["run"]},
+        {"path": ["src/store.py"], "target": ["id of a", "another"]},
+        {"name": ["none"]},
+    ]
+    tables = Tables(location)
+    before = [tables.references(**one) for one in wanted]
+    assert list(map(len, before)) == ([3, 3, 4, 1, 1, 0] if held else [0] * 6)
+    warm(tables)
+    monkeypatch.setattr("codeqa.store.tables.Reader.arrow", None)
+    assert [tables.references(**one) for one in wanted] == before
+    assert len(tables.references_named("a", limit=2)) == min(held, 2)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -560,7 +585,7 @@ def test_one_search_alone_copies_nothing(location: Location, write: Index) -> No
     tables = Tables(location)
     for _ in range(3):
         search(tables)
-    assert "units" not in {thread.name for thread in threading.enumerate()}
+    assert "copy" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(

@@ -162,7 +162,6 @@ def _order(usage: UsageSite) -> tuple[float, int, int, str, int, int]:
     return -usage.confidence, place.kind == "import", role, *at
 
 
-@lru_cache(maxsize=65_536)  # of one receiver and all classes with such a member, at many places
 def _likeness(receiver: str, owner: str) -> int:
     """2 for a receiver with the name of a class, 1 for one like it (`test_client`), else 0."""
     word = _LAST_WORD.search(receiver.removesuffix("()"))
@@ -186,6 +185,7 @@ class Surroundings:
         """Whether it is reached through its class or an object of it."""
         # Of one file after another, for wildcards and re-exports.
         self.imports = cache(self._imports)
+        self.is_called_like = cache(self._is_called_like)  # one receiver stands at many places
         self._files_read = 0
         namesakes = [
             one
@@ -307,10 +307,13 @@ class Surroundings:
             return SUBCLASS if inherited else NONE  # another class's own member
         if not self._unit.class_name:
             return self._by_name(0.5)
-        rivals = (_likeness(place.receiver, one) for one in self.rival_owners)
-        if _likeness(place.receiver, self._owner) > max(rivals, default=0):
-            return RECEIVER_NAME
-        return self._by_name(1.0)
+        return RECEIVER_NAME if self.is_called_like(place.receiver) else self._by_name(1.0)
+
+    def _is_called_like(self, receiver: str) -> bool:
+        """Whether `receiver` is called like the owner, and less like all other classes that have
+        such a member."""
+        rivals = (_likeness(receiver, one) for one in self.rival_owners)
+        return _likeness(receiver, self._owner) > max(rivals, default=0)
 
     def _unqualified(self, place: Reference) -> float:
         if self._is_member:
@@ -369,9 +372,10 @@ class Surroundings:
             if edge.kind == "import" and edge.module and self.leads(edge, edge.module, unit.path)
         }
         folder = PurePosixPath(unit.path).parent
+        known = self._tables.catalogue().paths
         for around in (folder, *folder.parents):
-            for index in PACKAGE_FILES.get(unit.language, ()):
-                path = str(around / index)
+            paths = {str(around / one) for one in PACKAGE_FILES.get(unit.language, ())}
+            for path in sorted(paths & known):
                 whole = (edge for edge in self.imports(path) if edge.name == edge.module)
                 if any(self.leads(edge, edge.module, unit.path) for edge in whole):
                     found.add(path)

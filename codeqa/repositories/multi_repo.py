@@ -28,7 +28,7 @@ from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables, list_locations
 from codeqa.store.location import end_of
 from codeqa.store.schema import Copied, Meta
-from codeqa.store.tables import UnitCache
+from codeqa.store.tables import CopyCache
 from codeqa.text import counted
 from codeqa.types import IndexStatus
 
@@ -117,7 +117,7 @@ class MultiRepoTables(Tables):
                 raise IndexMissingError("None of these repositories can be read.", told)
             if self._read != before:
                 self._reader = collection.part(self._read)
-                self._cache, self._catalogue = UnitCache(), None
+                self._cache, self._catalogue = CopyCache(), None
             return self
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 CHARACTERS_PER_TOKEN = 3.0
 """Characters per model token, low on purpose.
@@ -69,6 +70,7 @@ def last_word(qualified_name: str) -> str:
     return _SEPARATOR.split(qualified_name)[-1]
 
 
+@lru_cache(65_536)  # a question compares the names of some classes with thousands of receivers
 def name_key(name: str) -> str:
     """Key under which spellings of one name meet: `getUser`, `get_user`, `GetUser`."""
     return unicodedata.normalize("NFKC", name).replace("_", "").replace("-", "").lower()
