@@ -134,7 +134,7 @@ def conversation() -> BaseResponse | str:
         for name, one in member_names(space.visible()).items()
     ]
     path = location.remote[0] or str(location.root)
-    path = f"{together} repositories asked together" if together > 1 else path
+    path = f"{together} asked together" if together > 1 else path
     page = render_template(
         "chat.html", repo=location.id, name=location.name, path=path,
         repositories=repositories, together=together, state=engine.index.status().state,

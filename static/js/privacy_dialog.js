@@ -114,6 +114,7 @@ function accountOf(stored) {
   const { conversations, cached, profile, redis, receivers, keys_file: keys } = stored;
   const about = `about ${plural(stored.repositories, "repository", "repositories")}`;
   const known = Object.entries(profile);
+  const inFolder = (path) => path.replace(`${stored.folder}/`, "");
   return [
     element("h3", "Of you, on this server"),
     list([
@@ -133,9 +134,9 @@ function accountOf(stored) {
     element("h3", "Where"),
     list([
       ["Folder", stored.folder],
-      ["Conversations of all users", `${stored.state}, ${byteSize(stored.state_bytes)}`],
+      ["Conversations of all users", `${inFolder(stored.state)}, ${byteSize(stored.state_bytes)}`],
       ...(redis ? [["Cache", redis]] : []),
-      ...(keys ? [["Keys of models", `${keys}; nothing here deletes them`]] : []),
+      ...(keys ? [["Keys of models", `${inFolder(keys)}; nothing here deletes them`]] : []),
     ]),
     element("h3", "Who receives it"),
     receivers.length

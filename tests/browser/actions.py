@@ -61,7 +61,7 @@ def copied(page: Page) -> str:
 
 def chip_of(page: Page) -> Locator:
     """The switch that says whether the next question is searched for."""
-    return page.get_by_role("button", name="@codebase", exact=True)
+    return page.get_by_role("button", name=re.compile("^@codebase"))
 
 
 def until(met: Callable[[], object], seconds: float = 30.0) -> bool:

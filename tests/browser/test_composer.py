@@ -75,6 +75,8 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     expect_chip(page, True)  # there is nothing to go on from
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
+    expect(chip_of(page)).to_have_text("@codebase if needed")
+    expect(chip_of(page)).to_have_attribute("title", re.compile("use the code already found"))
     field = field_of(page)
     for width, citation in ((360, False), (1440, True)):
         page.set_viewport_size({"width": width, "height": 800})
@@ -108,17 +110,20 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
 ) -> None:
     field, menu = field_of(page), page.get_by_role("listbox", name="Modes")
     options = menu.get_by_role("option")
-    modes = ("explain", "locate", "review", "plan", "change", "issue", "files", "all")
+    modes = ("explain", "locate", "issue", "review", "plan", "change", "files", "all")
     field.press_sequentially("/")
     expect(options).to_have_text([re.compile(f"^/{mode}, mode, .+") for mode in modes])
-    needy = options.filter(has_text="needs a language model")
-    expect(needy).to_have_text([re.compile(f"^/{mode},") for mode in (*modes[2:5], *modes[6:])])
+    said = "Only with a language model"
+    expect(menu.get_by_text(said, exact=True)).to_have_count(1)
+    needy = options.filter(has_text=f"mode, {said.lower()}")
+    expect(needy).to_have_text([re.compile(f"^/{mode},") for mode in modes[3:]])
     expect(field).to_have_attribute("aria-activedescendant", "suggestions-0")
     expect(page.locator("#announce")).to_contain_text("Tab completes")
     page.keyboard.press("ArrowUp")
     expect(menu.get_by_role("option", selected=True)).to_contain_text("/all")
     field.press_sequentially("r")
     expect(options).to_have_text([re.compile("^/review")])
+    expect(menu.get_by_role("option", selected=True)).to_contain_text("/review")
     page.keyboard.press("Enter")  # takes it, and sends nothing
     expect(field).to_have_value("/review ")
     expect(menu).to_be_hidden()

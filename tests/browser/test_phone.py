@@ -37,6 +37,9 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
     phone.locator("#effort").tap()  # which the switches still show
     form = phone.get_by_role("dialog", name="How to answer")
     assert within(form) and not scrolled_sideways(phone)
+    above = "document.getElementById('answer-options').getBoundingClientRect().bottom"
+    field = "document.getElementById('composer').getBoundingClientRect().top"
+    assert phone.evaluate(f"{above} <= {field}"), "the question stays in view"
     phone.touchscreen.tap(180, 40)  # elsewhere
     expect(form).to_be_hidden()
     get_answer(phone, f"say:See {CITED}.\n\n{CODE}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from browser.actions import PHONE, expecting, get_answer, ready, scrolled_sideways
 from browser.conftest import OpenPage, Server
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 def opened(page: Page) -> None:
@@ -66,6 +66,47 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
     expect(page.get_by_role("link", name=re.compile("bookshop"))).to_be_visible()
     expect(page.get_by_role("link", name=re.compile("lamps"))).to_have_count(0)
     assert (tmp_path / "things" / "lamps" / "light.py").exists()
+
+
+def test_while_a_folder_is_looked_at_the_list_says_so_and_whoever_closes_it_stays(
+    real: Server, open_page: OpenPage, tmp_path: Path
+) -> None:
+    page = open_page(real)
+    ready(page)
+    asked: list[Route] = []
+    page.route(
+        "**/api/repos",
+        lambda route: asked.append(route) if route.request.method == "POST" else route.continue_(),
+    )
+    opened(page)
+    dialog, field = page.get_by_role("dialog"), page.get_by_label("Folder on this machine")
+    add = dialog.get_by_role("button", name="Add", exact=True)
+    looking = dialog.get_by_role("listitem").filter(has_text="looking…")
+    expecting(page, "400 (BAD REQUEST)")
+    field.fill("/nowhere/at/all")
+    add.click()
+    expect(dialog.get_by_role("button", name="Adding…")).to_be_disabled()
+    expect(looking).to_contain_text("/nowhere/at/all")
+    field.press("Enter")
+    asked.pop().continue_()
+    expect(dialog.get_by_role("alert")).to_contain_text("not a folder")
+    assert not asked
+    expect(looking).to_have_count(0)
+    expect(add).to_be_enabled()
+    expect(field).to_be_focused()
+    (tmp_path / "table.py").write_text("def lay(): ...\n")
+    field.fill(str(tmp_path))
+    add.click()
+    expect(dialog.get_by_role("alert")).to_be_hidden()
+    expect(looking).to_be_visible()
+    page.keyboard.press("Escape")
+    address = page.url
+    with page.expect_response(lambda reply: reply.request.method == "POST" and reply.ok):
+        asked.pop().continue_()
+    opened(page)
+    expect(dialog.get_by_role("listitem").filter(has_text=str(tmp_path))).to_be_visible()
+    expect(add).to_be_enabled()
+    assert page.url == address
 
 
 def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(

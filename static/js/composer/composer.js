@@ -216,15 +216,16 @@ export class Composer {
   /** Says what happens to the next question. */
   #describe() {
     const follows = !this.codebase && this.#form.classList.contains("grounded");
-    const decided =
-      "Off: the code is searched where the question needs it; switch it on to search in any case";
     this.#field.placeholder = follows ? "Ask a follow-up" : this.#placeholder;
-    if (this.codebase) this.#codebase.title = "On: the code is searched for this question";
-    else if (this.automatic) this.#codebase.title = decided;
-    else if (follows)
-      this.#codebase.title =
-        "Off: follow-ups go on from what was found; switch it on to search the code again";
-    else this.#codebase.title = "Off: the code is not searched for this question";
+    const uses = "The next questions use the code already found";
+    let next = follows ? uses : "The next questions are asked without a search";
+    if (this.codebase) next = "The code is searched for the next question";
+    else if (this.automatic)
+      next = follows ? `${uses}, and search for more if needed` : "The code is searched if needed";
+    const again = follows ? "search again" : "search in any case";
+    this.#codebase.title = this.codebase ? next : `${next}. Press to ${again}`;
+    const off = this.automatic ? " if needed" : " off";
+    byId("codebase-more").textContent = this.codebase ? "" : off;
     this.#chips.refresh();
   }
 

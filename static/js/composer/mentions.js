@@ -65,9 +65,13 @@ export function signOf({ kind, what }) {
   return element("span.sign", { "aria-hidden": "true" }, sign);
 }
 
-/** The options of a list of places; their ids begin with `prefix`. */
+/** The options of a list of places, the first of a `group` below its name; their ids begin with
+ * `prefix`. */
 export function optionsOf(places, prefix) {
-  return places.map((place, index) =>
+  return places.flatMap((place, index) => [
+    ...(place.group && place.group !== places[index - 1]?.group
+      ? [element("li.help", { role: "presentation" }, place.group)]
+      : []),
     element(
       "li",
       {
@@ -79,12 +83,13 @@ export function optionsOf(places, prefix) {
       },
       ...rowOf(place),
     ),
-  );
+  ]);
 }
 
 /** Sign, name, where it is, and for screen readers what it is. */
 function rowOf(place) {
-  const kind = { symbol: place.what, tag: "" }[place.kind] ?? place.kind;
+  const what = { symbol: place.what, tag: "" }[place.kind] ?? place.kind;
+  const kind = [what, place.group?.toLowerCase()].filter(Boolean).join(", ");
   return [
     signOf(place),
     element("span.place-name", element("bdi", place.label)),

@@ -3,10 +3,10 @@
 const MODES = [
   { name: "explain", does: "How it works, in words", asks: "What should be explained?" },
   { name: "locate", does: "Where it is, place by place", asks: "What should be located?" },
+  { name: "issue", does: "What an issue takes: paste it", asks: "Which issue is to be reviewed?" },
   { name: "review", does: "Bugs and weak spots", asks: "What should be reviewed?" },
   { name: "plan", does: "The steps, before any code", asks: "What should be planned?" },
   { name: "change", does: "A proposed change, as code", asks: "What should be changed?" },
-  { name: "issue", does: "What an issue takes: paste it", asks: "Which issue is to be reviewed?" },
   { name: "files", does: "From the best files, whole", asks: "What should be searched for?" },
   { name: "all", does: "From every file: /all src/*.py …", asks: "What should be answered?" },
 ];
@@ -17,8 +17,8 @@ const TAG_ALONE = /^@codebase$/i;
 /** Those whose name begins with `typed`, as a list has them; `model` is the one in use, "" for none. */
 export const modesFor = (typed, model) =>
   MODES.filter(({ name }) => name.startsWith(typed.toLowerCase())).map(({ name, does }) => {
-    const lacks = model || !NEED_MODEL.includes(name) ? "" : " · needs a language model";
-    return { kind: "mode", text: name, label: name, detail: `${does}${lacks}` };
+    const group = model || !NEED_MODEL.includes(name) ? "" : "Only with a language model";
+    return { kind: "mode", text: name, label: name, detail: does, group };
   });
 
 /** What a question that only names a mode, or only carries the tag, still lacks; "" when nothing. */

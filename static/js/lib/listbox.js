@@ -24,12 +24,12 @@ export class Listbox {
   }
 
   get options() {
-    return [...this.#list.children];
+    return [...this.#list.querySelectorAll("[role=option]")];
   }
 
   /** The option that Enter takes; null for none. */
   get active() {
-    return this.#list.children[this.#active] ?? null;
+    return this.options[this.#active] ?? null;
   }
 
   /** Lists `options`, each `<li role=option>` with an id; the one at `active` is chosen, -1 is none. */
@@ -51,7 +51,7 @@ export class Listbox {
 
   /** Chooses the option that many steps on, past the end from the beginning. */
   move(step) {
-    const { length } = this.#list.children;
+    const { length } = this.options;
     const from = this.#active < 0 && step < 0 ? 0 : this.#active;
     if (length) this.activate((from + step + length) % length);
   }
@@ -68,7 +68,7 @@ export class Listbox {
 
   /** Chooses the option `step` further, but not past an end. */
   page(step) {
-    const last = this.#list.children.length - 1;
+    const last = this.options.length - 1;
     if (last >= 0) this.activate(Math.min(last, Math.max(0, this.#active + step)));
   }
 

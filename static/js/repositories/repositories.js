@@ -2,7 +2,7 @@
 // refreshing, renaming and removing them.
 
 import { query, request } from "../lib/api.js";
-import { byId, element, icon, onPlainClick } from "../lib/dom.js";
+import { announce, byId, element, icon, onPlainClick } from "../lib/dom.js";
 import { ago, count, plural } from "../lib/format.js";
 import { closesByClick, failureText } from "../lib/widgets.js";
 import { showProgress } from "../sidebar/index_status.js";
@@ -10,7 +10,7 @@ import { setUpFolders } from "./folders.js";
 
 const BUSY = 700; // milliseconds between two looks while something goes on
 const BEGINS = 4000; // until what was asked for has begun
-const GOES_ON = ["cloning", "describing", "refreshing", "indexing", "paused"];
+const GOES_ON = ["looking", "cloning", "describing", "refreshing", "indexing", "paused"];
 const ADDRESS = /^[\w+.-]+:\/\/|^[\w.-]+@[\w.-]+:/;
 
 const STATES = {
@@ -20,6 +20,7 @@ const STATES = {
   failed: "not cloned",
   incomplete: "not complete",
   indexing: "being indexed",
+  looking: "looking…",
   paused: "paused",
   refreshing: "being refreshed",
   unreadable: "must be indexed again",
@@ -27,7 +28,9 @@ const STATES = {
 
 let timer = 0;
 let changed = 0; // when something was asked for last
+let listed = null; // what the server last told
 let shown = ""; // the list in view, as it came
+let adding = ""; // what was asked to be added, until there is a row of it
 let awaited = ""; // id of what was added and is gone to when it is there
 let edited = null; // `{ id, how }` of the row that is being renamed or removed
 let left = ""; // the button to go back to from there
@@ -51,7 +54,7 @@ export function setUpRepositoriesDialog() {
   byId("choose-repository").addEventListener("click", onPlainClick(show));
   dialog.addEventListener("close", () => {
     clearTimeout(timer);
-    awaited = ""; // whoever closes it stays here
+    settle(); // whoever closes it stays here
   });
   closesByClick(dialog, byId("repositories-close"));
 }
@@ -67,6 +70,7 @@ function setUp() {
     add(path.value.trim(), byId("repository-branch").value.trim());
   });
   setUpFolders({ take: (folder) => add(folder, ""), say });
+  addEventListener("pagehide", settle);
 }
 
 function say(error) {
@@ -86,22 +90,48 @@ async function change(work) {
   await look();
 }
 
-const add = (path, branch) =>
-  change(async () => {
-    awaited = (await request("/api/repos", { body: { path, branch } })).id;
+/** Adds a repository: the server may look at it for seconds, and the page of it takes its time. */
+async function add(path, branch) {
+  if (adding || !path) return;
+  say(null);
+  showAdding(path);
+  announce(`Looking at ${path}`);
+  await change(async () => {
+    const { id } = await request("/api/repos", { body: { path, branch } });
+    if (adding) awaited = id;
   });
+  if (awaited) return;
+  settle();
+  byId("repository-path").focus();
+}
+
+/** Nothing that was added is waited for any more. */
+function settle() {
+  awaited = "";
+  showAdding("");
+}
+
+function showAdding(path) {
+  adding = path;
+  const labels = { "add-this": "Add", "folders-take": "Add this folder" };
+  for (const [id, label] of Object.entries(labels)) {
+    byId(id).disabled = Boolean(path);
+    byId(id).textContent = path ? "Adding…" : label;
+  }
+  if (listed) draw(listed);
+}
 
 async function look() {
   clearTimeout(timer);
   const message = byId("no-repositories");
   try {
-    const reply = await request("/api/repos");
-    byId("add-repository").hidden = !reply.changeable;
-    follow(reply.repositories);
-    draw(reply);
-    message.hidden = reply.repositories.length > 0;
+    listed = await request("/api/repos");
+    const { changeable, repositories } = listed;
+    byId("add-repository").hidden = !changeable;
+    follow(repositories);
+    draw(listed);
     message.textContent = "No repository is indexed yet.";
-    const goesOn = reply.repositories.some(({ state }) => GOES_ON.includes(state));
+    const goesOn = repositories.some(({ state }) => GOES_ON.includes(state));
     if (goesOn || Date.now() - changed < BEGINS) timer = setTimeout(look, BUSY);
   } catch (error) {
     message.hidden = false;
@@ -112,18 +142,22 @@ async function look() {
 /** Goes to what was added as soon as it can be opened; its page says how far the index is. */
 function follow(repositories) {
   const found = repositories.find(({ id }) => id === awaited);
-  if (!found || found.state === "cloning") return;
-  awaited = "";
-  if (!found.problem) location.assign(`/${query({ repo: found.id })}`);
+  if (!found) return;
+  if (found.state === "cloning") showAdding("");
+  else if (found.problem) settle();
+  else location.assign(`/${query({ repo: found.id })}`);
 }
 
 function draw(reply) {
-  const text = JSON.stringify([reply, edited]);
+  const begun = adding && !awaited ? [{ id: null, name: adding, state: "looking" }] : [];
+  const rows = [...begun, ...reply.repositories];
+  byId("no-repositories").hidden = rows.length > 0;
+  const text = JSON.stringify([begun, reply, edited]);
   if (text === shown || (edited && shown.endsWith(`${JSON.stringify(edited)}]`))) return;
   shown = text;
   const list = byId("repositories");
   const focused = list.contains(document.activeElement) && document.activeElement.dataset.key;
-  list.replaceChildren(...reply.repositories.map((one) => row(one, reply)));
+  list.replaceChildren(...rows.map((one) => row(one, reply)));
   const wanted = edited ? `${edited.id} ${edited.how}` : left || focused;
   left = "";
   if (wanted) list.querySelector(`[data-key="${CSS.escape(wanted)}"]`)?.focus();
@@ -131,7 +165,7 @@ function draw(reply) {
 
 function row(repository, { changeable, current }) {
   const { id, name, path, url, branch, files, updated_at: updated, state, progress } = repository;
-  const gone = ["folder gone", "cloning", "failed"].includes(state);
+  const gone = ["folder gone", "looking", "cloning", "failed"].includes(state);
   const facts = [
     [id === current ? "open" : "", files ? plural(files, "file") : ""].filter(Boolean).join(" · "),
     STATES[state] ?? (updated ? `updated ${ago(updated)}` : ""),
@@ -147,7 +181,7 @@ function row(repository, { changeable, current }) {
   const item = element("li", link);
   const editor = { rename: renaming, remove: removing };
   if (edited?.id === id) item.append(editor[edited.how](repository));
-  else if (changeable) item.append(actions(repository));
+  else if (changeable && id) item.append(actions(repository));
   if (GOES_ON.includes(state)) {
     const label = { role: "progressbar", "aria-label": `${name}: ${state}` };
     const bar = element("div.progress", label, element("span"));
