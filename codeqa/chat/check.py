@@ -254,7 +254,7 @@ def what_is_not_known(
         return ""
     told = (
         "The code that was found does not answer this: "
-        f"{sum(claims)} of {len(claims)} sentences have their evidence in it. "
+        f"{sum(claims)} of {len(claims)} sentences are backed by it. "
     )
     places = [f"{chunk.path}:{chunk.start_line}-{chunk.end_line}" for chunk in chunks[:NEAREST]]
     if search:

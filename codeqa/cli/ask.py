@@ -302,7 +302,7 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
         yield "This does not answer the question."
     elif claims := grounding["claims"]:
         shown = f"{grounding['supported']} of {claims}"
-        yield f"Evidence in the code that was sent: {shown} sentences."
+        yield f"Backed by the code that was sent: {shown} sentences."
 
 
 def _hit_text(number: int, hit: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ def test_a_whole_answer_is_rendered_copied_and_cited(
 ) -> None:
     page = open_page(scripted)
     get_answer(page, "x")
-    expect(page.locator(".unfinished")).to_have_text("")
+    assert page.locator(".unfinished").evaluate("node => node.offsetHeight") == 0
     expect(page.locator(".answer table td a.citation")).to_have_count(1)
     expect(page.locator(".answer .code-head").first).to_contain_text("python")
     expect(page.locator("span.citation.unverified")).to_contain_text("nowhere.py:1-2")
@@ -78,7 +78,7 @@ def test_sentences_without_evidence_are_counted_listed_and_marked_where_they_sta
     for reloaded in (False, True):
         if reloaded:
             page.reload()
-        expect(evidence).to_have_text("4 of 7 sentences have their evidence")
+        expect(evidence).to_have_text("4 of 7 sentences are backed by the code that was sent")
         assert page.evaluate(MARKED) == []
         evidence.click()
         expect(page.locator("details.evidence li")).to_have_text(
@@ -152,6 +152,16 @@ JUMPS = """() => {
     for (const { value } of list.getEntries()) window.jumps += value;
   }).observe({ type: "layout-shift" });
 }"""
+WATCH = """() => {
+  window.watched = { raw: [], lefts: [] };
+  new MutationObserver(() => {
+    const words = ".turn.writing .unfinished:not([data-form=code]) > :first-child";
+    for (const node of document.querySelectorAll(words)) {
+      if (/[[\\]]/.test(node.innerText)) window.watched.raw.push(node.innerText);
+      window.watched.lefts.push(node.getBoundingClientRect().left);
+    }
+  }).observe(document.body, { childList: true, subtree: true });
+}"""
 LISTS = """The way of a request:
 
 1. **First** the context [src/store/sessions.py:25-33] is pushed.
@@ -173,6 +183,7 @@ And so on.
 
 
 def test_items_of_a_list_are_rendered_as_they_come_and_nothing_jumps(page: Page) -> None:
+    page.evaluate(WATCH)
     ask(page, f"paced say:{LISTS * 6}")
     writing = page.locator(".turn.writing .answer")
     expect(writing.locator(".block").first).to_be_visible()
@@ -182,6 +193,9 @@ def test_items_of_a_list_are_rendered_as_they_come_and_nothing_jumps(page: Page)
     expect(page.locator(".block > ol").first.locator("> li")).to_have_count(3)
     expect(page.locator(".block > ol").first.locator("> li > ul > li")).to_have_count(2)
     assert page.evaluate("window.jumps") <= 0.02
+    left = page.locator(".block").first.evaluate("node => node.getBoundingClientRect().left")
+    watched = page.evaluate("window.watched")
+    assert watched["raw"] == [] and set(watched["lefts"]) == {left}
 
 
 def test_of_what_is_being_written_only_the_last_part_is_drawn_anew(page: Page) -> None:
@@ -344,6 +358,8 @@ def test_what_comes_next_what_was_learnt_and_what_a_plugin_did_stand_below(
     expect(last.locator(".learnt")).to_have_text("Remembered: name: Ada")
     get_answer(page, "plugged:The plugin shout broke in after_generation.")
     expect(last.locator(".turn-notice")).to_have_text("The plugin shout broke in after_generation.")
+    get_answer(page, f"plugged:{'folder/' * 30}shout.py broke.")
+    assert page.locator("#scroller").evaluate("node => node.scrollWidth <= node.clientWidth")
     get_answer(page, "revise:**Louder.**")
     page.get_by_text("A plugin changed the answer").click()
     expect(page.locator(".revised strong")).to_have_text("Louder.")
@@ -416,6 +432,7 @@ def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
             'says "no" to Flask.<b>wsgi_app</b> (again)'
         )
         assert not scrolled_sideways(page)
+        assert drawing.evaluate("e => e.clientWidth") <= 276  # as wide as there is room
         drawn.get_by_role("button", name="Text").press("Enter")
         expect(drawing).to_be_hidden()
         expect(drawn.locator("pre")).to_have_text(FLOW)

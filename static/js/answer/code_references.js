@@ -5,10 +5,10 @@ import { query, request } from "../lib/api.js";
 import { element, icon, setHtml } from "../lib/dom.js";
 import { plural, splitPath } from "../lib/format.js";
 import { copyButton } from "../lib/widgets.js";
-import { drawDiagram } from "./diagram.js";
+import { drawDiagram, fitDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
-const PLACE = /^(.*):(\d+)-(\d+)$/;
+const PLACE = /^(.*):(\d+)(?:-(\d+))?$/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
@@ -36,14 +36,11 @@ export class Citations {
     return { outside, unverified: failed.length - outside };
   }
 
-  /** The citation `[place]` of a text that is not rendered yet; null while nothing is known of it. */
+  /** The citation `[place]` of a text that is not rendered yet: a link once it is known to be right. */
   written(place) {
-    const citation = this.#checked.get(place);
-    if (!citation) return null;
-    const { verified, exists } = citation;
-    const node = linkTo(citation, "citation", verified || exists);
-    mark(node, citation);
-    return node;
+    const { verified, exists } = this.#checked.get(place) ?? {};
+    const [, path, start, end = start] = PLACE.exec(place);
+    return linkTo({ path, start, end }, "citation", Boolean(verified || exists));
   }
 
   /**
@@ -129,21 +126,21 @@ export function frameCode(block) {
   pre.setAttribute("aria-label", `Code, ${language}`);
   pre.setAttribute("role", "region");
   const { place } = block.dataset;
-  const [, path, start, end] = PLACE.exec(place) ?? [];
+  const [, path, start, end = start] = PLACE.exec(place) ?? [];
   if (place) numberLines(pre.querySelector("code"), path, start);
   const diagram = language === "mermaid" ? drawDiagram(pre.textContent) : null;
   const code = () => pre.textContent.replace(/\n$/, "");
-  block.prepend(
-    element(
-      "div.code-head",
-      place
-        ? linkTo({ path, start, end }, "citation")
-        : element("span.language", diagram ? "diagram" : language),
-      diagram ? switchOf(pre, diagram) : null,
-      place ? copyButton("copy", "Copy with citation", () => `${code()}\n\n[${place}]`) : null,
-      copyButton("copy", "Copy", code),
-    ),
+  const head = element(
+    "div.code-head",
+    place
+      ? linkTo({ path, start, end }, "citation")
+      : element("span.language", diagram ? "diagram" : language),
+    diagram ? switchOf(pre, diagram) : null,
+    place ? copyButton("copy", "Copy with citation", () => `${code()}\n\n[${place}]`) : null,
+    copyButton("copy", "Copy", code),
   );
+  block.prepend(head);
+  if (diagram) fitDiagram(diagram.parentElement, pre.textContent, head);
 }
 
 /** Numbers the lines of an excerpt in `code`, and has those that it leaves out open on a click. */

@@ -14,11 +14,42 @@ const PADDING = { x: 12, y: 8 };
 const GAP = { layers: 46, boxes: 16, bends: 10, edge: 4 };
 const SWEEPS = 8; // over all layers, to and fro, for their order and then for where boxes stand
 const TIP = 7;
+const FRAME = 24; // pixels left and right of a drawing, together
+const SMALLEST = 0.75; // of its size, to which a drawing shrinks before it scrolls
 
-/** The drawing of `source`, an `svg` element; null when it is not all of the known form. */
-export function drawDiagram(source) {
+/**
+ * The drawing of `source`, an `svg` element; null when it is not all of the known form. One that is
+ * wider than `room` pixels is turned by a quarter if that makes it narrower.
+ */
+export function drawDiagram(source, room = Infinity) {
+  const drawing = drawn(source);
+  if (!drawing || widthIn(drawing) <= room) return drawing;
+  const turned = drawn(source, true);
+  return widthIn(turned) < widthIn(drawing) ? turned : drawing;
+}
+
+const widthIn = (drawing) => drawing.viewBox.baseVal.width;
+
+/**
+ * Has `node` show `source` as its room allows, which is that of `head` above it: where it must be
+ * scrolled, it begins at the box in which most arrows meet.
+ */
+export function fitDiagram(node, source, head) {
+  let width = 0;
+  const fit = () => {
+    if (!head.clientWidth || head.clientWidth === width) return;
+    width = head.clientWidth;
+    const drawing = drawDiagram(source, width - FRAME);
+    node.replaceChildren(drawing);
+    node.scrollLeft = drawing.dataset.middle * node.scrollWidth - width / 2;
+  };
+  new ResizeObserver(fit).observe(head); // whose height does not depend on the drawing's
+}
+
+function drawn(source, turned = false) {
   const graph = read(source);
   if (!graph) return null;
+  graph.sideways = graph.sideways !== turned;
   const layers = layersOf(graph);
   if (layers.flat().length > MOST.places) return null;
   place(order(layers), graph);
@@ -189,7 +220,10 @@ function draw({ sideways, boxes, arrows }) {
     ({ from, to, words }) => `${from.label} to ${to.label}${words && ` (${words})`}`,
   );
   const lines = arrows.map((arrow) => drawArrow(arrow, sideways));
-  return svg("svg", size, [
+  const meeting = (one) => arrows.filter(({ from, to }) => from === one || to === one).length;
+  const most = Math.max(...all.map(meeting));
+  const middle = all.findLast((one) => meeting(one) === most).x / width;
+  const drawing = svg("svg", { ...size, "data-middle": middle }, [
     svg("title", {}, [title]),
     svg("desc", {}, [told.join("; ")]),
     ...lines.flatMap(([line]) => line),
@@ -199,6 +233,8 @@ function draw({ sideways, boxes, arrows }) {
     ]),
     ...lines.flatMap(([, words]) => words), // above all lines
   ]);
+  drawing.style.setProperty("--least", `${SMALLEST * width}px`);
+  return drawing;
 }
 
 /** The line of an arrow with its head, and the words on it. */

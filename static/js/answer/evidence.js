@@ -1,4 +1,4 @@
-// Below an answer: how many of its sentences have their evidence in the code that was sent. Opened, it
+// Below an answer: how many of its sentences are backed by the code that was sent. Opened, it
 // lists those that have none and marks them in the answer. And the earlier answers that were sent along.
 
 import { query } from "../lib/api.js";
@@ -12,11 +12,11 @@ if (marks) CSS.highlights.set("no-evidence", marks);
 export function evidenceOf(grounding, node) {
   const { supported, claims, sentences, about } = grounding ?? {};
   if (!claims) return null;
-  const verb = supported === 1 ? "has its" : "have their";
+  const verb = supported === 1 ? "is" : "are";
   const line =
     about === false
       ? "This does not answer the question"
-      : `${supported} of ${plural(claims, "sentence")} ${verb} evidence`;
+      : `${supported} of ${plural(claims, "sentence")} ${verb} backed by the code that was sent`;
   const without = sentences.filter(({ verdict }) => verdict === "unsupported");
   if (!without.length) return element("p.evidence", line);
   const details = element(

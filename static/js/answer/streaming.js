@@ -5,7 +5,7 @@ import { byId, element } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
 const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
-const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^[\]\n]+:\d+(?:-\d+)?\])/;
+const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^[\]\n]+:\d+(?:-\d+)?\]|\[[^\s[\]]*$)/;
 const ITEM = /^\n* {0,3}(?:[-*+]|(\d{1,9})[.)])[ \t]+(\S[^]*)$/;
 const NEXT = /\n+(?=(?:[-*+]|\d{1,9}[.)])[ \t]+\S)/;
 const BELOW = /\n+[ \t]+(?:[-*+]|\d{1,9}[.)])[ \t]+/;
@@ -26,7 +26,7 @@ export function showUnfinished(node, text, citations) {
   // What was drawn before its last part is as it will be: text only grows.
   node.lastChild?.remove();
   for (let at = AT_ONCE * node.childNodes.length; at < pieces.length; at += AT_ONCE)
-    node.append(element("div.part", ...draw(pieces.slice(at, at + AT_ONCE), at)));
+    node.append(element("div.drawn", ...draw(pieces.slice(at, at + AT_ONCE), at)));
 }
 
 /** What `text` looks like, its lines or items, and what draws some of them. */
@@ -72,7 +72,8 @@ function tableOf(lines, from, spans) {
 
 function spanOf(part, index, citations) {
   if (index % 2 === 0) return part;
-  if (part[0] === "[") return citations.written(part.slice(1, -1)) ?? part;
+  if (part[0] === "[" && part.at(-1) !== "]") return element("span.coming", part);
+  if (part[0] === "[") return citations.written(part.slice(1, -1));
   return part[0] === "`"
     ? element("code", part.slice(1, -1))
     : element("strong", part.slice(2, -2));

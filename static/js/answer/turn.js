@@ -335,5 +335,6 @@ export class Turn {
     cancelAnimationFrame(this.#painting);
     this.#painting = 0;
     showUnfinished(this.#unfinished, this.#text.slice(this.#settled), this.#citations);
+    this.#citations.mark(this.#unfinished);
   }
 }
