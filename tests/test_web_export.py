@@ -109,7 +109,7 @@ def test_json_holds_everything_and_every_version(
     values = exported(shop_client, "json").json
     (used,) = values["turns"]
     assert [turn["id"] for turn in values["others"]] == [first["id"], second["id"]]
-    assert "without a language model" in exported(shop_client).text
+    assert "without a language model · other versions are in" in exported(shop_client).text
     assert used["siblings"] == values["others"][0]["siblings"] == [first["id"], used["id"]]
     assert [turn["parent"] for turn in values["others"]] == ["", first["id"]]
     assert values["others"][0]["context"]["chunks"]

@@ -291,10 +291,10 @@ def _turn(number: int, turn: Values) -> Iterator[str]:
         yield "**Stopped here.**"
     if turn["notice"]:
         yield f"**Note:** {_plain(turn['notice'])}"
-    cited = [_citation(one) for one in turn["citations"]]
-    if cited:
-        yield "**Citations:**\n\n" + "\n".join(f"- {one}" for one in dict.fromkeys(cited))
+    if cited := dict.fromkeys(f"- {_citation(one)}" for one in turn["citations"]):
+        yield "**Citations:**\n\n" + "\n".join(cited)
     writer = f"{turn['model']} at {turn['host']}" if turn["model"] else "without a language model"
+    writer += " · other versions are in the export as JSON" * (len(turn["siblings"]) > 1)
     yield f"*{_moment(turn['created'])} · {_plain(writer)}*"
 
 

@@ -112,10 +112,10 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in told[:MOST_REFERENCES]
     )
-    levels = Counter(site.sureness for site in found)
-    by_level = ", ".join(f"{levels[one]:,} {one}" for _, one in SURENESS if levels[one])
+    levels = Counter(sorted(site.sureness for site in found))  # by the alphabet the surest first
+    by_level = ", ".join(f"{how}{f' for {n:,}' * (len(levels) > 1)}" for how, n in levels.items())
     by_level += " (only the name is the same)" * bool(levels[possible])
-    known = [f"{by_level}."] if by_level else []
+    known = [f"That is {by_level}."] if by_level else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
     if not units:
