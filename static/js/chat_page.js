@@ -52,14 +52,21 @@ const hooks = {
   model: () => models.name,
   models: () => models.known,
   answerOptions: () => composer.answerOptions,
+  chosen: (id) => panel.takeChoice(id),
   chooseModel: () => models.choose(),
 };
 
 const panel = new Panel(repo, {
-  askWith: (id, places) => {
+  asked: (id) => view?.turnOf(id)?.asked ?? {},
+  askAgain: (id) => {
     const turn = view?.turnOf(id);
-    if (turn && !view.running) view.again(turn, places);
-    else announce("That answer is not in view any more, or another one is being written");
+    if (!turn || view.running) {
+      showMessage("That answer is not in view any more, or another one is being written");
+      return;
+    }
+    const choice = panel.takeChoice(id);
+    panel.close();
+    view.again(turn, choice);
   },
   mention: (place) => composer.mention(place),
 });

@@ -23,6 +23,7 @@ from codeqa.types import Chunk
 
 SENT, DROPPED = "src/store/sessions.py:25-33", "src/store/long.py:1-2000"
 HIT = "src/store/long.py:1200-1210"
+BAR = ".chunk-choice-bar"
 
 
 def test_an_address_opens_a_file_at_its_lines_and_says_when_it_cannot(
@@ -71,7 +72,7 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
     page.get_by_role("button", name="Copy as JSON").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert [part["text"] for one in json.loads(copied(page)) for part in one["content"]] == sent
-    expect(page.locator(".chunks .dropped")).to_contain_text("left out: no room")
+    expect(page.locator(".chunks .dropped")).to_contain_text("had no room")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     expect(page.get_by_role("button", name="Context")).to_be_focused()
@@ -125,7 +126,7 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     bar.get_by_role("button", name="Reset").click()
     expect(bar).to_be_hidden()
     out.click()
-    expect(bar).to_contain_text("1 piece left out")
+    expect(bar).to_contain_text("1 piece left out: this counts when you ask again")
     page.get_by_role("button", name=f"Keep {SENT} in any case").click()  # one piece is either
     expect(out).to_have_attribute("aria-pressed", "false")
     expect(bar).to_contain_text("1 piece kept or put in")
@@ -133,7 +134,7 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     page.get_by_role("button", name=f"Put {DROPPED} in").click()
     page.get_by_text("Everything found, best first").click()
     page.get_by_role("button", name=f"Put {HIT} in").click()
-    expect(page.locator("#announce")).to_have_text("2 pieces kept or put in, 1 piece left out")
+    expect(page.locator("#announce")).to_contain_text("2 pieces kept or put in, 1 piece left out")
     bar.get_by_role("button", name="Ask again with these").click()
     expect(page.locator("#panel")).to_be_hidden()
     expect(page.locator(".turn-notice")).to_have_text(
@@ -144,6 +145,42 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     for asked, replaces in zip(scripted.chat.asked[1:], ("turn-1", "turn-2"), strict=True):
         assert asked["question"] == "@codebase x" and asked["replaces"] == replaces
         assert asked["pin"] == [DROPPED, HIT] and asked["exclude"] == [SENT]
+
+
+def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
+    page: Page, scripted: ScriptedServer
+) -> None:
+    get_answer(page, "x")
+    open_context(page)
+    out, bar = page.get_by_role("button", name=f"Leave {SENT} out"), page.locator(BAR)
+    out.click()
+    expect(bar).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(page.locator("#toast")).to_have_text("Your choice counts when you ask again")
+    get_answer(page, "another question")  # it is not about that one
+    page.get_by_role("button", name="Context").first.click()
+    expect(out).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Close the panel").click()
+    page.get_by_role("button", name="Regenerate").first.click()
+    expect(page.locator(".turn")).to_have_count(1)
+    answered(page)
+    assert [asked["exclude"] for asked in scripted.chat.asked] == [[], [], [SENT]]
+    open_context(page)  # of the answer that was asked for so
+    expect(bar).to_contain_text("Asked with 1 piece left out")
+    expect(bar.get_by_role("button", name="Ask again with these")).to_be_hidden()
+    page.get_by_role("button", name=f"Put {DROPPED} in").click()
+    bar.get_by_role("button", name="Ask again with these").click()
+    answered(page)
+    asked = scripted.chat.asked[-1]
+    assert (asked["pin"], asked["exclude"]) == ([DROPPED], [SENT])
+    open_context(page)
+    bar.get_by_role("button", name="Reset").click()
+    expect(bar).to_contain_text("Nothing is chosen: this counts when you ask again")
+    bar.get_by_role("button", name="Ask again with these").click()
+    expect(page.get_by_role("group", name="Version 4 of 4")).to_be_visible()
+    answered(page)
+    asked = scripted.chat.asked[-1]
+    assert (asked["pin"], asked["exclude"]) == ([], [])
 
 
 def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left_out(
@@ -157,7 +194,7 @@ def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left
     open_context(page)
     pieces = page.get_by_role("region", name="Pieces of code")
     expect(pieces.locator("li:visible")).to_have_count(8)
-    pieces.get_by_text("23 more, 4 left out").click()
+    pieces.get_by_text("23 more, 4 had no room").click()
     expect(pieces.locator("li:visible")).to_have_count(35)
     page.evaluate("document.querySelectorAll('.chunks .exclude').forEach(one => one.click())")
     page.get_by_role("button", name="Ask again with these").click()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from browser.actions import field_of, get_answer, ready
+from browser.actions import copied, field_of, get_answer, ready
 from browser.conftest import OpenPage, ScriptedServer, Server
 from browser.test_accessibility import violations
 from playwright.sync_api import Page, expect
@@ -111,6 +111,11 @@ def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
     page.locator('.row[data-line="1508"]').click(position={"x": 10, "y": 10}, modifiers=["Shift"])
     expect(page.locator("#panel-lines")).to_have_text("Lines 1504–1508")
     expect(editor).to_be_hidden()
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#toast")).to_have_text("Link copied")
+    other = open_page(scripted, copied(page).removeprefix(scripted.address))
+    expect(other.locator(CITED)).to_have_count(5)
+    expect(other.locator(CITED).first).to_have_attribute("data-line", "1504")
     page.get_by_role("button", name="Ask about these lines").click()
     expect(field_of(page)).to_have_value("@src/store/long.py:1504-1508 ")
     expect(field_of(page)).to_be_focused()

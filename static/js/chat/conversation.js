@@ -25,7 +25,7 @@ export class Conversation {
   /**
    * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
    * `ask(text)`, `model()` the name of the model in use or "", `models()` all that are set up,
-   * `answerOptions()` how to answer,
+   * `answerOptions()` how to answer, `chosen(id)` takes the code chosen to ask a question again with,
    * `chooseModel()`, `failed(error)`, `refused(asked, error)` for what cannot be asked now.
    */
   constructor(repo, id, hooks, title = "") {
@@ -255,6 +255,7 @@ export class Conversation {
     const asked = {
       ...options,
       ...turn.asked,
+      ...this.#hooks.chosen(turn.id),
       hyde: turn.asked.hyde || options.hyde,
       withoutModel: false,
       ...changes,

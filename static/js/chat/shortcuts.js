@@ -33,12 +33,15 @@ const ALWAYS = [
   ["Send the question", "Enter"],
   ["New line in the question", "Shift+Enter"],
   ["Other versions of a question", "ArrowLeft+ArrowRight"],
+  ["Choose lines of a file; with Shift, several", "ArrowUp+ArrowDown"],
+  ["List the names in the chosen lines", "Enter"],
 ];
 const NAMES = {
   Mod: MAC ? "⌘" : "Ctrl",
   Shift: MAC ? "⇧" : "Shift",
   Escape: "Esc",
   ArrowUp: "↑",
+  ArrowDown: "↓",
   ArrowLeft: "←",
   ArrowRight: "→",
 };

@@ -6,26 +6,35 @@ import { plural } from "../lib/format.js";
 const placeOf = ({ path, start_line: start, end_line: end }) => `${path}:${start}-${end}`;
 
 export class ChunkChoice {
-  /** The bar that says what is chosen and asks again; hidden while nothing is. */
+  /** The bar that says what is chosen and when that counts; hidden while there is nothing to say. */
   node;
   #said = element("span");
   #chosen = new Map(); // "pin" or "exclude" by place
+  #asked; // what was chosen when the answer was asked for
   #buttons = [];
+  #reset;
+  #again;
 
-  /** `ask({ pin, exclude })` asks the same question again with these. */
-  constructor(ask) {
+  /** Begins with what the answer was asked with; `ask()` asks its question again. */
+  constructor({ pin = [], exclude = [] }, ask) {
+    for (const place of pin) this.#chosen.set(place, "pin");
+    for (const place of exclude) this.#chosen.set(place, "exclude");
+    this.#asked = this.#written;
     const reset = () => {
       this.#chosen.clear();
-      this.#show();
+      this.#changed();
     };
-    const again = () => ask({ pin: this.#places("pin"), exclude: this.#places("exclude") });
-    this.node = element(
-      "div.chunk-choice-bar",
-      { role: "group", "aria-label": "Chosen code", hidden: true },
-      this.#said,
-      element("button.link", { onclick: reset }, "Reset"),
-      element("button.button.primary", { onclick: again }, "Ask again with these"),
-    );
+    this.#reset = element("button.link", { onclick: reset }, "Reset");
+    this.#again = element("button.button.primary", { onclick: ask }, "Ask again with these");
+    const about = { role: "group", "aria-label": "Chosen code" };
+    this.node = element("div.chunk-choice-bar", about, this.#said, this.#reset, this.#again);
+    this.#show();
+  }
+
+  /** What to ask again with, `{ pin, exclude }`; null while the answer was asked for just so. */
+  get pending() {
+    if (this.#written === this.#asked) return null;
+    return { pin: this.#places("pin"), exclude: this.#places("exclude") };
   }
 
   /** The buttons of one piece; only what was sent can be left out. */
@@ -39,12 +48,17 @@ export class ChunkChoice {
   }
 
   #button(place, kind, symbol, label) {
-    const attributes = { class: `chunk-choose ${kind}`, "aria-pressed": "false", title: label };
-    const node = element("button", { ...attributes, "aria-label": label }, icon(symbol));
+    const attributes = {
+      class: `chunk-choose ${kind}`,
+      "aria-pressed": String(this.#chosen.get(place) === kind),
+      "aria-label": label,
+      title: label,
+    };
+    const node = element("button", attributes, icon(symbol));
     node.addEventListener("click", () => {
       if (this.#chosen.get(place) === kind) this.#chosen.delete(place);
       else this.#chosen.set(place, kind);
-      this.#show();
+      this.#changed();
     });
     this.#buttons.push({ node, place, kind });
     return node;
@@ -54,16 +68,29 @@ export class ChunkChoice {
     return [...this.#chosen].filter(([, one]) => one === kind).map(([place]) => place);
   }
 
-  #show() {
+  get #written() {
+    return JSON.stringify([...this.#chosen].sort());
+  }
+
+  #changed() {
     for (const { node, place, kind } of this.#buttons)
       node.setAttribute("aria-pressed", String(this.#chosen.get(place) === kind));
+    this.#show();
+    announce(this.#said.textContent || "Nothing is chosen");
+  }
+
+  #show() {
     const [pinned, out] = [this.#places("pin").length, this.#places("exclude").length];
     const words = [
       pinned ? `${plural(pinned, "piece")} kept or put in` : "",
       out ? `${plural(out, "piece")} left out` : "",
     ];
-    this.#said.textContent = words.filter(Boolean).join(", ");
-    this.node.hidden = this.#chosen.size === 0;
-    announce(this.#said.textContent || "Nothing is chosen");
+    const chosen = words.filter(Boolean).join(", ");
+    const asked = chosen && `Asked with ${chosen}`;
+    const counts = `${chosen || "Nothing is chosen"}: this counts when you ask again`;
+    this.#said.textContent = this.pending ? counts : asked;
+    this.node.hidden = !this.#said.textContent;
+    this.#reset.hidden = !chosen;
+    this.#again.hidden = !this.pending;
   }
 }

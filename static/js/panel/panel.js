@@ -1,7 +1,13 @@
 // The panel beside the conversation: a file at its lines, an answer's context, or the skipped
 // files; back and forward among what it has shown since it was opened.
 
-import { notePanelClosed, notePanelOpen, panelIsSheet, stepBackTaken } from "../lib/address.js";
+import {
+  addressWith,
+  notePanelClosed,
+  notePanelOpen,
+  panelIsSheet,
+  stepBackTaken,
+} from "../lib/address.js";
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, byId, copyText, element } from "../lib/dom.js";
 import { plural, splitPath } from "../lib/format.js";
@@ -24,7 +30,7 @@ export class Panel {
   #now = null; // what is shown: `{ path, start, end }`, `{ turn }` or `{ skipped }`
   #past = []; // each with how far down it was scrolled
   #future = [];
-  #context = {}; // the last one: `{ turn, summary, node }`, with its folds and what is chosen
+  #contexts = new Map(); // by turn, `{ summary, node, choice }`: the last, and those with a pending choice
   #file = null; // the file whose lines are in the body
   #listed = ""; // the file whose lines or definitions are listed below it, and only there
   #asked = 0;
@@ -34,8 +40,9 @@ export class Panel {
   #blame = latestOnly((signal, path, lines) => this.#tellChange(signal, path, lines));
 
   /**
-   * `hooks`: `askWith(turn, { pin, exclude })` asks the question of `turn` again with other code,
-   * `mention(place)` has the next question be about a place.
+   * `hooks`: `asked(turn)` gives the code that an answer was asked for with, `{ pin, exclude }`,
+   * `askAgain(turn)` asks its question again with what is chosen now, `mention(place)` has the next
+   * question be about a place.
    */
   constructor(repo, hooks) {
     this.#repo = repo;
@@ -57,6 +64,7 @@ export class Panel {
       "panel-outline": () => this.#outline(),
       "panel-find": () => this.#find(),
       "panel-ask": () => this.#ask(),
+      "panel-link": () => this.#copyLink(),
       backdrop: () => this.close(),
     };
     for (const [id, does] of Object.entries(onClick)) byId(id).addEventListener("click", does);
@@ -91,15 +99,23 @@ export class Panel {
     return this.#visit({ skipped: true }, { opener });
   }
 
+  /** What is chosen to ask the question of `turn` again with, which is done now; `{}` for nothing. */
+  takeChoice(turn) {
+    const pending = this.#contexts.get(turn)?.choice.pending;
+    if (pending) this.#contexts.delete(turn);
+    return pending ?? {};
+  }
+
   close() {
     if (!this.isOpen) return;
+    if (this.#contexts.get(this.#now.turn)?.choice.pending)
+      showMessage("Your choice counts when you ask again");
     this.#asked += 1;
     this.#blame.cancel();
     this.#panel.hidden = true;
     this.#now = null;
     this.#past = [];
     this.#future = [];
-    this.#context = {};
     this.#places.close();
     document.body.classList.remove("with-panel");
     if (!document.body.classList.contains("sidebar-open")) byId("backdrop").hidden = true;
@@ -158,16 +174,15 @@ export class Panel {
     notePanelOpen({ file: "", lines: "" }, { opening, context: turn });
     this.#message(turn ? "Looking…" : "Nothing was kept of this answer.");
     if (!turn) return;
-    if (this.#context.turn !== turn) {
+    if (!this.#contexts.has(turn)) {
       const sent = await this.#look(`context/${encodeURIComponent(turn)}`);
       if (!sent) return;
-      const choice = new ChunkChoice((places) => {
-        this.close();
-        this.#hooks.askWith(turn, places);
-      });
-      this.#context = { turn, summary: summaryOf(sent), node: contextOf(sent, choice) };
+      for (const [one, { choice }] of this.#contexts)
+        if (!choice.pending) this.#contexts.delete(one);
+      const choice = new ChunkChoice(this.#hooks.asked(turn), () => this.#hooks.askAgain(turn));
+      this.#contexts.set(turn, { summary: summaryOf(sent), node: contextOf(sent, choice), choice });
     }
-    const { summary, node } = this.#context;
+    const { summary, node } = this.#contexts.get(turn);
     this.#title("Context", summary);
     this.#body.replaceChildren(node);
     this.#body.scrollTo(0, 0);
@@ -221,6 +236,15 @@ export class Panel {
     const lines = start < end ? `${start}-${end}` : start;
     if (panelIsSheet()) this.close();
     this.#hooks.mention(start ? `${path}:${lines}` : path);
+  }
+
+  /** Copies the address of the chosen lines: it opens them alone, without this conversation. */
+  async #copyLink() {
+    const { path: file, start, end } = this.#now;
+    const lines = start ? `${start}-${end}` : "";
+    const address = addressWith({ repo: this.#repo, c: "", file, lines });
+    const copied = await copyText(location.origin + address);
+    showMessage(copied ? "Link copied" : "Not copied");
   }
 
   async #outline() {

@@ -126,7 +126,7 @@ function hitsOf(hits, choice) {
     element(
       "summary",
       "Everything found, best first",
-      element("span.size", `${plural(hits.length, "place")}, ${sent} sent`),
+      element("span.size", `${plural(hits.length, "place")}, ${sent} of them used`),
     ),
     element("ol.hits", ...hits.map((hit, index) => hitOf(hit, index + 1, choice))),
     legendOf(hits),
@@ -135,7 +135,7 @@ function hitsOf(hits, choice) {
 
 function hitOf(hit, rank, choice) {
   const { kind, why = [], sent, score, channels = {} } = hit;
-  const size = sent ? element("span.size.sent", "sent") : "";
+  const size = sent ? element("span.size.sent", "used") : "";
   const button = pieceButton(hit, String(rank), size, [kind, ...why]);
   const placed = inOrder(channels).map(([name, place]) => `${name} #${place}`);
   if (Number.isFinite(score)) placed.unshift(`score ${score.toFixed(2)}`);
