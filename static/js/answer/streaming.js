@@ -72,7 +72,7 @@ function tableOf(lines, from, spans) {
 
 function spanOf(part, index, citations) {
   if (index % 2 === 0) return part;
-  if (part[0] === "[" && part.at(-1) !== "]") return element("span.coming", part);
+  if (part[0] === "[" && part.at(-1) !== "]") return element("span", { hidden: true }, part);
   if (part[0] === "[") return citations.written(part.slice(1, -1));
   return part[0] === "`"
     ? element("code", part.slice(1, -1))
