@@ -18,12 +18,13 @@ from codeqa.errors import UsageError
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
 from codeqa.state import State
-from codeqa.state.records import CitedLines, Turn
+from codeqa.state.records import Turn
 from codeqa.store import Tables, locate
 from evals.search.generate import comment_questions
 from evals.search.own import PREFIX, THUMB, copied, prepared, thumb_questions
 from evals.search.questions import load_questions
 from evals.search.sentences import comment_lines, leaks, question_of
+from evals.search.thumbs import CitedLines
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
 

@@ -19,8 +19,8 @@ from werkzeug.test import TestResponse
 
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
-from codeqa.state.records import CitedLines
 from codeqa.web.app import create_app
+from evals.search.thumbs import CitedLines, thumbs_given
 
 pytest_plugins = ("cli_shop",)
 
@@ -94,7 +94,7 @@ def state(shop_settings: Settings) -> State:
 
 def kept(state: State, client: Client) -> list[tuple[str, int, str]]:
     repository = client.send("GET", "/api/status").json["id"]
-    return [(one.turn_id, one.value, one.reason) for one in state.feedback.given(repository)]
+    return [(one.turn_id, one.value, one.reason) for one in thumbs_given(state, repository)]
 
 
 def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> None:
@@ -113,7 +113,7 @@ def test_a_thumb_is_kept_shown_and_taken_back(anna: Client, state: State) -> Non
 def test_a_thumb_stands_on_the_code_that_the_answer_cites(anna: Client, state: State) -> None:
     turn = anna.ask()
     assert anna.rate(turn, 1).status_code == 200
-    (thumb,) = state.feedback.given(anna.send("GET", "/api/status").json["id"])
+    (thumb,) = thumbs_given(state, anna.send("GET", "/api/status").json["id"])
     assert thumb.question == "how is an article put into the basket?" and thumb.searched
     assert CitedLines("store/basket.py", 7, 9) in thumb.cited
 
@@ -132,7 +132,7 @@ def test_where_nothing_is_cited_it_stands_on_what_was_sent(anna: Client, state: 
     assert answered is not None
     state.turns.save(replace(answered, details={**answered.details, "citations": []}))
     assert anna.rate(turn, 1).status_code == 200
-    (thumb,) = state.feedback.given(anna.send("GET", "/api/status").json["id"])
+    (thumb,) = thumbs_given(state, anna.send("GET", "/api/status").json["id"])
     expected = tuple(CitedLines(one["path"], one["start_line"], one["end_line"]) for one in sent)
     assert thumb.cited == expected != ()
 

@@ -21,14 +21,7 @@ from codeqa.routing.mode import read_mode
 from codeqa.state import State
 from codeqa.state.cache import Cache, context_key
 from codeqa.state.database import GoneError
-from codeqa.state.records import (
-    LOCAL_USER,
-    CitedLines,
-    Conversation,
-    ConversationMatch,
-    Turn,
-    TurnExtras,
-)
+from codeqa.state.records import LOCAL_USER, Conversation, ConversationMatch, Turn, TurnExtras
 from codeqa.types import Exchange
 
 HISTORY_MESSAGES = 20
@@ -163,7 +156,7 @@ class Conversations:
         """
         turn = self.turn(turn_id, user)
         kept = mask_secrets(reason.strip()) if value else ""
-        sent = [CitedLines(c.path, c.start_line, c.end_line) for c in turn.chunks]
+        sent = [(c.path, c.start_line, c.end_line) for c in turn.chunks]
         self.state.feedback.save(turn.id, user, value, kept, sent=sent)
         return kept
 

@@ -97,31 +97,6 @@ class ConversationMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class CitedLines:
-    """Lines `start`..`end` of a file, 1-based and inclusive; `path` is the repository's."""
-
-    path: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """What a user thought of an answer."""
-
-    turn_id: str
-    question: str
-    """Without `@codebase` and a leading `/mode`."""
-    value: int
-    """1 for a thumb up, -1 for a thumb down."""
-    reason: str
-    cited: tuple[CitedLines, ...]
-    """Verified citations of the answer; what was sent for it where it has none."""
-    searched: bool
-    """The question had `@codebase`: another one may make no sense outside its conversation."""
-
-
-@dataclass(frozen=True, slots=True)
 class DataCounts:
     """How much is kept of a user, in all repositories."""
 

@@ -7,12 +7,10 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import astuple
 
 from codeqa.errors import NotFoundError
 from codeqa.state.database import PUT_VALUE, Connection, StateTable
-from codeqa.state.records import LOCAL_USER, CitedLines, DataCounts, Feedback, parse_details
-from codeqa.text import has_tag, strip_tag
+from codeqa.state.records import LOCAL_USER, DataCounts
 from codeqa.text.tokens import well_formed
 
 LONGEST_TURN = 24 * 3600.0
@@ -56,14 +54,13 @@ class FeedbackStore(StateTable):
         value: int,
         reason: str = "",
         *,
-        sent: Iterable[CitedLines] = (),
+        sent: Iterable[tuple[str, int, int]] = (),
     ) -> None:
         """Give the turn of `user` a thumb (1 or -1), in place of an earlier one; 0 takes it back.
 
-        `sent` are the places that were sent for the answer. Raises NotFoundError when the
-        user has no such turn.
+        `sent` are the places (path, first and last line) that were sent for the answer. Raises
+        NotFoundError when the user has no such turn.
         """
-        places = [astuple(place) for place in sent]
         with self._database.writing(user) as connection:
             owned = connection.execute(
                 "SELECT 1 FROM turn WHERE id = ? AND user = ?", (turn_id, user)
@@ -72,18 +69,9 @@ class FeedbackStore(StateTable):
                 raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
             connection.execute("DELETE FROM feedback WHERE turn = ?", (turn_id,))
             if value:
-                row = (turn_id, value, well_formed(reason.strip()), json.dumps(places), time.time())
+                places = json.dumps([*sent])
+                row = (turn_id, value, well_formed(reason.strip()), places, time.time())
                 connection.execute(_PUT_THUMB, row)
-
-    def given(self, repository: str) -> list[Feedback]:
-        """All thumbs of every user on answers about `repository`, the oldest first."""
-        rows = self._database.rows(
-            "SELECT turn, question, details, value, reason, sent "
-            "FROM feedback JOIN turn ON turn.id = feedback.turn "
-            "WHERE repository = ? ORDER BY feedback.created, feedback.rowid",
-            (repository,),
-        )
-        return [_feedback(*row) for row in rows]
 
     def of_conversation(
         self, conversation: str, user: str, repository: str
@@ -95,23 +83,6 @@ class FeedbackStore(StateTable):
             (user, repository, conversation),
         )
         return {turn: (value, reason) for turn, value, reason in rows}
-
-
-def _feedback(
-    turn_id: str, question: str, kept: str, value: int, reason: str, sent: str
-) -> Feedback:
-    details = parse_details(kept)
-    cited = [
-        (one["path"], one["start"], one["end"])
-        for one in details.get("citations") or ()
-        if one["verified"]
-    ]
-    found = tuple(CitedLines(*place) for place in dict.fromkeys(cited) or json.loads(sent))
-    text = strip_tag(question)
-    command, *rest = text.split(maxsplit=1) or [""]
-    if details.get("mode") and command.lower() == f"/{details['mode']}":
-        text = " ".join(rest)
-    return Feedback(turn_id, text, value, reason, found, has_tag(question))
 
 
 class ProfileStore(StateTable):

@@ -36,6 +36,7 @@ from evals.search.ranked import (
     save_ranked,
 )
 from evals.search.scores import Figure, Report, compare, score
+from evals.search.thumbs import thumbs_given
 
 PLAIN = "as it is"
 VARIANTS = {"rerank": "with rerank", "vectors": "without vectors", "hyde": "with drafts (HyDE)"}
@@ -196,7 +197,7 @@ def _ask_own(
         if "hyde" in variants:
             require_drafting(models)
         show = stack.enter_context(ProgressDisplay())
-        thumbs = open_state(settings).feedback.given(locate(settings, root).id)
+        thumbs = thumbs_given(open_state(settings), locate(settings, root).id)
         own = stack.enter_context(prepared(settings, root, show, count=count, thumbs=thumbs))
         runs = {PLAIN: _run(own, "", models, show, out)}
         runs |= {VARIANTS[one]: _run(own, one, models, show) for one in variants}

@@ -21,7 +21,6 @@ from codeqa.repository.classify import classify
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.walk import read_file, walk
 from codeqa.settings import Settings
-from codeqa.state.records import Feedback
 from codeqa.store import Location, Tables, locate
 from codeqa.types import Progress
 from evals.search.generate import (
@@ -32,6 +31,7 @@ from evals.search.generate import (
     symbol_questions,
 )
 from evals.search.questions import Question, Target
+from evals.search.thumbs import Thumb
 
 THUMB = "thumb up"
 COUNT = 120
@@ -74,7 +74,7 @@ def prepared(
     progress: Callable[[Progress], None],
     *,
     count: int = COUNT,
-    thumbs: Iterable[Feedback] = (),
+    thumbs: Iterable[Thumb] = (),
 ) -> Iterator[Own]:
     """Copy `root`, make about `count` questions and those of `thumbs`, and index the copy.
 
@@ -114,7 +114,7 @@ def prepared(
         yield Own(name, questions, own, location, tables, left_out)
 
 
-def thumb_questions(thumbs: Iterable[Feedback], folder: Path) -> list[Question]:
+def thumb_questions(thumbs: Iterable[Thumb], folder: Path) -> list[Question]:
     """Questions with a thumb up, asking for the places that the answer stood on.
 
     A place whose file is not below `folder`, or has fewer lines by now, is left out, and so is
