@@ -29,7 +29,12 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import EVERY_TOOL, open_engine, open_multi_repo
 from codeqa.errors import SettingsError
 from codeqa.indexing import Indexer
-from codeqa.repositories import RepositoryReport, remove_repository, rename_repository
+from codeqa.repositories import (
+    RepositoryReport,
+    find_repository,
+    remove_repository,
+    rename_repository,
+)
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, list_locations, locate
@@ -121,7 +126,7 @@ def make(world: World, tmp_path: Path) -> Iterator[Callable[..., Flask]]:
         for folder in (data / "revs" / world.hidden.id).glob("*[!x]"):
             save_location(locate(settings, folder))  # where it was copied to
         if gone:
-            remove_repository(settings, world.hidden.id)
+            remove_repository(settings, find_repository(settings, world.hidden.id))
         app = create_app(settings, world.open.root if gone else world.hidden.root)
         about = RepositoryReport(f"{NAME}-clone", f"https://{NAME}.example/a/b", "failed")
         jobs = {f"{NAME}-clone-0123abcd": about}
@@ -536,7 +541,7 @@ def test_a_clone_is_named_by_where_it_comes_from_and_a_name_by_its_owner(
         save_location(location)
         found[place] = rules.groups_of(location)
     assert list(found.values()) == [{"acme"}, {"acme"}, {"shop"}, set(), {"acme"}, {"acme"}]
-    rename_repository(settings, location.id, "shop2")
+    rename_repository(settings, location, "shop2")
     rules = Rules(repositories={"shop2": {"x"}})
     assert rules.groups_of(location) == {"x"}
 

@@ -148,7 +148,7 @@ def test_index_by_address_then_sync_reads_only_what_changed(
     assert main(["sync", "--json"]) == 1  # one that fails keeps no other from it
     done = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert done[location.name]["unchanged"] == 2 and "deleted" in str(done[gone.name]["error"])
-    remove_repository(settings, gone.id)
+    remove_repository(settings, gone)
 
     assert main(["repos", "list"]) == 0 and shop in capsys.readouterr().out
     everything = b"".join(
@@ -294,7 +294,7 @@ def test_a_new_name_is_shown_and_taken_and_outlives_a_run(
         (tmp_path / folder / "a.py").write_text("A = 1\n")
         assert main(["index", str(tmp_path / folder)]) == 0
     one = find_repository(settings, "one")
-    rename_repository(settings, "one", "Our shop")
+    rename_repository(settings, one, "Our shop")
     assert one.name == "Our shop"  # also for who has it open
     Indexer(settings, one).run()
     capsys.readouterr()
@@ -303,10 +303,10 @@ def test_a_new_name_is_shown_and_taken_and_outlives_a_run(
     assert main(["search", "A", "--repo", "Our shop"]) == 0
     for name in ("two", "-x", "a/b", "a\nb", "x" * 61, find_repository(settings, "two").id):
         with pytest.raises(UsageError):
-            rename_repository(settings, "Our shop", name)
-    rename_repository(settings, "Our shop", "")
+            rename_repository(settings, one, name)
+    rename_repository(settings, find_repository(settings, "Our shop"), "")
     assert one.name == "one"
-    remove_repository(settings, "one")
+    remove_repository(settings, one)
     assert (tmp_path / "one" / "a.py").exists()
 
 

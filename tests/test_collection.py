@@ -225,7 +225,7 @@ def test_what_is_removed_leaves_the_collection_and_its_files(
     (right.root / "secret.py").write_text("def unspeakable_word():\n    return 1\n")
     Indexer(settings, right).run()
     tables = together(settings, left, right)
-    remove_repository(settings, right.id)
+    remove_repository(settings, right)
     assert_copied(settings, left)
     folder = Path(tables.location.tables)
     assert not [
@@ -242,7 +242,7 @@ def test_a_new_name_is_that_of_all_paths_and_rewrites_no_row(
 ) -> None:
     settings, left, right = shop
     before = together(settings, left, right).version()
-    rename_repository(settings, left.id, "other")
+    rename_repository(settings, left, "other")
     tables = together(settings, left, right)
     assert {path.partition("/")[0] for path in tables.catalogue().paths} == {"other", "right"}
     assert {unit.id.partition("/")[0] for unit in tables.named(["one"])} == {"other"}

@@ -152,7 +152,7 @@ def test_one_that_is_not_asked_for_and_is_broken_is_not_told_of(
     settings = load_settings(data=data)
     *asked, other = [locate(settings, one.root) for one in indexed[1]]
     open_multi_repo(settings, [*asked, other]).search.search("total")
-    rename_repository(settings, other.id, "vault")
+    rename_repository(settings, other, "vault")
     shutil.rmtree(Path(other.tables) / "methods.lance" / "data")
     result = open_multi_repo(settings, asked).search.search("total")
     assert result.units and "vault" not in " ".join(result.warnings)
@@ -209,10 +209,10 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     assert list(engine.chat.ask(asked))[-1].kind == "done"
     assert [kept.id for kept in space.engine(joined, LOCAL).conversations.all()] == ["c"]
     assert not space.engine(bank.id, LOCAL).conversations.all()
-    space.rename(bank.id, "lender")
+    space.rename(bank, "lender")
     found = space.engine(joined, LOCAL).search.search("total").units
     assert {hit.unit.path.partition("/")[0] for hit in found} == {"lender", "one-shop"}
-    space.remove(bank.id)
+    space.remove(bank)
     again = space.engine(joined, LOCAL)
     assert [kept.id for kept in again.conversations.all()] == ["c"]
     assert again.search.search("total").warnings == ("1 repository of before: no index now.",)

@@ -16,7 +16,13 @@ from codeqa.doctor import examine
 from codeqa.engine import open_multi_repo
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.indexing import Indexer
-from codeqa.repositories import open_location, remove_repository, report_repositories, snapshots
+from codeqa.repositories import (
+    find_repository,
+    open_location,
+    remove_repository,
+    report_repositories,
+    snapshots,
+)
 from codeqa.repositories.multi_repo import locations_of
 from codeqa.repositories.snapshots import commit_of, revision_names, take_snapshot
 from codeqa.search.hybrid import open_search
@@ -195,11 +201,11 @@ def test_snapshots_are_few_listed_and_go_with_their_repository(
     (kept,) = snapshots_of(settings, location)
     assert [one.path for one in report_repositories(settings)][-1] == str(kept.root)
     assert f"index of {kept.name}" in [check.name for check in examine(settings)]
-    remove_repository(settings, kept.name)
+    remove_repository(settings, find_repository(settings, kept.name))
     assert not kept.root.exists() and not snapshots_of(settings, location)
     assert location.folder.is_dir(), "only the snapshot is removed"
     indexed(settings, location, "v1")
-    remove_repository(settings, location.id)
+    remove_repository(settings, location)
     assert not list((settings.data_dir / "revs").glob("*/*"))
     Indexer(settings, location).run()
 

@@ -87,10 +87,11 @@ def repos_remove_command(repo: str, yes: bool, as_json: bool) -> None:
     The repository itself is not touched, unless it is a clone that `codeqa index` made.
     """
     settings = load_settings()
-    root = find_repository(settings, repo).root
+    location = find_repository(settings, repo)
+    root = location.root
     what = "the index and the clone" if is_clone(settings, root) else "the index"
     ask_first(yes, f"Remove {what} of {root}?", f"remove {what}")
-    remove_repository(settings, str(root))
+    remove_repository(settings, location)
     print_either(as_json, {"removed": str(root)}, f"Removed {what} of {root}")
 
 

@@ -102,29 +102,22 @@ def find_repository(settings: Settings, given: str) -> Location:
     return found[0]
 
 
-def remove_repository(settings: Settings, given: str) -> Location:
-    """Delete the index of the repository with this id, path or name, and its files only when they
-    are a clone of ours.
+def remove_repository(settings: Settings, location: Location) -> None:
+    """Delete the index of a repository, and its files only when they are a clone of ours.
 
-    Raises NotFoundError as `find_repository` does, and IndexBusyError while it is written.
+    Raises NotFoundError when there is none, and IndexBusyError while it is written.
     """
-    location = find_repository(settings, given)
     ours = is_clone(settings, location.root)
     with hold(location, wait=False):
         remove(settings, location)
         if ours:
             delete_clone(location.root)
     forget_removed(settings)
-    return location
 
 
-def rename_repository(settings: Settings, given: str, name: str) -> Location:
-    """Show the repository with this id, path or name as `name`; '' is its own name again.
-
-    Raises NotFoundError as `find_repository` does, and UsageError for a name that cannot be
-    typed or is another one's.
-    """
-    location = find_repository(settings, given)
+def rename_repository(settings: Settings, location: Location, name: str) -> None:
+    """Show a repository as `name`; '' is its own name again. Raises UsageError for a name that
+    cannot be typed or is another one's."""
     name = name.strip() or location.root.name
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -134,7 +127,6 @@ def rename_repository(settings: Settings, given: str, name: str) -> Location:
     if any(name in (one.name, one.id) for one in others):
         raise UsageError(f"Another repository is called {name}.", "Take another name.")
     save_location(location, name=name)
-    return location
 
 
 # Clones

@@ -184,15 +184,13 @@ def _repositories() -> dict[str, str]:
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question, which may be searched for without a tag; what
     stands behind it is left out. Raises UsageError where there is none, and ContextLengthError."""
-    said = [(message.role, message.text) for message in messages if message.text.strip()]
-    asked = [number for number, (role, _) in enumerate(said) if role == "user"]
-    if not asked:
+    told = exchanges_from_client((message.role, message.text) for message in messages)
+    if not told:
         raise UsageError("There is no question.", "Send an entry of the role user with text.")
-    question = said[asked[-1]][1]
+    history, question = told[:-1], told[-1].question
     if len(question) > QUESTION_CHARACTERS:
         raise ContextLengthError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."
         )
-    wishes = "\n\n".join(text for role, text in said if role in RULES)
-    history = exchanges_from_client(said[: asked[-1]])
+    wishes = "\n\n".join(one.text for one in messages if one.role in RULES and one.text.strip())
     return AskOptions(question, retrieval="auto", history=history, instructions=wishes, keep=False)

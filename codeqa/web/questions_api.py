@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import cache
@@ -183,9 +183,8 @@ def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
 def _ask_options(body: QuestionBody) -> AskOptions:
     """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
     the question. Raises UsageError."""
-    said = [(one.role, one.text) for one in body.messages if one.text.strip()]
-    last = max((n for n, (role, _) in enumerate(said) if role == "user"), default=len(said))
-    given = (body.question, body.query, *(text for _, text in said[last : last + 1]))
+    told = exchanges_from_client((one.role, one.text) for one in body.messages)
+    given = (body.question, body.query, *(one.question for one in told[-1:]))
     question = next((text for text in given if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
@@ -198,17 +197,18 @@ def _ask_options(body: QuestionBody) -> AskOptions:
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
-    history = exchanges_from_client(said[:last] if question == given[-1] else said)
+    history = told[:-1] if question == given[-1] else told
     if history and not body.conversation:
         # It keeps the conversation itself, and no code of earlier answers.
         chosen |= {"history": history, "retrieval": body.retrieval or "auto"}
     return AskOptions(question, use_model=not body.without_model, **chosen)
 
 
-def exchanges_from_client(said: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
-    """What a client says was `said` before, as pairs of role and text, by question and answer."""
+def exchanges_from_client(said: Iterable[tuple[str, str]]) -> tuple[Exchange, ...]:
+    """What a client says was `said`, as pairs of role and text, by question and answer; the last
+    is what it asks now."""
     pairs: list[Exchange] = []  # an answer before the first question is nobody's
-    for role, text in said:
+    for role, text in ((role, text) for role, text in said if text.strip()):
         if role == "user":
             pairs.append(Exchange(text, UNANSWERED))
         elif role == "assistant" and pairs:

@@ -112,7 +112,7 @@ def add(body: PathBody) -> Values:
 def rename(repo: str, body: NameBody) -> Values:
     """Show the repository by another name."""
     location = find_repository(workspace().settings, repo)
-    workspace().rename(location.id, body.name)
+    workspace().rename(location, body.name)
     return _row(location.id, report_on(location))
 
 
@@ -136,7 +136,7 @@ def remove(repo: str) -> Values:
     """Delete its index, and its files if they are a clone that was made by its address. Its
     conversations stay."""
     space = workspace()
-    space.remove(find_repository(space.settings, repo).id)
+    space.remove(find_repository(space.settings, repo))
     return {"removed": repo}
 
 

@@ -156,9 +156,16 @@ class Gate:
         self._questions = Allowance("questions", 120, 60, redis)
         """Of one user, so that none keeps the server from the others."""
 
-    def member_of_session(self, mark: str) -> Member | None:
-        """Whose session holds `mark`; None for nobody's."""
-        return _find(mark, self._by_mark)
+    def member(self) -> Member | None:
+        """Who sent this request, by session or bearer token; None for nobody known. Raises as
+        `admit` does."""
+        if not self.closed:
+            return LOCAL
+        member = _find(str(session.get("mark", "")), self._by_mark)
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if member is None and scheme.lower() == "bearer" and token:
+            return self.admit(token, request.remote_addr or "")
+        return member
 
     def admit(self, token: str, address: str) -> Member | None:
         """Whose `token` it is; None for a wrong one. Raises RequestRefusedError (429) after many
@@ -279,18 +286,19 @@ def guard(app: Flask, settings: Settings) -> None:
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
         if request.method not in SAFE_METHODS or request.path.startswith(GUARDED_PATHS):
             _check_origin()
-        if _is_terminal(app.config[TERMINAL_TOKEN]):
+        if is_loopback(request.remote_addr or "") and _bears(app.config[TERMINAL_TOKEN]):
             g.member = TERMINAL
         elif request.path == METRICS_PATH and _bears(settings.metrics_token.get_secret_value()):
             g.member = SCRAPER
-        elif known and request.path.startswith(OPEN_PATHS):
-            return None
-        elif gate.closed:
-            return _check_token(gate)
-        else:
-            g.member = proxy.member() if proxy else LOCAL
-            if proxy and _asks():
-                gate.count_question(g.member.user)
+        elif not (known and request.path.startswith(OPEN_PATHS)):
+            member = proxy.member() if proxy else gate.member()
+            if member is None and _wants_page():
+                return redirect("/login")
+            if member is None:
+                raise RequestRefusedError(401)
+            if known and _asks():
+                gate.count_question(member.user)
+            g.member = member
         return None
 
     @app.after_request
@@ -345,21 +353,10 @@ def _check_origin() -> None:
         raise RequestRefusedError(403)
 
 
-def _check_token(gate: Gate) -> BaseResponse | None:
-    """Find out who asks. Raises RequestRefusedError (401) when it is nobody known."""
-    member = gate.member_of_session(str(session.get("mark", "")))
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if member is None and scheme.lower() == "bearer" and token:
-        member = gate.admit(token, request.remote_addr or "")
-    wants_a_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-    if member is None and wants_a_page and scheme.lower() != "bearer":
-        return redirect("/login")
-    if member is None:
-        raise RequestRefusedError(401)
-    if _asks():
-        gate.count_question(member.user)
-    g.member = member
-    return None
+def _wants_page() -> bool:
+    """Whether it is a browser that asks, for something to show."""
+    page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+    return page and not request.headers.get("Authorization", "").lower().startswith("bearer")
 
 
 def _asks(paths: tuple[str, ...] = ASKING_PATHS) -> bool:
@@ -383,11 +380,6 @@ def _note(settings: Settings, status: int) -> None:
             file.write(f"{json.dumps(values)}\n".encode())
     except OSError as error:
         log.error("the access log cannot be written: %s", error.strerror)
-
-
-def _is_terminal(token: str) -> bool:
-    """Whether the terminal of the user who runs this server asks, on this machine."""
-    return is_loopback(request.remote_addr or "") and _bears(token)
 
 
 def _bears(token: str) -> bool:

@@ -164,11 +164,10 @@ class Workspace:
         root = before_indexing(self.settings, doing, given, tell)
         self.open(root, update=False).index.check()
 
-    def remove(self, repo: str) -> None:
+    def remove(self, location: Location) -> None:
         """Delete the index of a repository, with its files if they are a clone, and close it.
-
-        Raises NotFoundError for an unknown id, IndexBusyError while another process writes it.
-        """
+        Raises as `remove_repository` does."""
+        repo = location.id
         self.jobs.cancel(repo)
         with self._lock:
             gone = [
@@ -182,20 +181,20 @@ class Workspace:
         for engine in closing:
             self.answers.stop(engine.location.id)
             engine.close()
-        location = remove_repository(self.settings, repo)
+        remove_repository(self.settings, location)
         if self._start is not None and self._start.resolve() == location.root:
             self._start = None
 
-    def rename(self, repo: str, name: str) -> None:
+    def rename(self, location: Location, name: str) -> None:
         """Show a repository by another name, which its paths among several begin with from now on.
 
         Raises as `rename_repository` does.
         """
-        rename_repository(self.settings, repo, name)
+        rename_repository(self.settings, location, name)
         with self._lock:
             for key in [*self._engines]:
                 # It may be answering now.
-                if ID_SEPARATOR in key and end_of(repo) in key:
+                if ID_SEPARATOR in key and end_of(location.id) in key:
                     del self._engines[key]
 
     def has_current(self, member: Member | None = None) -> bool:
