@@ -126,12 +126,12 @@ def test_nothing_is_copied_that_did_not_change(shop: tuple[Settings, Location, L
     Indexer(settings, left).run()
     written: list[str] = []
 
-    def noted(self: Writer, rows: Any, replaced: Any, own: Any = Writer.copy) -> None:
-        written.extend(rows["files"]["path"].to_pylist())
-        own(self, rows, replaced)
+    def noted(self: Writer, table: str, rows: Any, replaced: Any, own: Any = Writer.put) -> None:
+        written.extend(rows["path"].to_pylist() if table == "files" else ())
+        own(self, table, rows, replaced)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Writer, "copy", noted)
+        patch.setattr(Writer, "put", noted)
         together(settings, left, right)
     assert {path.partition("/")[0] for path in written} == {end_of(left.id)}
 
@@ -367,7 +367,7 @@ def test_a_repository_that_another_process_removed_does_not_come_back_by_itself(
     index = here.open(left.root, update=False).index
     index.run()
     assert here.engine(left.id, LOCAL).index is index
-    other.remove(left.id)
+    other.remove(left)
     (left.root / "a.py").write_text("def again():\n    pass\n")
     assert not index.catch_up()
     index.follow(lambda _: None)  # which ends by itself

@@ -112,14 +112,12 @@ def test_a_deleted_conversation_is_in_no_byte_of_the_data_folder(
 def test_a_deleted_profile_is_in_no_byte_and_conversations_stay(
     privacy: Privacy, state: State, data_dir: Path
 ) -> None:
-    tell(state, "conversation-of-umbrellas")
-    state.profile.save("name", NAME)
-    state.profile.save("editor", "vi")
+    tell(state, "conversation-of-umbrellas", facts=True)
     assert set(grep(data_dir, NAME)) == {NAME}
     erased = privacy.delete("profile", "local")
-    assert erased.counts["facts"] == 2 and sum(erased.counts.values()) == 2
+    assert erased.counts["facts"] == 1 and sum(erased.counts.values()) == 1
     assert erased.problems == ()
-    assert grep(data_dir, NAME, "localeditorvi") == {}
+    assert grep(data_dir, NAME) == {}
     assert len(state.turns.active("conversation-of-umbrellas", "local", REPOSITORY)) == 1
 
 
@@ -331,8 +329,7 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
     client: FlaskClient, state: State, data_dir: Path
 ) -> None:
     for number in range(2):
-        tell(state, f"conversation-{number}", texts=f" number {number}")
-    state.profile.save("name", NAME)
+        tell(state, f"conversation-{number}", texts=f" number {number}", facts=not number)
     assert NAME in ask(client, "what do you know about me?")
     assert "Nothing has been deleted yet" in ask(client, "delete my profile")
     assert state.profile.facts()

@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from codeqa.indexing import Indexer
-from codeqa.repositories import open_location
+from codeqa.repositories import find_repository, open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from tests.git_server import GitServer, git_server
@@ -162,6 +162,6 @@ def test_the_page_leads_to_the_repository_that_a_browser_was_in_last(
     assert shown(client, "/") == "shop"
     assert shown(client, f"/?repo={ids['bank']}") == "bank"
     assert shown(client, "/") == "bank" and shown(other, "/") == "shop"
-    app.extensions["codeqa"].remove(ids["bank"])
+    app.extensions["codeqa"].remove(find_repository(settings, ids["bank"]))
     assert shown(client, "/") == "shop"
     app.extensions["codeqa"].close()

@@ -280,11 +280,11 @@ class Conversations:
         except StorageError as error:
             log.warning("a context could not be cached: %s", error)
 
-    def cached_context(self, user: str, conversation: str = "") -> ContextBlock:
-        """The conversation's context as it is cached: empty when it was lost, or is another
-        repository's."""
+    def cached_context(self, user: str) -> ContextBlock:
+        """The context of questions without a conversation as it is cached: empty when it was lost,
+        or is another repository's."""
         try:
-            value = self.cache.get(context_key(user, conversation))
+            value = self.cache.get(context_key(user, ""))
             stored = json.loads(value) if value else {}
             here = stored.get("repository") == self.repository
             if here and self.hidden.isdisjoint(stored.get("asked", ())):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from typing import Any
 
 from codeqa.chat.values import AskOptions
@@ -51,7 +50,7 @@ def call(
     """What an address of the HTTP interface gives for `values`. Raises CodeQAError."""
     with engine_of(repos, revision) as engine:
         if address == "/api/search":
-            return asdict(search_for_programs(engine.search, **values))
+            return search_for_programs(engine.search, **values)
         tool = TOOLS[address.rpartition("/")[2]]
         return tool.call(engine.toolbox, values).model_dump(mode="json")
 

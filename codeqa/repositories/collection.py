@@ -183,8 +183,8 @@ class Collection:
         if writer.first_build:
             progress(Progress("building the text index", 0, 0))
             writer.tidy()
-        if gone:
-            writer.forget_old_versions()
+        for handle in writer.tables.values() if gone else ():  # nothing of it stays on disk
+            handle.optimize(cleanup_older_than=timedelta(milliseconds=1))
         writer.update_meta(members=held)
         writer.finish(0, LAYOUT, vector)
 
@@ -235,7 +235,10 @@ def _commit(writer: Writer, waiting: list[dict[str, pa.Table]]) -> None:
     if waiting:
         rows = {table: pa.concat_tables([one[table] for one in waiting]) for table in TABLES}
         paths = rows["files"]["path"].to_pylist()
-        writer.copy(rows, [path for path in paths if path in writer.known])
+        replaced = [path for path in paths if path in writer.known]
+        writer.invalidate(replaced)
+        for table in TABLES:
+            writer.put(table, rows[table], replaced)
         waiting.clear()
 
 

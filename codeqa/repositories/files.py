@@ -101,13 +101,12 @@ class Files:
         records: Sequence[FileRecord],
         *,
         regex: bool = False,
-        ignore_case: bool = False,
         kept: int = LINES_KEPT,
     ) -> FoundLines:
         """The lines of `records` that hold the text `pattern` or match it, the first `kept` of each
         file, in time linear in the files and bounded by SEARCH_SECONDS. Raises UsageError for a
         broken expression."""
-        matcher, found = _matcher(pattern, regex, ignore_case), FoundLines()
+        matcher, found = _matcher(pattern, regex), FoundLines()
         tables, until = self._tables(), time.monotonic() + SEARCH_SECONDS
         found.searched = of = counted(len(records), "file")
         ordered = sorted(records, key=lambda one: (ROLES.index(one.role), one.path))
@@ -141,10 +140,9 @@ class Files:
         return text.count("\n") + (not text.endswith("\n"))
 
 
-def _matcher(pattern: str, regex: bool, ignore_case: bool) -> Any:
+def _matcher(pattern: str, regex: bool) -> Any:
     options = re2.Options()
-    options.case_sensitive, options.log_errors = not ignore_case, False
-    options.max_mem = MATCH_MEMORY
+    options.log_errors, options.max_mem = False, MATCH_MEMORY
     by_line = "(?m)"  # ^ and $ are those of a line in a whole file, too
     try:
         return re2.compile(by_line + (pattern if regex else re2.escape(pattern)), options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -45,6 +45,11 @@ FILES = 10
 """Files listed at least, where there are as many: a list of files is read to its end."""
 
 HITS_SO_FAR = 10
+OF_RESULT = ("question", "milliseconds", "channels", "coverage", "reranker", "hyde")
+OF_UNIT = (
+    "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
+)  # fmt: skip
+"""What programs are told of a search, and of each unit that it found."""
 NO_MODEL = "No draft of the answer was made, for no language model is chosen."
 
 SearchSteps = Generator["StageTime | tuple[Hit, ...]", None, "SearchResult"]
@@ -83,43 +88,6 @@ class SearchResult:
         """The same as a search for `top` units would give it."""
         units = keep_guaranteed(self.units, self.mentioned, top)
         return replace(self, units=units, files=self.files[: max(top, FILES)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundUnit:
-    path: str
-    start_line: int
-    end_line: int
-    language: str
-    kind: str
-    name: str
-    qualified_name: str
-    signature: str
-    score: float
-    why: tuple[str, ...]
-    channels: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    path: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found, for programs: on the terminal and over HTTP."""
-
-    question: str
-    milliseconds: float
-    channels: tuple[str, ...]
-    coverage: str
-    reranker: str
-    hyde: str
-    stages: tuple[dict[str, Any], ...]
-    notice: str
-    hits: tuple[FoundUnit, ...]
-    files: tuple[FoundFile, ...]
 
 
 @dataclass(frozen=True)
@@ -373,24 +341,18 @@ def coverage(tables: Tables, columns: Collection[str], trouble: str = "") -> str
     return f"{files}, by words and names; {'; '.join(parts) or 'not by meaning'}"
 
 
-def search_for_programs(search: Search, guess: str = "", **options: Any) -> Found:
-    """What a search with these options finds, by a draft of the code, `guess`, as well."""
+def search_for_programs(search: Search, guess: str = "", **options: Any) -> dict[str, Any]:
+    """What a search with these options finds, by a draft of the code, `guess`, as well: what the
+    terminal and HTTP tell programs."""
     result = search.search(drafts=(guess,) if guess.strip() else (), **options)
-    return Found(
-        result.question,
-        result.milliseconds,
-        result.channels,
-        result.coverage,
-        result.reranker,
-        result.hyde,
-        tuple(asdict(stage) for stage in result.stages),
-        " ".join(result.warnings),
-        tuple(map(_unit, result.units)),
-        tuple(FoundFile(file.path, file.score) for file in result.files),
-    )
-
-
-def _unit(hit: Hit) -> FoundUnit:
-    of_hit: dict[str, Any] = {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
-    names = [one.name for one in fields(FoundUnit) if one.name not in of_hit]
-    return FoundUnit(**{name: getattr(hit.unit, name) for name in names}, **of_hit)
+    return {
+        **{name: getattr(result, name) for name in OF_RESULT},
+        "stages": [asdict(stage) for stage in result.stages],
+        "notice": " ".join(result.warnings),
+        "hits": [
+            {name: getattr(hit.unit, name) for name in OF_UNIT}
+            | {"score": hit.score, "why": hit.why, "channels": dict(hit.channels)}
+            for hit in result.units
+        ],
+        "files": [{"path": file.path, "score": file.score} for file in result.files],
+    }

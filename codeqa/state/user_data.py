@@ -91,11 +91,6 @@ class ProfileStore(StateTable):
         query = "SELECT key, value FROM fact WHERE user = ? ORDER BY updated, rowid"
         return dict(self._database.rows(query, (user,)))
 
-    def save(self, key: str, value: str, user: str = LOCAL_USER) -> None:
-        """Keep a fact, in place of an earlier one under the same key."""
-        with self._database.writing(user) as connection:
-            put_fact(connection, user, key, value, "", time.time())
-
     def clear(self, user: str = LOCAL_USER) -> None:
         with self._database.writing(user) as connection:
             note_deletion(connection, user, "profile")

@@ -242,12 +242,6 @@ class Writer:
         merge = merge.when_not_matched_by_source_delete(one_of("path", replaced))
         merge.execute(data, on_bad_vectors="null")
 
-    def copy(self, rows: Mapping[str, pa.Table], replaced: Sequence[str]) -> None:
-        """Commit `rows` of all TABLES as they are; those of the files `replaced` make room."""
-        self.invalidate(replaced)
-        for table in TABLES:
-            self.put(table, rows[table], replaced)
-
     def invalidate(self, paths: Sequence[str]) -> None:
         """Make the next run read `paths` again unless this one completes them."""
         for part in _parts(paths):
@@ -288,11 +282,6 @@ class Writer:
     def tidy(self, create: Callable[[Table, str], None] | None = None) -> None:
         """Build the indices anew, by `create` if given, and merge fragments, where that pays."""
         tidy_tables(self.database, self.tables, self.first_build, create or create_index)
-
-    def forget_old_versions(self) -> None:
-        """Leave nothing on disk of what was deleted."""
-        for handle in self.tables.values():
-            handle.optimize(cleanup_older_than=timedelta(milliseconds=1))
 
     def finish(self, checked_ns: int, parser: str, vector: EmbeddingRecord | None) -> None:
         """Note that a pass over the repository is complete; a rebuild becomes current."""

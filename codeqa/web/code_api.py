@@ -21,7 +21,7 @@ from codeqa.hosts import leads_here
 from codeqa.render import highlight_lines, sanitise
 from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
-from codeqa.search.hybrid import Found, search_for_programs
+from codeqa.search.hybrid import search_for_programs
 from codeqa.types import HydeMode
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Filled, Schema, Text, Values
 
@@ -57,7 +57,7 @@ class ReviewBody(Schema):
 
 
 @endpoints.route("POST", "/api/search")
-def search(engine: Engine, body: SearchBody) -> Found:
+def search(engine: Engine, body: SearchBody) -> Values:
     """The units and files that a question is about, the best first."""
     return search_for_programs(engine.search, **body.model_dump())
 

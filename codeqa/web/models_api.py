@@ -111,7 +111,7 @@ def forget_key(body: ChoiceBody) -> Values:
 
 def _models() -> Models:
     space = workspace()
-    return space.engine().models if space.has_current() else Models(space.settings)
+    return space.engine().models if space.usual() else Models(space.settings)
 
 
 def _choice(body: ChoiceBody) -> tuple[ModelChoice, str]:

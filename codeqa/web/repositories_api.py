@@ -82,7 +82,7 @@ def repositories() -> Values:
     found = [*reports.items()]
     found.sort(key=lambda row: (row[1].state != "cloning", -row[1].updated_at))
     return {
-        "current": space.engine().location.id if space.has_current() else "",
+        "current": space.engine().location.id if space.usual() else "",
         "changeable": member.owner,
         "repositories": [_row(repo, report) for repo, report in found],
     }
@@ -245,7 +245,7 @@ def ready() -> Values:
     space = workspace()
     if space.draining.is_set():
         raise RequestRefusedError(503)
-    about = space.engine(member=LOCAL).index.status() if space.has_current(LOCAL) else None
+    about = space.engine(member=LOCAL).index.status() if space.usual(LOCAL) else None
     if about is None or not about.files:
         raise RequestRefusedError(503, "Choose a repository on the page, or wait for its index.")
     return {"status": about.state}

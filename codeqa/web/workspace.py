@@ -197,10 +197,6 @@ class Workspace:
                 if ID_SEPARATOR in key and end_of(location.id) in key:
                     del self._engines[key]
 
-    def has_current(self, member: Member | None = None) -> bool:
-        """Whether `engine()` has something to give."""
-        return self.usual(member) is not None
-
     def privacy(self) -> Privacy:
         """What is stored of each user, once all that was answered is kept."""
         for engine in list(self._engines.values()):
