@@ -57,6 +57,7 @@ def test_index_shows_plain_progress_and_a_summary_of_what_was_read(shop: Path) -
         ("index nowhere", "There is no folder nowhere"),
         ("index ~nobody-of-that-name/src", "~nobody-of-that-name/src"),
         ("index README.md", "is not a folder"),
+        ("index all", "There is no folder all"),
         ("search basket --top 0", "--top"),
         ("search basket --top many", "--top"),
         ("search basket --kind clas", "'class'"),

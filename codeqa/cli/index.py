@@ -12,9 +12,16 @@ from typing import Any
 
 import click
 
-from codeqa.cli.command import command, json_option, model_option, repo_argument, rev_option
+from codeqa.cli.command import (
+    command,
+    folder_of,
+    json_option,
+    model_option,
+    repo_argument,
+    rev_option,
+)
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary
-from codeqa.cli.repos import chosen_repository
+from codeqa.cli.repos import chosen_repositories
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import (
@@ -121,7 +128,8 @@ def index_command(
     elif branch:
         raise UsageError("--branch goes with the address of a repository.", "Leave it out.")
     else:
-        root = chosen_repository(load_settings(), repo)
+        usual = load_settings()
+        root = folder_of(repo, usual.data_dir) if repo else chosen_repositories(usual)[0].root
     settings = load_settings(root)
     location = open_location(settings, root)
     if rev:

@@ -6,14 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
 from codeqa.cli.command import (
     DONE,
-    EVERY,
     FAILED,
     ask_first,
     command,
@@ -163,25 +161,18 @@ def _when(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
-def chosen_repository(settings: Settings, repo: str | None) -> Path:
-    """The repository that is meant: as named, else the current folder's, else the last used.
+def chosen_repositories(settings: Settings, repos: Sequence[str] = ()) -> list[Location]:
+    """The repositories that are named, else that of the current folder, else the last used.
 
     Raises UsageError when what was named is no folder and no indexed repository, and when
     nothing is named and there is nothing to fall back on.
     """
     try:
-        (found,) = folders_of(() if repo is None else (repo,), settings.data_dir)
+        folders = folders_of(repos, settings.data_dir)
     except UsageError:
-        last = last_used(settings)
-        if repo is not None or last is None:
+        last = None if repos else last_used(settings)
+        if last is None:
             raise
         click.echo(f"In {last}, the repository last used:", err=True)
-        return last
-    return found
-
-
-def chosen_repositories(settings: Settings, repos: Sequence[str]) -> list[Location]:
-    """Those that are named behind `--repo`, else the one of `chosen_repository`. Raises as that."""
-    if [*repos] == [EVERY]:
-        return [locate(settings, folder) for folder in folders_of(repos, settings.data_dir)]
-    return [locate(settings, chosen_repository(settings, one)) for one in repos or (None,)]
+        folders = [last]
+    return [locate(settings, folder) for folder in folders]

@@ -15,9 +15,8 @@ from typing import Any
 
 import click
 
-from codeqa.cli.command import front_door, hyde_option, json_option, rerank_option
+from codeqa.cli.command import folder_of, front_door, hyde_option, json_option, rerank_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_either
-from codeqa.cli.repos import chosen_repository
 from codeqa.errors import UsageError
 from codeqa.llm.models import Models
 from codeqa.search.hybrid import open_search
@@ -142,7 +141,7 @@ def main(
     if repo is not None:
         if trees or versus or how_to_search:
             raise UsageError(f"REPO goes without --trees, --versus, {named}.", OWN_HINT)
-        root = chosen_repository(load_settings(), repo)
+        root = folder_of(repo, load_settings().data_dir)
         variants = dict.fromkeys(compared)
         found = _ask_own(load_settings(root), root, count, variants, questions, out)
     elif compared:
