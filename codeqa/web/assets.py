@@ -19,7 +19,7 @@ STYLES = "all.css"
 SCRIPTS = ("chat_page.js", "picker_page.js", "privacy_dialog.js")
 SHEETS = (
     "base", "page", "answer", "syntax", "sidebar", "panel", "models", "mentions", "dialogs",
-    "repositories",
+    "repositories", "forced",
 )  # fmt: skip
 """Of static/css, in this order: later ones win."""
 IMPORT = re.compile(r'^import \{([^}]+)\} from "([^"]+)";\n', re.MULTILINE)

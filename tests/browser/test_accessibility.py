@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, Literal
 
-from browser.actions import get_answer, ready
+from browser.actions import get_answer, ready, use_model
 from browser.conftest import OpenPage, ScriptedServer
 from playwright.sync_api import Page, expect
 
@@ -87,3 +87,33 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
     page.get_by_role("button", name="Settings").click()
     page.get_by_role("button", name="As the system").click()
     expect(body).to_have_css("background-color", dark)
+
+
+def test_where_colours_are_forced_what_is_chosen_has_the_focus_or_goes_on_is_seen(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, own=True)
+    page.emulate_media(forced_colors="active")
+
+    def unlike(one: str, other: str, style: str = "backgroundColor", part: str = "") -> bool:
+        read = "([at, style, part]) => getComputedStyle(document.querySelector(at), part)[style]"
+        return bool(
+            page.evaluate(read, [one, style, part]) != page.evaluate(read, [other, style, part])
+        )
+
+    use_model(page)
+    assert unlike("#codebase", "#effort")
+    page.locator("#model-chip").click()
+    assert unlike(".provider:has(:checked)", ".provider:not(:has(:checked))")
+    page.keyboard.press("Escape")
+    page.locator("#effort").click()
+    assert unlike(".effort:has(:checked)", ".effort:not(:has(:checked))")
+    assert unlike(".segments label:has(:checked)", ".segments label:not(:has(:checked))")
+    assert unlike("#rerank", "#answer-options", part="::before"), "the knob of a switch"
+    page.keyboard.press("Escape")
+    get_answer(page, "x")
+    assert unlike(".conversation.current .conversation-row", "#sidebar")
+    assert unlike("#index-state .dot", "#sidebar")
+    page.locator(".more").first.click()
+    page.keyboard.press("ArrowDown")
+    assert unlike(".menu :focus-visible", ".menu button:first-child", "outlineStyle")
