@@ -96,7 +96,7 @@ def test_the_earlier_answers_that_were_sent_along_are_opened_below_the_answer(pa
         if reloaded:
             page.reload()
         earlier = page.locator("details.earlier")
-        expect(earlier.locator("summary")).to_have_text("2 earlier answers were sent along")
+        expect(earlier.locator("summary")).to_have_text("The model was also sent 2 earlier answers")
         earlier.locator("summary").click()
         expect(earlier.locator("li")).to_have_text(
             [re.compile("where is a session opened.*<b>alone</b>"), re.compile("how is a cookie")]
@@ -214,6 +214,30 @@ def test_of_what_is_being_written_only_the_last_part_is_drawn_anew(page: Page) -
         }"""
     )
     assert kept == [[True, True, False]] * 5
+
+
+def test_no_mark_of_markdown_is_seen_before_what_it_begins(page: Page) -> None:
+    seen = page.evaluate(
+        """async (blocks) => {
+          const { showUnfinished } = await import("/static/js/answer/streaming.js");
+          const node = document.querySelector("#announce").cloneNode();
+          document.body.append(node);
+          const written = (place) => document.createTextNode(place);
+          return blocks.flatMap((text) => [...text].map((_, at) => {
+            showUnfinished(node, text.slice(0, at + 1), { written });
+            return node.innerText;
+          }));
+        }""",
+        [
+            "## The way",
+            "The **`first` thing** is `f(**more)` [src/a.py:1-3].",
+            "- one [a.py:1]\n- **two**\n  - `x`",
+            "1. first\n2. second",
+        ],
+    )
+    bare = re.compile(r"[`#\[\]]|(?<![(*])\*|^-|^\d\.?$", re.M)
+    assert [text for text in seen if bare.search(text)] == []
+    assert {"The way", "The first thing is f(**more) src/a.py:1-3."} <= set(seen)
 
 
 def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_struck(

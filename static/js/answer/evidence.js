@@ -37,10 +37,9 @@ export function evidenceOf(grounding, node) {
 /** The line on the answers of other conversations that the model was sent; null where none was. */
 export function earlierOf(earlier) {
   if (!earlier?.length) return null;
-  const verb = earlier.length === 1 ? "was" : "were";
   return element(
     "details.evidence.earlier",
-    element("summary", `${plural(earlier.length, "earlier answer")} ${verb} sent along`),
+    element("summary", `The model was also sent ${plural(earlier.length, "earlier answer")}`),
     element("p", "To similar questions of other conversations, as data that may be wrong:"),
     element("ul", ...earlier.map(earlierAnswer)),
   );

@@ -5,7 +5,10 @@ import { byId, element } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 
 const FENCE = /^\s*(`{3,}|~{3,})([^\n`]*)(?:\n([\s\S]*))?$/;
-const SPANS = /(`[^`\n]+`|\*\*[^*\n]+\*\*|\[[^[\]\n]+:\d+(?:-\d+)?\]|\[[^\s[\]]*$)/;
+// Code, strong words and citations, and what begins one at the end of what has come.
+const SPANS =
+  /(`[^`\n]+(?:`|$)|\*\*[^\s*][^*\n]*(?:\*\*|\*?$)|\[[^[\]\n]+:\d+(?:-\d+)?\]|\[[^\s[\]]*$|[*`]+$)/;
+const MARKER = /(?:^|\n)[ \t]*(?:[-*+]|\d{1,3}[.)]?)[ \t]*$/; // of an item without words yet
 const ITEM = /^\n* {0,3}(?:[-*+]|(\d{1,9})[.)])[ \t]+(\S[^]*)$/;
 const NEXT = /\n+(?=(?:[-*+]|\d{1,9}[.)])[ \t]+\S)/;
 const BELOW = /\n+[ \t]+(?:[-*+]|\d{1,9}[.)])[ \t]+/;
@@ -19,7 +22,8 @@ const FRAME_LIMIT = 100; // milliseconds after which no frame is waited for: the
  * is complete. Everything enters the page as text. `citations` are those that are checked.
  */
 export function showUnfinished(node, text, citations) {
-  const spans = (words) => words.split(SPANS).map((part, index) => spanOf(part, index, citations));
+  const spans = (words) =>
+    words.split(SPANS).map((part, at) => (at % 2 ? spanOf(part, spans, citations) : part));
   const [form, pieces, draw] = formOf(text, spans);
   if (node.dataset.form !== form) node.replaceChildren();
   node.dataset.form = form;
@@ -39,11 +43,12 @@ function formOf(text, spans) {
   }
   if (text.startsWith("|"))
     return ["table", text.trim().split("\n"), (rows, at) => [tableOf(rows, at, spans)]];
-  const items = text.split(NEXT).map((one) => ITEM.exec(one));
+  const begun = text.replace(MARKER, "");
+  const items = begun.split(NEXT).map((one) => ITEM.exec(one));
   if (items.every(Boolean)) return ["list", items, (some) => [listOf(some, spans)]];
-  const lines = text
+  const lines = begun
     .trimEnd()
-    .replace(/^#{1,6} +/, "")
+    .replace(/^#{1,6}(?: +|$)/, "")
     .split("\n");
   return ["text", lines, (some) => spans(some.join("\n"))];
 }
@@ -70,13 +75,12 @@ function tableOf(lines, from, spans) {
   return element("div.table-wrap", element("table", element("tbody", ...made)));
 }
 
-function spanOf(part, index, citations) {
-  if (index % 2 === 0) return part;
-  if (part[0] === "[" && part.at(-1) !== "]") return element("span", { hidden: true }, part);
-  if (part[0] === "[") return citations.written(part.slice(1, -1));
-  return part[0] === "`"
-    ? element("code", part.slice(1, -1))
-    : element("strong", part.slice(2, -2));
+function spanOf(part, spans, citations) {
+  const [mark] = part;
+  if (mark === "[" && part.endsWith("]")) return citations.written(part.slice(1, -1));
+  const words = mark === "[" ? "" : part.replaceAll(mark, "");
+  if (!words) return element("span", { hidden: true }, part); // nothing to be read yet
+  return mark === "`" ? element("code", words) : element("strong", ...spans(words));
 }
 
 /**
