@@ -199,6 +199,7 @@ def test_no_command_shows_the_help_and_is_bad_usage(codeqa: Command) -> None:
     assert "Commands:" in result.err
     assert codeqa("-h").out == codeqa("--help").out == result.err
     assert codeqa("repos", "list", "-h").status == 0
+    assert "WANT: definition, callers, references" in codeqa("symbol", "-h").out
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure() -> None:

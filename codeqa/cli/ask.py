@@ -191,10 +191,11 @@ def search_command(
 def review_command(
     file: TextIO, repos: tuple[str, ...], rev: str, model: str, as_json: bool
 ) -> None:
-    """Find out what an issue takes: how hard it is, what one has to know, which files change.
+    """Find out how hard an issue is, and what it takes.
 
-    A language model searches the code with tools, where one is chosen; else the likely files,
-    tests and people are told. FILE holds the issue, '-' reads it from standard input.
+    A language model reads the code and says what you need to know and which files change; where
+    none is chosen, you get the files and tests that it likely concerns, and who wrote them. FILE
+    holds the issue; '-' reads standard input.
     """
     from codeqa.chat.values import ToolStep
     from codeqa.cli.local import engine_of

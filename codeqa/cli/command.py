@@ -108,15 +108,15 @@ rev_option = click.option(
     "--rev",
     callback=_not_empty,
     metavar="COMMIT",
-    help="The repository as it was at this commit, branch or tag; nothing of it is touched.",
+    help="The code as it was at this commit, branch or tag; your files stay as they are.",
 )
 repo_argument = click.argument("repo", required=False)
 repos_option = click.option(
     "--repo",
     "repos",
     multiple=True,
-    help="Folder of the repository, or the name it has in 'codeqa repos list'; given several times "
-    "these are asked at once, 'all' asks every one.",
+    help="Folder of the repository, or its name in 'codeqa repos list'. Give it several times to "
+    "ask several at once; 'all' asks every one.",
 )
 local_option = click.option(
     "--local", is_flag=True, help="Work it out here, even where a server runs for the repository."
@@ -128,7 +128,7 @@ model_option = click.option(
     help="Language model as provider/name, or none; see 'codeqa models'.",
 )
 no_model_option = click.option(
-    "--no-model", "model", flag_value="none", help="The same as --model none: ask none."
+    "--no-model", "model", flag_value="none", help="Ask no language model, like --model none."
 )
 rerank_option = click.option(
     "--rerank", is_flag=True, help="Let the reranker order the best of what is found."

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @click.argument("given", nargs=-1, metavar="[REPO]...")
 @repos_option
 def mcp_command(given: tuple[str, ...], repos: tuple[str, ...]) -> None:
-    """Serve the tools to another agent by the Model Context Protocol.
+    """Let other agents search and read the code, by MCP.
 
-    The repository must be indexed; it is the one that is named, or that of this folder, and no
-    other. Over HTTP a server that runs has the same at /mcp. See docs/mcp.md.
+    They see the repositories that are named, else the one of this folder, and no others; these
+    must be indexed. A running server offers the same over HTTP at /mcp. See docs/mcp.md.
     """
     folders = folders_of((*given, *repos), data_folder())
     chosen = list(map(str, folders))

@@ -30,9 +30,9 @@ from codeqa.settings import load_settings
 @json_option
 @click.pass_context
 def models_command(context: click.Context, as_json: bool) -> None:
-    """Show or choose the language model that questions go to.
+    """Show or choose the language model that answers.
 
-    An exported key sends nothing until its provider is chosen.
+    A key in the environment, such as OPENAI_API_KEY, is used once its provider is chosen.
     """
     if context.invoked_subcommand is None:
         _show(Models(load_settings()), as_json)
@@ -48,8 +48,8 @@ def models_command(context: click.Context, as_json: bool) -> None:
     group=models_command,
 )
 @click.argument("model", metavar="PROVIDER/NAME")
-@click.option("--url", default="", help="Address of the API instead of the provider's own.")
-@click.option("--key-stdin", is_flag=True, help="Read the key from stdin; it is kept, mode 600.")
+@click.option("--url", default="", help="Address to ask instead of the provider's own.")
+@click.option("--key-stdin", is_flag=True, help="Read the key from standard input, and keep it.")
 @json_option
 def use_command(model: str, url: str, key_stdin: bool, as_json: bool) -> None:
     """Use a model from now on, on the page and in the terminal."""

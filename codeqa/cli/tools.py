@@ -71,13 +71,14 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
         print_either(as_json, result, visible(result["text"]))
         return FAILED if result["unknown"] else DONE
 
-    run.__doc__ = description
     made = where_options(run)
     required = arguments.get("required", ())
     fields = list(arguments.get("properties", {}).items())
+    bare = fields[: TYPED_BARE.get(tool, 0)]
+    told = [f"{name.upper()}: {field['description']}" for name, field in bare]
+    run.__doc__ = "\n\n".join([description, *told])
     for number, (name, field) in reversed([*enumerate(fields)]):
-        bare = number < TYPED_BARE.get(tool, 0)
-        made = _parameter(name, field, name in required, bare)(made)
+        made = _parameter(name, field, name in required, number < len(bare))(made)
     return command(tool.replace("_", "-"), EXAMPLES[tool])(made)
 
 

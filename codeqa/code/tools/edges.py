@@ -78,9 +78,9 @@ def symbol(
         ),
     ] = "definition",
 ) -> ToolResult:
-    """What is known of a name, resolved, where grep gives every line with the same letters. The
-    definition comes whole, with what it calls, who calls it and the constants it uses; of several
-    names, `a, b`, each: cheaper than opening files."""
+    """Look up a function, class or constant by name: its code, what it calls, who calls it and the
+    constants it uses. It tells apart what has the same name, where grep finds every line with the
+    same letters. Several names at once, `a, b`, are cheaper than opening files."""
     kind, _, end = " ".join(want.split()).partition(" to ")
     if kind == "path" and end:
         return _call_path(box, name, end)

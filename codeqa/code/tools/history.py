@@ -67,8 +67,8 @@ _REVISION = r"[0-9A-Za-z](?:\.?[0-9A-Za-z_/@^~-]){0,199}"
 
 def history(
     box: Toolbox,
-    path: Annotated[str, Field(description="A file or folder; all for nothing.")] = "",
-    name: Annotated[str, Field(description="A function or class: commits of its lines.")] = "",
+    path: Annotated[str, Field(description="A file or folder; everything unless given.")] = "",
+    name: Annotated[str, Field(description="A function or class: what changed it.")] = "",
     lines: Lines = "",
     commit: Annotated[
         str,
@@ -77,11 +77,11 @@ def history(
             description="A commit, branch or tag; `v1..v2` for what changed between two.",
         ),
     ] = "",
-    about: Annotated[str, Field(description="What changes between two are to be about.")] = "",
+    about: Annotated[str, Field(description="Between two, only changes that are about it.")] = "",
 ) -> ToolResult:
-    """When, by whom and why code changed, by git. Of a path or name its commits, newest first; of
-    `lines` the commit that changed each last; of a `commit` what it changed, with a path the file
-    as it was then; of `v1..v2` what was added, changed and removed between."""
+    """When, by whom and why code changed, from git. Of a path or name the commits, newest first; of
+    `lines` the commit that last changed each; of a `commit` what it changed, or with a path the
+    file as it was then; of `v1..v2` what was added, changed and removed between them."""
     start, between, end = commit.partition("..")
     if between:
         return _changes(box, start, end, about)

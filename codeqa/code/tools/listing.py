@@ -119,9 +119,9 @@ _HOW = {
 
 
 def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolResult:
-    """All of a kind, counted, with places: files, routes, commands, tests, TODOs, environment
-    variables that are read. `overview`: what the repository is, its folders, what most of it uses,
-    where it starts."""
+    """All there are of one kind, counted, and where: files, routes, commands, tests, TODOs,
+    environment variables that are read. `overview` says what the repository is, which folders it
+    has, what most of it uses and where it starts."""
     if kind == "overview":
         return _overview(box)
     if kind == "files":

@@ -36,7 +36,7 @@ LONGEST_LINE = 300
 """Characters shown of one line; what is longer is data."""
 
 Lines = Annotated[
-    str, Field(pattern=r"^([0-9]{1,9}(-[0-9]{1,9})?)?$", description="As 120-180, or 120.")
+    str, Field(pattern=r"^([0-9]{1,9}(-[0-9]{1,9})?)?$", description="Such as 120-180, or 120.")
 ]
 
 
@@ -47,7 +47,7 @@ def grep(
     regex: Annotated[bool, Field(description="Read as a regular expression (RE2).")] = False,
 ) -> ToolResult:
     """Every line that holds a text or matches a regular expression, counted, each with the
-    definition around it. For messages, settings and literal text."""
+    function or class around it. For messages, settings and literal text."""
     found = box.files.find_lines(pattern, box.files.matching(path), regex=regex)
     places: list[Place] = []
     parts: list[tuple[str, str]] = []
@@ -77,8 +77,8 @@ def open_file(
     path: Annotated[str, Field(description="A file; its name or the end of its path is enough.")],
     lines: Lines = "",
 ) -> ToolResult:
-    """Lines of a file as they are now, at most 400. Without `lines` a short file whole, and of a
-    long one what it defines, with lines."""
+    """Lines of a file as they are now, at most 400. Without `lines` a short file comes whole, of a
+    long one what it defines and where."""
     file = box.files.read(one_file(box.tables(), path))
     code = file.text.split("\n")
     code = code[:-1] if code[-1:] == [""] else code
