@@ -137,17 +137,16 @@ def opened(browser: Browser) -> Page:
 
 
 def load(page: Page, port: int) -> dict[str, float]:
-    """Milliseconds after the navigation: until the document, the scripts and the conversations were
-    there, and until the page could be used."""
+    """Milliseconds after the navigation: until the document and the scripts were there, and until
+    the page could be used."""
     page.goto(f"http://127.0.0.1:{port}/")
     page.evaluate("window.until('loaded')")
     return page.evaluate("""() => {
       const end = (part) =>
         performance.getEntriesByType("resource").find((one) => one.name.includes(part));
       const [document] = performance.getEntriesByType("navigation");
-      const list = end("/api/conversations");
       return { document: document.responseEnd, scripts: end("chat_page.js").responseEnd,
-        asked_for_list: list.startTime, list: list.responseEnd, usable: window.times.loaded };
+        usable: window.times.loaded };
     }""")  # type: ignore[no-any-return]
 
 

@@ -135,8 +135,11 @@ def conversation() -> BaseResponse | str:
     ]
     path = location.remote[0] or str(location.root)
     path = f"{together} asked together" if together > 1 else path
+    listed = None
+    with suppress(CodeQAError):  # the page asks for it then, and says what fails
+        listed = conversations_api.conversations(engine, member_of_request().user)
     page = render_template(
-        "chat.html", repo=location.id, name=location.name, path=path,
+        "chat.html", repo=location.id, listed=listed, name=location.name, path=path,
         repositories=repositories, together=together, state=engine.index.status().state,
         version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip

@@ -36,11 +36,8 @@ export class Scroll {
       this.#following = true;
       this.#toEnd();
     });
-    new ResizeObserver(() => {
-      document.documentElement.style.setProperty("--viewport", `${scroller.clientHeight}px`);
-      this.#grown();
-    }).observe(scroller);
-    new ResizeObserver(() => this.#grown()).observe(thread);
+    const grown = new ResizeObserver(() => this.#grown());
+    for (const node of [scroller, thread]) grown.observe(node);
   }
 
   /** Puts the beginning of `node` at the top, where reading starts. */

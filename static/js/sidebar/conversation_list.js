@@ -26,16 +26,23 @@ export class ConversationList {
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.refresh();
     });
-    this.refresh();
+    // The page comes with the list, so that it is whole when it is first painted.
+    const listed = JSON.parse(this.#list.dataset.listed);
+    if (listed) this.#take(listed);
+    else this.refresh();
+  }
+
+  #take({ conversations }) {
+    this.#kept = conversations;
+    this.#render();
   }
 
   async refresh() {
     const renames = this.#renames;
     try {
-      const { conversations } = await request(`/api/conversations${query({ repo: this.#repo })}`);
+      const listed = await request(`/api/conversations${query({ repo: this.#repo })}`);
       if (renames !== this.#renames) return this.refresh();
-      this.#kept = conversations;
-      this.#render();
+      this.#take(listed);
     } catch {
       // The state of the index, in view below, says that the server is gone.
     }
