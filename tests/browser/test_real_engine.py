@@ -162,6 +162,7 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
     expect(dialog).to_contain_text(re.compile(r"Conversations \d+, about \d+ repositor(y|ies)"))
     expect(dialog).to_contain_text("Nobody: nothing leaves this machine.")
     expect(dialog).to_contain_text("name Ada")
+    expect(dialog).to_contain_text("Conversations of all users state.sqlite, ")
     result = dialog.locator(".privacy-result")
     listed = page.locator("#conversations li.conversation")
     before = listed.count()
