@@ -218,56 +218,29 @@ def _joined(
     index: Indexer,
     generator: AnswerGenerator | None = None,
 ) -> Engine:
-    state = open_state(settings)
+    state, config_dir = open_state(settings), settings.config_dir
     cache = open_redis(settings) or state.values
     models = Models(settings)
     files = Files(tables, settings.max_file_bytes)
     search = open_search(
         settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
     )
-    privacy = Privacy(settings, state, cache, models)
-    vectors = QuestionVectors()
-    conversations = Conversations(state, cache, location.id, vectors)
-    hooks = load_hooks(settings, location.root)
-    router = Router(
-        small_call=SmallCall(
-            cache, (lambda: None) if generator else models.small_model, settings.config_dir
-        ),
-        hooks=hooks,
-        settings=settings,
-        tables=index.tables,
-    )
     toolbox = Toolbox(search, files, index.tables)
-    gatherer = Gatherer(
-        toolbox=toolbox,
-        settings=settings,
-        hooks=hooks,
-        conversations=conversations,
-        answer_model=models.called,
-    )
+    privacy = Privacy(settings, state, cache, models)
+    conversations = Conversations(state, cache, location.id, QuestionVectors())
+    hooks = load_hooks(settings, location.root)
+    small_call = SmallCall(cache, (lambda: None) if generator else models.small_model, config_dir)
+    router = Router(small_call, hooks, settings, index.tables)
+    gatherer = Gatherer(toolbox, settings, hooks, conversations, models.called)
     writers = Writers(
-        repository_name=location.name,
-        toolbox=toolbox,
-        config_dir=settings.config_dir,
-        conversations=conversations,
-        privacy=privacy,
-        review=lambda model: Reviewer(toolbox, model, settings.config_dir),
-    )
+        location.name, toolbox, config_dir, conversations, privacy,
+        review=lambda model: Reviewer(toolbox, model, config_dir),
+    )  # fmt: skip
     chat = Chat(router, gatherer, writers, conversations, generator)
     return Engine(
-        settings=settings,
-        location=location,
-        repositories=repositories,
-        index=index,
-        search=search,
-        chat=chat,
-        conversations=conversations,
-        files=files,
-        models=models,
-        tables=tables,
-        completion=MentionCompleter(tables),
-        toolbox=toolbox,
-    )
+        settings, location, repositories, index, search, chat, conversations, files, models, tables,
+        completion=MentionCompleter(tables), toolbox=toolbox,
+    )  # fmt: skip
 
 
 def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy:

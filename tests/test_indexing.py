@@ -20,7 +20,7 @@ from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate, reader
 from codeqa.store.schema import TABLES
-from codeqa.types import Progress, Skipped
+from codeqa.types import Progress
 from tests.index_rows import age, clean_rows, rows, versions
 from tests.indexed import copied, indexed, write
 
@@ -81,7 +81,7 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     tables = Tables(indexer.location)
     assert (summary.files, summary.changed, summary.removed, summary.unchanged) == (6, 6, 0, 0)
     assert summary.skipped == {"binary": 1}
-    assert indexer.skipped() == [Skipped("image.png", "binary")]
+    assert [(one.path, one.reason) for one in tables.skipped()] == [("image.png", "binary")]
     assert summary.methods >= 5 and summary.classes >= 1 and summary.documents >= 2
     assert summary.references == tables.counts().references > 3
     assert summary.bytes_on_disk > 1000
@@ -176,7 +176,7 @@ def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
     (repository / "helpers.py").write_bytes(b"\0\1binary\0" * 100)
     (repository / "app.py").write_text("x = 1\n" * 400_000)
     built.run()
-    reasons = {item.path: item.reason for item in built.skipped()}
+    reasons = {item.path: item.reason for item in Tables(built.location).skipped()}
     assert reasons["helpers.py"] == "binary"
     assert reasons["app.py"].startswith("larger than")
     tables = Tables(built.location)

@@ -118,10 +118,6 @@ class Conversations:
         """Id of each turn of a conversation that has a thumb → its value and reason."""
         return self._kept.feedback.of_conversation(conversation, user, self.repository)
 
-    def profile(self, user: str) -> dict[str, str]:
-        """What `user` told of themselves."""
-        return self.state.profile.facts(user)
-
     # What is done to it.
 
     def choose_branch(self, conversation: str, turn_id: str, user: str = LOCAL_USER) -> None:
@@ -174,7 +170,7 @@ class Conversations:
         Raises StorageError, and NotFoundError for a turn to follow that is not there.
         """
         options = question.options
-        profile = self.profile(options.user)
+        profile = self.state.profile.facts(options.user)
         if options.history is not None:  # of what the client does not tell, only the profile
             cites = any(find_citations(one.answer) for one in options.history)
             length = 2 * len(options.history)

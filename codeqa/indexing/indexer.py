@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
-from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError, IndexMissingError
+from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError
 from codeqa.indexing.passes import Outcome, build, refine_units
 from codeqa.indexing.runs import (
     CANCELLED,
@@ -34,7 +34,7 @@ from codeqa.store.reader import damage, give_back_memory
 from codeqa.store.schema import ROWS_VERSION, record_of
 from codeqa.store.tables import Tables, open_once
 from codeqa.store.writer import Writer
-from codeqa.types import IndexStatus, IndexSummary, Progress, Skipped
+from codeqa.types import IndexStatus, IndexSummary, Progress
 
 LONGEST_REST = 5.0
 """Seconds until changes are looked at again behind a long run."""
@@ -358,14 +358,6 @@ class Indexer:
         if self._paused.is_set():
             status = replace(status, state="paused", error="")
         return replace(status, watched=self._alive() and self._follows)
-
-    def skipped(self) -> list[Skipped]:
-        """Files that are not indexed, each with its reason, by path."""
-        try:
-            files = self._open().skipped()
-        except IndexMissingError:
-            return []
-        return [Skipped(file.path, file.reason) for file in files]
 
 
 def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[None]:

@@ -29,14 +29,7 @@ from codeqa.repository.classify import role_of
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
 from codeqa.store.records import SKIPPED, Batch, FileRecord
-from codeqa.store.schema import (
-    REFINED,
-    UNIT_TABLES,
-    one_of,
-    read_rows,
-    record_of,
-    vector_array,
-)
+from codeqa.store.schema import REFINED, UNIT_TABLES, one_of, read_rows, record_of, vector_array
 from codeqa.store.writer import Writer, keep_comments
 from codeqa.types import Progress
 

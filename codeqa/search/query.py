@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from codeqa.languages import languages
-from codeqa.search.mentions import (
-    FILE_ENDINGS,
-    Mention,
-    Traceback,
-    take_mentions,
-    take_traceback,
-)
+from codeqa.search.mentions import FILE_ENDINGS, Mention, Traceback, take_mentions, take_traceback
 from codeqa.store import Filter
 from codeqa.text import strip_tag
 from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words

@@ -17,15 +17,10 @@ from pydantic import Field
 
 from codeqa.engine import Engine
 from codeqa.environment import with_home
-from codeqa.errors import RepositoryError, UsageError
+from codeqa.errors import IndexMissingError, RepositoryError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.indexing import Indexer
-from codeqa.repositories import (
-    RepositoryReport,
-    clone_location,
-    find_repository,
-    report_on,
-)
+from codeqa.repositories import RepositoryReport, clone_location, find_repository, report_on
 from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.git import looks_remote, read_remote
 from codeqa.search.rerank import reranker_status
@@ -223,8 +218,9 @@ def steer(engine: Engine, body: SteerBody) -> Values:
 def skipped(engine: Engine) -> Values:
     """Files that are not indexed, by reason, the most frequent first."""
     paths: dict[str, list[str]] = defaultdict(list)
-    for file in engine.index.skipped():
-        paths[file.reason].append(file.path)
+    with suppress(IndexMissingError):
+        for file in engine.tables().skipped():
+            paths[file.reason].append(file.path)
     groups = [
         {"reason": reason, "count": len(found), "paths": sorted(found)[:SKIPPED_PATHS]}
         for reason, found in sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))

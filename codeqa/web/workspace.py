@@ -17,13 +17,7 @@ from codeqa.account import Privacy
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
-from codeqa.errors import (
-    CodeQAError,
-    IndexMissingError,
-    NotFoundError,
-    RepositoryError,
-    UsageError,
-)
+from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, RepositoryError, UsageError
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,
