@@ -213,7 +213,7 @@ def test_what_an_index_holds_is_read_once_as_long_as_nothing_is_written(
 def test_source_is_read_first_and_vendored_code_last() -> None:
     paths = ["README.md", "node_modules/x/a.js", "src/z.py", "tests/test_a.py", "vendor/b.go"]
     found = Walk(Path("/"), tuple(FileEntry(path, 1, 1) for path in paths), ())
-    order = [entry.path for entry in make_plan(found, {}, 0).read]
+    order = [entry.path for entry in make_plan(found, {}, 0)[0]]
     assert order[0] == "src/z.py"
     assert set(order[1:3]) == {"README.md", "tests/test_a.py"}
     assert set(order[3:]) == {"node_modules/x/a.js", "vendor/b.go"}

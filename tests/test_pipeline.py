@@ -266,7 +266,7 @@ def test_a_deletion_holds_for_answers_that_are_being_written(
     engine.conversations.state.profile.clear("local")
     list(events)
     engine.conversations.flush()
-    assert engine.conversations.profile("local") == {}
+    assert engine.conversations.state.profile.facts() == {}
     events = engine.chat.ask(AskOptions(ASK, conversation="two"))
     while next(events).kind != "token":
         pass

@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from codeqa.embeddings.registry import Embedding
 from codeqa.parsing.pool import NICENESS, FileResult, parse_many
@@ -56,41 +56,30 @@ REFINED_ROWS, REFINED_FILES = 512, 20
 killed run pays for twice."""
 
 
-class Plan(NamedTuple):
-    """What has to be done."""
-
-    read: list[FileEntry]
-    """Files to read, in the order of their use."""
-    removed: list[str]
-    """Paths that are in the manifest and no longer in the repository."""
-    skipped: list[FileRecord]
-    """Rows for files that are newly left out by name, size or kind."""
-
-
-def make_plan(found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int) -> Plan:
-    """Compare `found` with `manifest`.
+def make_plan(
+    found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int
+) -> tuple[list[FileEntry], list[str], list[FileRecord]]:
+    """Compare `found` with `manifest`: the files to read, in the order of their use; the paths that
+    are no longer in the repository; and rows for files that are newly left out.
 
     `checked_ns` is the start of the last completed run: what changed before it, and still
     has the size and time of its row, is unchanged.
     """
-    read: list[FileEntry] = []
-    skipped: list[FileRecord] = []
-    trusted_ns = checked_ns - TIME_RESOLUTION_NS
-    for entry in found.files:
-        record = manifest.get(entry.path)
-        same = record is not None and record.hash and _looks_same(record, entry)
-        if not same or entry.mtime_ns >= trusted_ns:
-            read.append(entry)
+    trusted_ns, now, none = checked_ns - TIME_RESOLUTION_NS, time.time(), FileRecord("")
+
+    def same(entry: FileEntry) -> bool:
+        known = manifest.get(entry.path, none)
+        return bool(known.hash) and _looks_same(known, entry) and entry.mtime_ns < trusted_ns
+
+    read = [entry for entry in found.files if not same(entry)]
     read.sort(key=lambda entry: (_LAST.get(role_of(entry.path), 1), entry.path))
-    now = time.time()
-    for item in found.skipped:
-        record = manifest.get(item.path)
-        if record is None or (record.status, record.reason) != (SKIPPED, item.reason):
-            skipped.append(
-                FileRecord(item.path, status=SKIPPED, reason=item.reason, indexed_at=now)
-            )
-    present = {item.path for item in found.files} | {item.path for item in found.skipped}
-    return Plan(read, sorted(manifest.keys() - present), skipped)
+    skipped = [
+        FileRecord(item.path, status=SKIPPED, reason=item.reason, indexed_at=now)
+        for item in found.skipped
+        if manifest.get(item.path, none).reason != item.reason
+    ]
+    present = {item.path for item in (*found.files, *found.skipped)}
+    return read, sorted(manifest.keys() - present), skipped
 
 
 def _looks_same(record: FileRecord, file: FileEntry | FileRecord) -> bool:
@@ -121,8 +110,8 @@ def build(
     """Bring the tables up to `found`, by `engine` if there is one; what ends it leaves a valid
     index."""
     manifest = writer.manifest()
-    plan = make_plan(found, manifest, writer.checked_ns)
-    outcome = Outcome(len(plan.removed), len(plan.read))
+    to_read, removed, skipped = make_plan(found, manifest, writer.checked_ns)
+    outcome = Outcome(len(removed), len(to_read))
     pending: Future[None] | None = None
     touched: list[FileRecord] = []
 
@@ -139,14 +128,14 @@ def build(
         else:
             writer.write(full, embed(writer, full, fast))
 
-    if writer.meta.dirty or plan.removed or plan.skipped:
+    if writer.meta.dirty or removed or skipped:
         begin()
-        writer.remove(plan.removed)
-        if plan.skipped:
-            writer.write(Batch(files=plan.skipped))
+        writer.remove(removed)
+        if skipped:
+            writer.write(Batch(files=skipped))
     progress(Progress("indexing", 0, outcome.read))
     read = engine.read if engine else read_here
-    batches: Any = read(settings, plan.read, manifest, writer, progress)
+    batches: Any = read(settings, to_read, manifest, writer, progress)
     with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for batch in batches:
             for new in batch.unchanged:

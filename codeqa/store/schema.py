@@ -319,12 +319,8 @@ class Filter:
         if self.paths:
             parts.append("(" + " OR ".join(map(_path, self.paths)) + ")")
         parts += [f"NOT ({_path(path)})" for path in self.excluded_paths]
-        for column, values in (
-            ("language", self.excluded_languages),
-            ("kind", self.excluded_kinds),
-        ):
-            if values:
-                parts.append(f"NOT ({one_of(column, values)})")
+        excluded = (("language", self.excluded_languages), ("kind", self.excluded_kinds))
+        parts += [f"NOT ({one_of(column, values)})" for column, values in excluded if values]
         return " AND ".join(parts)
 
 

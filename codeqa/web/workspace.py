@@ -90,18 +90,15 @@ class Workspace:
             return self._multi_repo(repo, member)
         if repo:
             known = self._engines.get(repo)
-            if known and not may_see(member, known.location):
-                known = None
-            if known and known.index.was_removed():  # by another process
-                del self._engines[repo]
-                known = None
-            if known and known.location.snapshot_of:
-                try:
+            if not known or not may_see(member, known.location):
+                return self._open_listed(repo, member)
+            with suppress(FileNotFoundError):
+                if known.location.snapshot_of:
                     os.utime(known.location.root)  # those asked longest ago make room
-                except FileNotFoundError:
-                    del self._engines[repo]
-                    known = None
-            return known or self._open_listed(repo, member)
+                if not known.index.was_removed():
+                    return known
+            del self._engines[repo]  # another process removed it
+            return self._open_listed(repo, member)
         if (usual := self.usual(member)) is None:
             raise IndexMissingError(
                 "No repository is open.", "Choose one on the page, or start with its path."
