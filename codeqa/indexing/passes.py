@@ -78,7 +78,7 @@ def make_plan(
         for item in found.skipped
         if manifest.get(item.path, none).reason != item.reason
     ]
-    present = {item.path for item in (*found.files, *found.skipped)}
+    present = {item.path for item in found.files} | {item.path for item in found.skipped}
     return read, sorted(manifest.keys() - present), skipped
 
 
@@ -112,7 +112,6 @@ def build(
     manifest = writer.manifest()
     to_read, removed, skipped = make_plan(found, manifest, writer.checked_ns)
     outcome = Outcome(len(removed), len(to_read))
-    pending: Future[None] | None = None
     touched: list[FileRecord] = []
 
     def begin() -> None:
@@ -137,6 +136,7 @@ def build(
     read = engine.read if engine else read_here
     batches: Any = read(settings, to_read, manifest, writer, progress)
     with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
+        pending: Future[Any] = thread.submit(int)  # nothing yet
         for batch in batches:
             for new in batch.unchanged:
                 old = manifest[new.path]
@@ -145,11 +145,9 @@ def build(
             if batch.files:
                 outcome.changed += len(batch.files)
                 begin()
-                if pending is not None:
-                    pending.result()
+                pending.result()
                 pending = thread.submit(write, batch)
-    if pending is not None:
-        pending.result()
+    pending.result()
     if touched:
         begin()
         writer.write_files(touched)

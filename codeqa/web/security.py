@@ -118,13 +118,13 @@ class Allowance:
         self._name, self._most, self._seconds, self._redis = name, most, seconds, redis
         self._times: defaultdict[str, deque[float]] = defaultdict(partial(deque, maxlen=most))
 
-    def used_up(self, key: str) -> bool:
+    def check(self, key: str, advice: str = "") -> None:
+        """Raises RequestRefusedError (429) where it is used up."""
+        times = self._times.get(key) or deque()  # who only asks leaves no entry
+        if len(times) >= self._most and time.monotonic() - times[0] <= self._seconds:
+            raise RequestRefusedError(429, advice)
         if self._redis and int(self._redis.get(self._key(key)) or 0) >= self._most:
-            return True
-        times = self._times.get(key)  # who only asks leaves no entry
-        if times is None or len(times) < self._most:
-            return False
-        return time.monotonic() - times[0] <= self._seconds
+            raise RequestRefusedError(429, advice)
 
     def _key(self, key: str) -> str:
         return f"codeqa:allowance:{self._name}:{_digest(key)}"
@@ -162,8 +162,7 @@ class Gate:
         if not self.closed:
             return LOCAL
         member = _find(str(session.get("mark", "")), self._by_mark)
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if member is None and scheme.lower() == "bearer" and token:
+        if member is None and (token := _bearer()):
             return self.admit(token, request.remote_addr or "")
         return member
 
@@ -171,8 +170,7 @@ class Gate:
         """Whose `token` it is; None for a wrong one. Raises RequestRefusedError (429) after many
         wrong ones from `address`."""
         with self._lock:
-            if self._guesses.used_up(address):
-                raise RequestRefusedError(429, "The tokens were wrong. Wait half a minute.")
+            self._guesses.check(address, "The tokens were wrong. Wait half a minute.")
             if member := _find(_digest(token.strip()), self._by_digest):
                 return member
             self._guesses.count(address)
@@ -181,8 +179,7 @@ class Gate:
     def count_question(self, user: str) -> None:
         """Raises RequestRefusedError (429) when `user` asked too many lately."""
         with self._lock:
-            if self._questions.used_up(user):
-                raise RequestRefusedError(429)
+            self._questions.check(user)
             self._questions.count(user)
 
 
@@ -356,7 +353,7 @@ def _check_origin() -> None:
 def _wants_page() -> bool:
     """Whether it is a browser that asks, for something to show."""
     page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-    return page and not request.headers.get("Authorization", "").lower().startswith("bearer")
+    return page and not _bearer()
 
 
 def _asks(paths: tuple[str, ...] = ASKING_PATHS) -> bool:
@@ -384,8 +381,13 @@ def _note(settings: Settings, status: int) -> None:
 
 def _bears(token: str) -> bool:
     """Whether the request brings `token`, which is none where it is empty."""
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    return bool(token) and hmac.compare_digest(given.encode(), token.encode())
+    return bool(token) and hmac.compare_digest(_bearer().encode(), token.encode())
+
+
+def _bearer() -> str:
+    """The token that the request brings, if it does."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" else ""
 
 
 def _find(given: str, members: Mapping[str, Member]) -> Member | None:
