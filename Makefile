@@ -102,8 +102,8 @@ LINT := .venv-lint
 SCRIPTS_AND_STYLES := static/js static/css
 
 $(LINT)/installed: requirements-lint.txt | setup-dev
-	@$(PY) -m venv $(LINT)
-	@$(LINT)/bin/python -m pip install -qq --disable-pip-version-check -r requirements-lint.txt
+	@$(PY) -m venv --without-pip $(LINT)
+	@$(PY) -m pip --python $(LINT)/bin/python install -qq --disable-pip-version-check -r requirements-lint.txt
 	@touch $@
 
 lint-js: $(LINT)/installed
