@@ -28,13 +28,16 @@ def test_a_page_takes_all_scripts_as_one_file_that_a_browser_keeps(client: Flask
     assert client.get("/static/all/other.js").status_code == 404
 
 
-def test_the_page_itself_is_compressed_for_who_takes_that(client: FlaskClient) -> None:
-    sent = client.get("/", headers={"Accept-Encoding": "br, gzip"})
+def test_the_page_itself_is_compressed_for_who_takes_that_but_not_for_another_site(
+    client: FlaskClient,
+) -> None:
+    typed = {"Sec-Fetch-Site": "none", "Accept-Encoding": "br, gzip"}
+    sent = client.get("/", headers=typed)
     assert sent.headers["Content-Encoding"] == "gzip" and len(sent.data) < 10_000
     assert gzip.decompress(sent.data).decode() == client.get("/").text
     assert "Accept-Encoding" in sent.headers["Vary"] and "no-store" in sent.headers["Cache-Control"]
-    refused = client.get("/", headers={"Accept-Encoding": "gzip;q=0"})
-    assert "Content-Encoding" not in refused.headers
+    for other in ({"Accept-Encoding": "gzip;q=0"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert "Content-Encoding" not in client.get("/", headers=typed | other).headers
 
 
 def test_a_page_can_take_the_single_files_instead(client: FlaskClient) -> None:

@@ -191,11 +191,10 @@ def search_command(
 def review_command(
     file: TextIO, repos: tuple[str, ...], rev: str, model: str, as_json: bool
 ) -> None:
-    """Find out how hard an issue is, and what it takes.
+    """Find out how hard an issue is, and what it takes: knowledge, and changes to which files.
 
-    A language model reads the code and says what you need to know and which files change; where
-    none is chosen, you get the files and tests that it likely concerns, and who wrote them. FILE
-    holds the issue; '-' reads standard input.
+    A language model reads the code for it; without one you get the files and tests that it likely
+    concerns, and who wrote them. FILE holds the issue; '-' reads standard input.
     """
     from codeqa.chat.values import ToolStep
     from codeqa.cli.local import engine_of

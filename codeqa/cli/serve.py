@@ -100,10 +100,7 @@ def serve_command(
 
 @command("worker", ["CODEQA_JOBS=rq REDIS_URL=redis://… codeqa worker"])
 def worker_command() -> None:
-    """Clone and index for servers, so that they only answer.
-
-    It needs the settings and the data folder of the servers, and a Redis server. See docs/scale.md.
-    """
+    """Clone and index for servers that have the same settings and data; see docs/scale.md."""
     from codeqa.web.jobs import work
 
     work(load_settings())

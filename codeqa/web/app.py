@@ -143,8 +143,9 @@ def conversation() -> BaseResponse | str:
         repositories=repositories, together=together, state=engine.index.status().state,
         version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
-    # Its length tells nothing: no token is in it, and no page elsewhere gets it with our cookie.
-    return sent(gzip.compress(page.encode(), 4), "text/html")
+    # Compressed, its length would let another site guess at it by addresses, which it repeats.
+    own = request.headers.get("Sec-Fetch-Site") in ("same-origin", "none")
+    return sent(gzip.compress(page.encode(), 4), "text/html") if own else page
 
 
 @pages.get("/repositories")
