@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from codeqa.errors import SettingsError
 from codeqa.llm.providers import ModelChoice
 from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
-from codeqa.types import Event
+from codeqa.types import Event, Skipped
 from codeqa.web import answer_streams, security
 from codeqa.web.answer_streams import AnswerStreams, Place, encode_stream
 from codeqa.web.app import create_app
@@ -269,7 +270,16 @@ def test_a_question_to_the_root_is_answered_in_one_piece(
 # What else the page asks for
 
 
-def test_the_status_and_the_skipped_files_tell_what_the_page_shows(client: FlaskClient) -> None:
+def test_the_status_and_the_skipped_files_tell_what_the_page_shows(
+    client: FlaskClient, fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_out = [
+        Skipped("logo.png", "binary"),
+        Skipped("<i>font</i>.woff", "binary"),
+        Skipped("data/dump.sql", "larger than 1,000,000 bytes"),
+    ]
+    tables = SimpleNamespace(skipped=lambda: left_out)
+    monkeypatch.setattr(fake_engine, "tables", lambda: tables)
     status = client.get("/api/status").json
     assert status["state"] == "ready" and status["files"] == 4 and status["skipped_total"] == 3
     assert status["skipped"]["binary"] == 2 and status["id"] == "store-0123abcd"

@@ -83,8 +83,7 @@ def last_used(
 
 
 def find_repository(settings: Settings, given: str) -> Location:
-    """The one indexed repository or snapshot with this id or path, else with this name; it may be
-    gone by now.
+    """The one index of this id or path, else of this name; its folder may be gone by now.
 
     Raises NotFoundError when there is none, or when a name fits several.
     """

@@ -27,7 +27,7 @@ from codeqa.errors import (
 )
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion
 from codeqa.store.tables import DEFINITION_COLUMNS
-from codeqa.types import Chunk, Event, IndexStatus, Skipped
+from codeqa.types import Chunk, Event, IndexStatus
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
 
@@ -518,13 +518,6 @@ class FakeIndex:
 
     def status(self) -> IndexStatus:
         return self.current
-
-    def skipped(self) -> list[Skipped]:
-        return [
-            Skipped("logo.png", "binary"),
-            Skipped("<i>font</i>.woff", "binary"),
-            Skipped("data/dump.sql", "larger than 1,000,000 bytes"),
-        ]
 
     def start_background(self) -> None: ...
 
