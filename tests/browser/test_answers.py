@@ -462,6 +462,12 @@ def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
         expect(drawn.locator("pre")).to_have_text(FLOW)
         expect(code.locator("pre")).to_contain_text("n1 -.-> n2")
         expect(code.get_by_role("img")).to_have_count(0)
+    callers = "\n".join(f"module.SomeClass.function_{n} --> asked" for n in range(4))
+    callers = callers.replace(".", "_") + '\nasked["Flask.the_name_that_was_asked_about"]'
+    get_answer(page, f"say:```mermaid\nflowchart LR\n{callers}\n```\n")
+    asked = page.locator("text").filter(has_text="asked_about")
+    page.locator(".diagram").last.evaluate("node => node.scrollIntoView()")
+    expect(asked).to_be_in_viewport(ratio=0.99)
 
 
 def test_a_diagram_that_goes_in_circles_or_never_ends_does_not_stop_the_page(page: Page) -> None:
