@@ -87,8 +87,7 @@ def send_asset(name: str) -> Response:
     if name not in (STYLES, *SCRIPTS):
         raise NotFoundError("There is no such file.", "Load the page again.")
     body, digest = asset(_folder(), name)
-    kind = "text/css" if name == STYLES else "text/javascript"
-    response = sent(body, kind)
+    response = sent(body, "text/css" if name == STYLES else "text/javascript")
     response.set_etag(digest)
     # The address has the digest: what is there never changes.
     fresh = request.args.get("v") == digest
