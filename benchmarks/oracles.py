@@ -73,7 +73,9 @@ class Index:
         self.units: dict[str, Unit] = {}
         self._units: dict[tuple[str, str], list[Unit]] = defaultdict(list)
         self._places: dict[tuple[str, str], list[Reference]] = defaultdict(list)
+        self.paths: set[str] = set()
         for file in files:
+            self.paths.add(file.path)
             for unit in file.units:
                 self.units[unit.id] = unit
                 self._units["name", name_key(unit.name)].append(unit)
@@ -85,6 +87,9 @@ class Index:
     def around(self, path: str) -> Index:
         return self
 
+    def catalogue(self) -> Index:
+        return self
+
     def named(self, keys: Sequence[str], limit: int = 200) -> list[Unit]:
         return [unit for key in keys for unit in self._units["name", key]][:limit]
 
@@ -94,11 +99,9 @@ class Index:
     def by_ids(self, ids: Sequence[str]) -> list[Unit]:
         return [self.units[one] for one in dict.fromkeys(ids) if one in self.units]
 
-    def references_named(self, name: str, limit: int) -> list[Reference]:
-        return self._places["name", name][:limit]
-
-    def references_in(self, path: str) -> list[Reference]:
-        return self._places["path", path]
+    def references(self, *, limit: int | None = None, **wanted: Sequence[str]) -> list[Reference]:
+        ((column, (value,)),) = wanted.items()  # nobody asks for more here
+        return self._places[column, value][:limit]
 
 
 @dataclass

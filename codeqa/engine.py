@@ -218,15 +218,14 @@ def _joined(
     index: Indexer,
     generator: AnswerGenerator | None = None,
 ) -> Engine:
-    state, config_dir = open_state(settings), settings.config_dir
-    cache = open_redis(settings) or state.values
-    models = Models(settings)
+    models, config_dir = Models(settings), settings.config_dir
+    privacy = open_privacy(settings, models=models)
+    state, cache = privacy.state, privacy.cache
     files = Files(tables, settings.max_file_bytes)
     search = open_search(
         settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
     )
     toolbox = Toolbox(search, files, index.tables)
-    privacy = Privacy(settings, state, cache, models)
     conversations = Conversations(state, cache, location.id, QuestionVectors())
     hooks = load_hooks(settings, location.root)
     small_call = SmallCall(cache, (lambda: None) if generator else models.small_model, config_dir)

@@ -144,7 +144,7 @@ def test_who_asks_some_reads_nothing_of_the_others(
     alone = together(settings, right)
     assert {unit.path.partition("/")[0] for unit in alone.units()} == {"right"}
     assert not alone.named(["one", "two"]) and not alone.in_file("left/a.py")
-    assert not alone.references_named("two") and alone.file("left/a.py") is None
+    assert not alone.references(name=["two"]) and alone.file("left/a.py") is None
     names, own = (one.catalogue().names for one in (alone, Tables(right)))
     assert {key: {*names[key]} for key in names} == {key: {*own[key]} for key in own}
     assert alone.counts() == Tables(right).counts()

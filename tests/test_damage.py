@@ -146,7 +146,7 @@ def test_a_damaged_index_is_said_and_the_next_run_makes_it_anew_from_the_files(
     hits = engine.search.search("find user").units
     assert {hit.unit.path for hit in hits} == {"a.py", "b.md"}
     assert [unit.name for unit in engine.tables().in_file("a.py")].count("find_user") == 1
-    assert [place.line for place in engine.tables().references_named("find_user")] == [6]
+    assert [place.line for place in engine.tables().references(name=["find_user"])] == [6]
     assert engine.index.status().state == "ready"
     assert damage(location) == ""
     assert [one.root for one in list_locations(settings)] == [location.root]

@@ -87,7 +87,7 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert summary.bytes_on_disk > 1000
     assert summary.seconds > 0
     assert [unit.path for unit in tables.named(["load"])] == ["helpers.py"]
-    assert {one.path for one in tables.references_named("load")} == {"app.py", "helpers.py"}
+    assert {one.path for one in tables.references(name=["load"])} == {"app.py", "helpers.py"}
     assert tables.find(TextSearch("methods", "load", 10))
     record = tables.file("app.py")
     assert record is not None
@@ -181,7 +181,7 @@ def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
     assert reasons["app.py"].startswith("larger than")
     tables = Tables(built.location)
     assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
-    assert tables.references_in("app.py") == []
+    assert tables.references(path=["app.py"]) == []
 
 
 def test_other_rules_of_extraction_rebuild_beside_and_switch(

@@ -117,8 +117,8 @@ def test_a_unit_comes_back_as_it_was_written(location: Location, write: Index) -
     assert set(tables.in_file("src/app.py")) == {function, whole}
     assert tables.by_ids([whole.id, "unknown", function.id]) == [whole, function]
     assert tables.named(["getuser"]) == [function]
-    assert tables.references_in("src/app.py") == [reference("run")]
-    assert tables.references_named("run") == [reference("run")]
+    assert tables.references(path=["src/app.py"]) == [reference("run")]
+    assert tables.references(name=["run"]) == [reference("run")]
     assert tables.files()[0].status == "indexed"
     assert tables.file("src/app.py") == tables.files()[0]
     assert tables.file("src/other.py") is None
@@ -199,9 +199,9 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     write(batch_of(("src/app.py", [unit("b", line=7)], [reference("y", line=9)]), digest="h2"))
     tables = Tables(location)
     assert [(u.name, u.start_line) for u in tables.in_file("src/app.py")] == [("b", 7)]
-    assert [r.line for r in tables.references_in("src/app.py")] == [9]
+    assert [r.line for r in tables.references(path=["src/app.py"])] == [9]
     assert [u.name for u in tables.in_file("src/b.py")] == ["kept"]
-    assert len(tables.references_named("x")) == 1
+    assert len(tables.references(name=["x"])) == 1
     assert tables.counts().files == 2
 
 
@@ -515,7 +515,7 @@ def test_references_in_memory_answer_as_the_tables_do(
     warm(tables)
     monkeypatch.setattr("codeqa.store.tables.Reader.arrow", None)
     assert [tables.references(**one) for one in wanted] == before
-    assert len(tables.references_named("a", limit=2)) == min(held, 2)
+    assert len(tables.references(name=["a"], limit=2)) == min(held, 2)
 
 
 @pytest.mark.usefixtures("at_once")

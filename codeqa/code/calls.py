@@ -95,7 +95,7 @@ def callees(tables: Tables, unit: Unit, limit: int = 20) -> list[Call]:
     the class inherits or that alone has this name. Calls into libraries are left out.
     """
     tables = tables.around(unit.path)
-    inside = (place for place in tables.references_in(unit.path) if place.unit_id == unit.id)
+    inside = (place for place in tables.references(path=[unit.path]) if place.unit_id == unit.id)
     calls = [place for place in inside if place.kind == "call" and place.target != unit.id]
     decided = {one.id: one for one in tables.by_ids([c.target for c in calls if c.target])}
     open_names = dict.fromkeys(name_key(call.name) for call in calls if not call.target)

@@ -128,7 +128,7 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
     of_class = unit.kind == "constructor" and unit.class_name
     name = last_word(unit.class_name) if of_class else unit.name
     tables = tables.around(unit.path)
-    places = tables.references_named(name, CANDIDATES)
+    places = tables.references(name=[name], limit=CANDIDATES)
     around = Surroundings(tables, unit, name, places)
     found = around.judged()
     together: list[tuple[Unit, Unit | None]] = []
@@ -234,7 +234,7 @@ class Surroundings:
         self._owners = {one.id: one.class_name for one in tables.by_ids(list(dict.fromkeys(ids)))}
         """Unit id → the class that this unit belongs to."""
         outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
-        carriers = places if outer == name else tables.references_named(outer, CANDIDATES)
+        carriers = places if outer == name else tables.references(name=[outer], limit=CANDIDATES)
         self.exporters = self._exporters(carriers)
 
     def judged(self) -> dict[Reference, UsageSite]:
@@ -360,7 +360,7 @@ class Surroundings:
         self._files_read += 1
         if self._files_read > MAX_FILES_READ:
             return []
-        return [edge for edge in self._tables.references_in(path) if edge.kind == "import"]
+        return [edge for edge in self._tables.references(path=[path]) if edge.kind == "import"]
 
     def _exporters(self, carriers: Sequence[Reference]) -> set[str]:
         """Files that import the definition (or its class) from its file, and so hand it on:
@@ -386,7 +386,7 @@ class Surroundings:
         have a member of their own in its place."""
         waiting, seen = [name], {name}
         while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
-            places = self._tables.references_named(waiting.pop(), CANDIDATES)
+            places = self._tables.references(name=[waiting.pop()], limit=CANDIDATES)
             ids = [place.unit_id for place in places if place.kind == "inherits" and place.unit_id]
             for heir in self._tables.by_ids(list(dict.fromkeys(ids))):
                 at = (heir.path, heir.qualified_name)
@@ -404,7 +404,7 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
     sure that is (0 to 1); only likely ones where there are any, [] for what is defined elsewhere.
     """
     tables, language = tables.around(path), language_name(path)
-    places = [one for one in tables.references_in(path) if (one.line, one.name) == (line, name)]
+    places = [one for one in tables.references(path=[path]) if (one.line, one.name) == (line, name)]
     if decided := tables.by_ids([one.target for one in places if one.target]):
         return [(unit, 1.0) for unit in decided]
     if not places:  # it is defined there, or a name that is no reference, as a variable's
@@ -498,7 +498,7 @@ def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
         types = [one for path in sorted(paths) for one in tables.in_file(path)]
         types = [one for one in types if (one.path, one.qualified_name) in owners]
         return [one for one in types if unit in with_all_methods(tables, one)]
-    places = tables.references_in(unit.path)
+    places = tables.references(path=[unit.path])
     inherited = [one for one in places if one.kind == "inherits" and one.unit_id == unit.id]
     return [one for place in inherited for one in _meant(tables, place) if one.id != unit.id]
 

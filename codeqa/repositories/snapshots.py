@@ -54,7 +54,8 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
     os.utime(folder)  # used now
     there = locate(settings, folder)
     _begin_with_a_copy(location, there)
-    kept = sorted(snapshots_of(settings, location), key=_last_used, reverse=True)
+    kept = snapshots_of(settings, location)
+    kept.sort(key=lambda one: one.root.is_dir() and one.root.stat().st_mtime, reverse=True)
     for old in kept[SNAPSHOTS_KEPT:]:
         remove(settings, old)
     return there
@@ -196,7 +197,3 @@ def _begin_with_a_copy(location: Location, there: Location) -> None:
             shutil.rmtree(made, ignore_errors=True)
             shutil.copytree(location.tables, made, copy_function=os.link)
             made.rename(there.tables)
-
-
-def _last_used(location: Location) -> float:
-    return location.root.stat().st_mtime if location.root.is_dir() else 0.0

@@ -96,7 +96,7 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     or possible. Of calls those in tests and merely possible ones are counted, not told singly."""
     tables = box.tables()
     units = definitions(tables, name)
-    named = tables.references_named(last_word(name.removesuffix("()")), CANDIDATES)
+    named = tables.references(name=[last_word(name.removesuffix("()"))], limit=CANDIDATES)
     every = _meant(tables, units)
     if not units:  # of what is defined elsewhere no more is known than its name
         owner = name.removesuffix("()").rpartition(".")[0]
@@ -368,7 +368,7 @@ def _call_path(box: Toolbox, start: str, end: str) -> ToolResult:
 
 def _handed_on(tables: Tables, unit: Unit) -> list[Step]:
     """The functions of its file that `unit` hands on, for others to call."""
-    places = [one for one in tables.references_in(unit.path) if one.unit_id == unit.id]
+    places = [one for one in tables.references(path=[unit.path]) if one.unit_id == unit.id]
     lines = {one.target: one.line for one in reversed(places) if one.kind == "use" and one.target}
     return [
         Step(one, one.path, lines[one.id]) for one in tables.by_ids(list(lines)) if one.is_method
@@ -392,7 +392,7 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
         places = [one.reference for one in sites if one.reference.kind == "inherits"]
         if unit is outside or len(types_called(tables, unit.name)) == 1:
             # Re-exports are not all followed, and nothing else here is called so.
-            named = tables.references_named(unit.name, CANDIDATES)
+            named = tables.references(name=[unit.name], limit=CANDIDATES)
             more = [one for one in named if one.kind == "inherits" and one not in places]
             by_name, places = by_name + len(more), [*places, *more]
         having = [Step(one, one.path, one.start_line) for one in with_all_methods(tables, unit)]
@@ -446,7 +446,8 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     """Which definitions are meant, where it is not one; and where not all was looked at."""
     named = ", ".join(f"{unit.qualified_name} [{unit.place}]" for unit in roots)
     told = f"{len(roots):,} definitions are meant: {named}. " if len(roots) > 1 else ""
-    if any(len(tables.references_named(unit.name, CANDIDATES)) == CANDIDATES for unit in roots):
+    places = (tables.references(name=[unit.name], limit=CANDIDATES) for unit in roots)
+    if any(len(found) == CANDIDATES for found in places):
         told += f"Only the first {CANDIDATES:,} places of that name were looked at. "
     return told
 

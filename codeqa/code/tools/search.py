@@ -265,7 +265,7 @@ def _imported_from(tables: Tables, path: str, names: Collection[str]) -> list[st
     """Files that `path` surely imports some of `names` from."""
     imports = {
         one.module
-        for one in tables.references_in(path)
+        for one in tables.references(path=[path])
         if one.kind == "import" and one.name in names and one.module
     }
     named, language = tables.catalogue().by_file_name, language_name(path)
