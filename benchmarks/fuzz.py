@@ -205,11 +205,11 @@ def markdown(chance: random.Random) -> None:
 
 def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, sentences judged, thoughts, order of files."""
-    from codeqa.chat.agent import read_arguments
     from codeqa.chat.check import judge_all
     from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
     from codeqa.chat.values import Citation
     from codeqa.llm.client import Answer
+    from codeqa.text import json_object
     from codeqa.types import Chunk
 
     text = texts(chance).encode("utf-8", "replace").decode()
@@ -228,7 +228,7 @@ def answers(chance: random.Random) -> None:
     judge_all(once, [chunk])
     read = Answer()
     list(read.take({"choices": [{"delta": {"content": text}}]}))
-    read_arguments(text)
+    json_object(text)
 
 
 def questions(chance: random.Random) -> None:

@@ -7,7 +7,6 @@ answer; one that takes no tools, or fails, answers from what the search found.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from codeqa.context import ContextBlock, chunk_id
 from codeqa.errors import CodeQAError, ModelError, RateLimitError, UsageError
 from codeqa.llm.client import ToolCall, Waiting
 from codeqa.prompts import render_prompt
+from codeqa.text import json_object
 from codeqa.types import Chunk
 
 MOST_STEPS = 12
@@ -147,7 +147,7 @@ class AgentGenerator(ModelGenerator):
             took = 1000 * (time.perf_counter() - started)
             return ToolStep(call.name, call.arguments, summary, text, "", took, failed)
 
-        given = read_arguments(call.arguments)
+        given = json_object(call.arguments or "{}")
         try:
             if (call.name, call.arguments) in work.made:
                 raise UsageError("Called before with the same arguments.", "See its result above.")
@@ -196,16 +196,7 @@ def model_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
     made = []
     for call in calls:
         # Servers read the arguments again, and refuse what is no JSON.
-        arguments = call.arguments if read_arguments(call.arguments) else "{}"
+        arguments = call.arguments if json_object(call.arguments) else "{}"
         function = {"name": call.name, "arguments": arguments}
         made.append({"id": call.id, "type": "function", "function": function})
     return {"role": "assistant", "content": text, "tool_calls": made}
-
-
-def read_arguments(written: str) -> dict[str, Any] | None:
-    """What a model wrote as the arguments of a call, '' for none; None for no object of JSON."""
-    try:
-        given = json.loads(written or "{}")
-    except (ValueError, RecursionError):
-        return None
-    return given if isinstance(given, dict) else None

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -18,6 +18,7 @@ from codeqa.cli import served
 from codeqa.cli.command import command, folders_of, print_error, repos_option  # fmt: skip
 from codeqa.environment import data_folder
 from codeqa.errors import CodeQAError
+from codeqa.text import json_object
 
 if TYPE_CHECKING:
     from codeqa.engine import Engine
@@ -66,12 +67,8 @@ class _Session:
                 threads.submit(self._answer, line)
 
     def _answer(self, line: bytes) -> None:
-        try:
-            message: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            message = None
-        method = str(message.get("method")) if isinstance(message, dict) else ""
-        told = None
+        message, told = json_object(line) or {}, None
+        method = str(message.get("method"))
         if self._engine is None and method.startswith("tools/"):
             told = served.post("/mcp", message, self._folders)
         alone = told is None

@@ -36,7 +36,7 @@ from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.search.ranking import FileHit, best_of_each, rank, rank_files
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.text.tokens import search_tokens, words
+from codeqa.text.tokens import search_tokens, word_set, words
 from codeqa.types import Hit, HydeMode, StageTime, Unit
 
 FIRST, SECOND = "hyde-1", "hyde-2"
@@ -56,14 +56,13 @@ FOUND_BY_HYDE = "found by a draft of the answer"
 """What the code calls a hypothesis is a draft to the user, in messages and on the page."""
 
 _CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|[^\W_]_+[^\W_]")
-_WORDS_OF_LANGUAGES = """
+_KEYWORDS = word_set("""
 abstract async await bool boolean break case catch class const continue def default elif else
 enum except export extends false final finally fn foreach func function impl implements import
 include instanceof int interface internal lambda let namespace new nil none null override
 package private protected public raise require return self static str string struct super
 switch this throw throws trait true try type typeof undefined unsigned var void yield
-"""
-_KEYWORDS = frozenset(_WORDS_OF_LANGUAGES.split())
+""")
 """Words that all code is made of: they name nothing, and each costs time in the full text."""
 
 Stages = Generator[StageTime, None, StageTime]

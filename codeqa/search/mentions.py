@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from codeqa.store import Tables
-from codeqa.text.tokens import name_key
+from codeqa.text.tokens import name_key, word_set
 from codeqa.types import TEXT_KINDS, Hit, Unit
 
 MOST_MENTIONS = 10
@@ -30,13 +30,12 @@ MOST_DEFINITIONS = 20
 GUARANTEED = 3
 """Units of one mention that are sure to be returned: those that the ranking likes best."""
 
-_FILE_ENDINGS = """
+FILE_ENDINGS = word_set("""
 bash bat c cc cfg clj cljs cmake conf cpp cs css csv cxx dart env erl ex exs go gradle graphql
 h haskell hh hpp hs html ini ipynb java jl js json jsx kt kts less lock lua m md mjs mm mod php
 pl pm po properties proto ps1 py pyi pyx r rake rb rs rst sass scala scss sh sql sum svelte
 swift tf toml ts tsx txt vue xml yaml yml zig zsh
-"""
-FILE_ENDINGS = frozenset(_FILE_ENDINGS.split())
+""")
 """Endings by which `app.py` in a question is told from `Flask.route`."""
 
 _AT = re.compile(

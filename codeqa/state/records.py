@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -108,15 +107,6 @@ class DataCounts:
     vectors: int
     """Questions that are also kept as vectors."""
     facts: int
-
-
-def parse_details(text: str) -> dict[str, Any]:
-    """A turn's details as stored; {} when they cannot be read."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def one_line(text: str) -> str:

@@ -24,11 +24,10 @@ from codeqa.state.records import (
     Turn,
     TurnExtras,
     one_line,
-    parse_details,
     title_of,
 )
 from codeqa.state.user_data import deleted_since, put_fact
-from codeqa.text import strip_tag
+from codeqa.text import json_object, strip_tag
 
 CONVERSATIONS_LISTED = 200
 MATCHES_LISTED = 50
@@ -238,7 +237,7 @@ def _turns(connection: Connection, where: str, *parameters: Any) -> list[Turn]:
     query = f"SELECT {_TURN} FROM turn WHERE {where} ORDER BY created, rowid"
     rows = connection.execute(query, parameters)
     return [
-        Turn(turn, conversation, question, answer, context, parse_details(details), *rest)
+        Turn(turn, conversation, question, answer, context, json_object(details) or {}, *rest)
         for turn, conversation, question, answer, context, details, *rest in rows
     ]
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
+from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
 if TYPE_CHECKING:
@@ -149,11 +150,9 @@ def save_location(location: Location, **changed: str) -> None:
 
 def read_note(path: Path) -> dict[str, Any]:
     """The JSON object in the file at `path`; an empty one if there is none that can be read."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    with contextlib.suppress(OSError, ValueError):  # of text that is none
+        return json_object(path.read_text(encoding="utf-8")) or {}
+    return {}
 
 
 def list_locations(settings: Settings, *below: str) -> list[Location]:

@@ -1,8 +1,10 @@
-"""Small readings of text: the tag, words, the text of a unit, and Markdown."""
+"""Small readings of text: the tag, words, the text of a unit, Markdown, and JSON."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 _TAG = re.compile(r"(?<!\w)(?:@codebase\b)+", re.IGNORECASE)
 """A question that carries it is searched for; it is no part of an address or a longer word."""
@@ -21,3 +23,12 @@ def strip_tag(text: str) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 place`, `2 places`; 1,234 with its comma."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """The JSON object that `text` is; None for anything else, as what nests a thousand times."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 
 from codeqa.state import State, open_database
-from codeqa.state.records import parse_details
-from codeqa.text import has_tag, strip_tag
+from codeqa.text import has_tag, json_object, strip_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def thumbs_given(state: State, repository: str) -> list[Thumb]:
 
 
 def _thumb(turn_id: str, question: str, kept: str, value: int, reason: str, sent: str) -> Thumb:
-    details = parse_details(kept)
+    details = json_object(kept) or {}
     cited = [
         (one["path"], one["start"], one["end"])
         for one in details.get("citations") or ()
