@@ -215,7 +215,7 @@ def _three_and_three(result: SearchResult, settings: Settings, most: int | None)
 
 def _is_member(unit: Unit, around: Unit) -> bool:
     """Whether it belongs to a class, wherever it is written; the head of a file stands for it."""
-    if around.kind == "module" and not around.signature:
+    if around.is_head:
         return unit.path == around.path
     if unit.class_name and unit.class_name == around.qualified_name:
         return unit.language == around.language
@@ -232,7 +232,7 @@ def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
     chunk = unit_chunk(unit, why)
     if unit.kind not in CLASS_KINDS or unit.doc_comment:
         return chunk
-    if unit.kind == "module" and not unit.signature:
+    if unit.is_head:
         asked = _ABOUT_IMPORTS.search(result.query.text.lower())
         return chunk if asked or _VALUE.search(chunk.content) else None
     bare = "".join(chunk.content.split()).rstrip("{:")

@@ -75,6 +75,16 @@ class Unit:
         return self.is_method and self.source_code.endswith(": ...")
 
     @property
+    def is_head(self) -> bool:
+        """The beginning of a file, and no module that is written as a definition."""
+        return self.kind == "module" and not self.signature
+
+    @property
+    def is_definition(self) -> bool:
+        """No text, and no file."""
+        return self.kind not in TEXT_KINDS and not self.is_head
+
+    @property
     def is_method(self) -> bool:
         return self.kind in METHOD_KINDS
 

@@ -66,7 +66,7 @@ def leading_doc(unit: Unit) -> str:
 
     A comment further down speaks about the line below it rather than about the file.
     """
-    if unit.kind != "module" or unit.signature:
+    if not unit.is_head:
         return unit.doc_comment
     doc = doc_lines(unit)
     for line in unit.source_code.split("\n"):
@@ -99,7 +99,7 @@ def unit_title(unit: Unit) -> str:
     """What a unit is called; the head of a file is called as its file."""
     if unit.kind in TEXT_KINDS:
         return inline(" ".join((unit.qualified_name or unit.name or unit.path).split()))
-    if unit.kind == "module" and unit.signature == "":
+    if unit.is_head:
         return code_span(unit.path)
     return code_span(unit.qualified_name or unit.name)
 
@@ -144,7 +144,7 @@ def versions_of(tables: Tables, asked: Sequence[str]) -> str:
 def outline_of(tables: Tables, path: str) -> str:
     """What a file says of itself, and its definitions in a line each."""
     units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
-    heads = [unit for unit in units if unit.kind == "module" and not unit.signature]
+    heads = [unit for unit in units if unit.is_head]
     about = [block_quote(prose(leading_doc(unit))) for unit in heads if leading_doc(unit)]
     methods = tuple(f"{unit.qualified_name}." for unit in units if unit.is_method)
     told = [u for u in units if u.signature and not u.qualified_name.startswith(methods)]

@@ -190,7 +190,7 @@ class Surroundings:
         namesakes = [
             one
             for one in tables.named([name_key(name)])
-            if one.name == name and not _is_text(one) and related(one.language, unit.language)
+            if one.name == name and one.is_definition and related(one.language, unit.language)
         ]
         self.rivals = len({(one.path, one.qualified_name) for one in namesakes}) or 1
         """Definitions of that name in languages that could be meant, this one included."""
@@ -408,12 +408,12 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
     if decided := tables.by_ids([one.target for one in places if one.target]):
         return [(unit, 1.0) for unit in decided]
     if not places:  # it is defined there, or a name that is no reference, as a variable's
-        held = (one for one in tables.in_file(path) if one.name == name and not _is_text(one))
+        held = (one for one in tables.in_file(path) if one.name == name and one.is_definition)
         around = [one for one in held if one.start_line <= line <= one.end_line]
         if around:
             return [(min(around, key=lambda one: one.end_line - one.start_line), 1.0)]
     named = tables.named([name_key(name)], MOST_NAMED)
-    alike = [one for one in named if one.name == name and not _is_text(one)]
+    alike = [one for one in named if one.name == name and one.is_definition]
     found = []
     for unit in [one for one in alike if related(one.language, language)][:MOST_JUDGED]:
         sites = Surroundings(tables, unit, name, places).judged().values() if places else ()
@@ -422,11 +422,6 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
     least = LIKELY if any(sure >= LIKELY for _, sure in found) else LEAST
     found = [(unit, sure) for unit, sure in found if sure >= least]
     return sorted(found, key=lambda one: (-one[1], ROLES.index(one[0].role), one[0].is_stub))
-
-
-def _is_text(unit: Unit) -> bool:
-    """Whether it is no definition: text, or a file."""
-    return unit.kind in TEXT_KINDS or (unit.kind == "module" and not unit.signature)
 
 
 def sureness(confidence: float) -> str:

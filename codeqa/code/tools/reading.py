@@ -23,7 +23,7 @@ from codeqa.errors import NotFoundError, UsageError
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.text import counted
-from codeqa.types import TEXT_KINDS, Unit, encloses
+from codeqa.types import Unit, encloses
 
 FIRST_LINES = 150
 """Lines of a file that is opened whole; of a longer one its outline comes first."""
@@ -119,7 +119,7 @@ def defined_in(tables: Tables, path: str) -> list[Unit]:
     """What a file defines, by line: of what lies in functions nothing, and its sections or other
     parts where it defines nothing."""
     units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
-    defined = [u for u in units if u.kind not in TEXT_KINDS and (u.kind != "module" or u.signature)]
+    defined = [u for u in units if u.is_definition]
     methods = [u for u in units if u.is_method]
     inner = {u.id for u in units for m in methods if m is not u and encloses(m, u)}
     return [u for u in defined if u.id not in inner] or units
@@ -132,8 +132,7 @@ def depth_of(unit: Unit) -> int:
 
 def _around(units: Sequence[Unit], line: int) -> Unit | None:
     """The smallest definition around a line."""
-    inside = [u for u in units if u.start_line <= line <= u.end_line and u.kind not in TEXT_KINDS]
-    inside = [unit for unit in inside if unit.kind != "module" or unit.signature]
+    inside = [u for u in units if u.start_line <= line <= u.end_line and u.is_definition]
     return min(inside, key=lambda u: u.end_line - u.start_line, default=None)
 
 

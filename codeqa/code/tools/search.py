@@ -120,11 +120,11 @@ def search_code(
             show(one, f"called in line {call.line}")
     weak = NAMED_FROM * result.units[0].score
     rest = [hit.unit for hit in result.units if hit.unit.id not in known and hit.score >= weak]
-    first, rest = result.units[0].unit, [unit for unit in rest if not is_head(unit)]
+    first, rest = result.units[0].unit, [unit for unit in rest if not unit.is_head]
     told, fitted = fitting(parts, "\n\n")
     also = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.place}]" for unit in rest)
     said = [told, f"Also found: {also}" if also else ""]
-    if is_head(first) and first.id not in known:
+    if first.is_head and first.id not in known:
         said += _listed(f"{first.path} defines", _members(box.tables(), first), MOST_MEMBERS)
     said += _doubts(box.tables(), result.query.words, guess, places)
     return ToolResult(
@@ -149,19 +149,14 @@ def _best(hits: Sequence[Hit]) -> list[Hit]:
     """The hits that are shown: the best, and what is nearly as good, tests only where they lead.
     The head of a file says where to look: it gives way to what the file defines."""
     first = hits[0].unit
-    least, meant = NEAR_BEST * hits[0].score, first.path if is_head(first) else ""
+    least, meant = NEAR_BEST * hits[0].score, first.path if first.is_head else ""
     apart: list[Hit] = []
-    for hit in (one for one in hits if not is_head(one.unit)):
+    for hit in (one for one in hits if not one.unit.is_head):
         inside = any(encloses(one.unit, hit.unit) or encloses(hit.unit, one.unit) for one in apart)
         near = hit.score >= least or hit.unit.path == meant
         if near and not inside and is_test(hit.unit) <= is_test(first):
             apart.append(hit)
     return apart[:SHOWN] or [hits[0]]
-
-
-def is_head(unit: Unit) -> bool:
-    """Whether it is the beginning of a file, and no module that is written as a definition."""
-    return unit.kind == "module" and not unit.signature
 
 
 def _holds(place: Place, unit: Unit) -> bool:
@@ -178,14 +173,14 @@ def whole(
     tables = box.tables()
     lines, members = unit.source_code.split("\n"), list[str]()
     long_class = unit.kind in CLASS_KINDS and unit.head_end_line and len(lines) > LONG_CLASS
-    if is_head(unit):
+    if unit.is_head:
         imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
         lines = lines[:imports] if any(map(str.strip, lines[:imports])) else lines
         while len(lines) > 1 and not lines[-1].strip():
             lines.pop()
     elif long_class:
         lines = lines[: unit.head_end_line - unit.start_line + 1]
-    if is_head(unit) or long_class:
+    if unit.is_head or long_class:
         members = _members(tables, unit)
     text = "\n".join(lines)
     if len(text) > LARGEST_TEXT:
@@ -194,11 +189,11 @@ def whole(
     place = bare_place(unit).model_copy(
         update={"end_line": last, "text": "\n".join(lines), "note": note}
     )
-    if last < unit.end_line and not is_head(unit):
+    if last < unit.end_line and not unit.is_head:
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
     head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"
     told = [head, place.text, *_listed("Members", members, MOST_MEMBERS)]
-    if unit.kind not in TEXT_KINDS and not is_head(unit):
+    if unit.is_definition:
         told += _edges(tables, unit, beside)
         told += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
     return place, "\n".join(told)
@@ -206,7 +201,7 @@ def whole(
 
 def _members(tables: Tables, unit: Unit) -> list[str]:
     """What the class or file defines, with lines."""
-    owner = "" if is_head(unit) else unit.qualified_name
+    owner = "" if unit.is_head else unit.qualified_name
     inside = (one for one in tables.in_file(unit.path) if one.class_name == owner)
     return [
         f"{one.name} [{one.start_line}-{one.end_line}]"
