@@ -348,8 +348,8 @@ def test_nearly_all_wrong_citations_are_caught_and_nearly_no_right_one_is_harmed
         units = random.Random(seed).sample(all_units, 80)
         chunks = tuple(unit_chunk(unit, "") for unit in units)
         spans = [Citation(c.path, c.start_line, c.end_line) for c in chunks]
+        code = code_of(tables, chunks)
         for one in answers(units, chunks, seed=seed + 4):
-            code = code_of(tables, chunks)
             writer = CitationWriter(chunks, code)
             shown = writer.feed(one.text) + writer.close()
             checked = verify_all(shown, spans, code)

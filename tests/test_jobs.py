@@ -74,7 +74,7 @@ def until(look: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + 180
     while not (found := look()):
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.2)  # each look is a request, and reads the index
     return found
 
 
