@@ -12,6 +12,7 @@ from browser.actions import (
     copied,
     expecting,
     get_answer,
+    ready,
     scrolled_sideways,
     set_answer_options,
     stop,
@@ -214,6 +215,23 @@ def test_of_what_is_being_written_only_the_last_part_is_drawn_anew(page: Page) -
         }"""
     )
     assert kept == [[True, True, False]] * 5
+
+
+def test_what_stands_behind_a_block_is_there_as_soon_as_the_block_is(page: Page) -> None:
+    ready(page)
+    heights = page.evaluate(
+        """async () => {
+          const { Turn } = await import("/static/js/answer/turn.js");
+          const turn = new Turn({ text: "x" }, {});
+          document.querySelector("#thread").append(turn.node);
+          turn.take({ text: "One.\\n\\nTwo" });
+          await new Promise(requestAnimationFrame);
+          const before = turn.node.querySelector(".answer").offsetHeight;
+          turn.take({ block: { html: "<p>One.</p>", index: 0, length: 6 } });
+          return [before, turn.node.querySelector(".answer").offsetHeight];
+        }"""
+    )
+    assert heights[1] > heights[0] - 20  # else the end would seem to be left by the reader
 
 
 def test_no_mark_of_markdown_is_seen_before_what_it_begins(page: Page) -> None:

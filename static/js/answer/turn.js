@@ -171,7 +171,7 @@ export class Turn {
       this.#index = index;
       if (this.node.isConnected) readAloud(words);
       this.#settled += event.block.length;
-      this.#paint();
+      this.#showUnfinished(); // at once: where the end moved up meanwhile, nobody would follow it
     } else if (event.error) {
       this.#outcome = { failure: event.error, turn: event.turn };
     } else if (event.stopped || "intent" in event) {
