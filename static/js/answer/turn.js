@@ -13,6 +13,7 @@ import { beginReading, readAloud, showUnfinished, wordsOf } from "./streaming.js
 import { Thumbs } from "./thumbs.js";
 
 const LIST_ITEMS = 25; // after which a list goes on as another block, so that each is laid out quickly
+const BLOCKS_TOGETHER = 30; // those before them are laid out no more as the answer grows
 const LONG = { characters: 700, lines: 9 }; // of a question, beyond which its end is folded
 // Codes of errors that another model, or none, would not have met.
 const MODELS_FAULT = ["model", "context_length", "settings"];
@@ -83,7 +84,7 @@ export class Turn {
       this.#answer,
       this.#footer,
     );
-    this.#answer.append(this.#unfinished);
+    this.#answer.append(element("div.blocks", this.#unfinished));
   }
 
   /** A turn whose answer `model` is still writing, as far as the server kept it. */
@@ -319,7 +320,13 @@ export class Turn {
       list.append(...block.firstElementChild.childNodes);
       this.#unfinished.replaceWith(unfinished);
     } else {
-      this.#unfinished.replaceWith(block, unfinished);
+      let blocks = this.#unfinished.parentNode;
+      this.#unfinished.remove();
+      if (blocks.children.length === BLOCKS_TOGETHER) {
+        blocks = element("div.blocks");
+        this.#answer.append(blocks);
+      }
+      blocks.append(block, unfinished);
       near.observe(block);
     }
     this.#unfinished = unfinished;
