@@ -159,11 +159,19 @@ def test_the_evidence_is_told_and_kept_with_the_answer(engine: Engine, script: S
     assert quoted["grounding"]["claims"] == 0, "what only quotes claims nothing"
 
 
-def test_an_answer_without_evidence_says_so_what_was_searched_and_what_is_near(
-    engine: Engine, script: Script
+@pytest.mark.parametrize(
+    ("sentences", "told_first"),
+    [
+        ([FALSE, FALSE.replace("owner", "police"), "`Visitor.ban` is last."], "Most of what"),
+        ([FALSE, FALSE.replace("owner", "police")], "Most of what"),
+        (["`notify_owner` posts it [shop/session.py:6-10]. ", FALSE], "This answer cites lines"),
+    ],
+    ids=["names of nothing", "two sentences", "wrong lines are cited"],
+)
+def test_an_answer_without_evidence_says_so_what_was_searched_and_what_was_found(
+    engine: Engine, script: Script, sentences: list[str], told_first: str
 ) -> None:
-    script.replies = [stream([FALSE, FALSE.replace("owner", "police"), "`Visitor.ban` is last."])]
-    events = ask(engine, ASK)
-    notice = told(events, "done")["notice"]
-    assert "0 of 3 sentences" in notice and "12 of 12 files" in notice
-    assert "“expire_session”" in notice and "expire_session (shop/session.py:6-10)" in notice
+    script.replies = [stream(sentences)]
+    notice = told(ask(engine, ASK), "done")["notice"]
+    assert notice.startswith(told_first) and "12 of 12 files" in notice
+    assert "“expire_session”" in notice and "expire_session [shop/session.py:6-10]" in notice

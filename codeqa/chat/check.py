@@ -20,6 +20,7 @@ from codeqa.chat.hooks import Hooks
 from codeqa.chat.record import read_turn_record
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import Checked, Citation, Sentence
+from codeqa.code.descriptions import cite_unit
 from codeqa.code.tools import Toolbox
 from codeqa.embeddings.registry import sentence_matcher
 from codeqa.errors import CodeQAError
@@ -29,7 +30,7 @@ from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import QUESTION_WORDS
 from codeqa.state import State
 from codeqa.state.records import Turn
-from codeqa.text.markdown import CITATION
+from codeqa.text.markdown import CITATION, cite
 from codeqa.types import TEXT_KINDS, Chunk
 
 SUGGESTIONS = 3
@@ -129,12 +130,12 @@ QUOTED, ALTERED = 0.8, 0.3
 changed, or below that an example of the answer's own."""
 UNKNOWN_BELOW = 0.5
 """When less than this part of what an answer claims has its evidence, the answer is not known."""
-FEWEST_CLAIMS = 3
+FEWEST_CLAIMS = 2
 CITES, ABOUT = 0.4, 0.6
 """What citing what was sent adds to the share of the question that an answer speaks of, and the
 least of both. Set on the tuned half of evals/grounding."""
 NEAREST = 3
-"""Units that are named as what comes nearest to an answer."""
+"""Places that are named for who wants to read on after such an answer."""
 
 _JOINING = re.compile(rf"(?<![\w`])(?:{'|'.join(sorted(QUESTION_WORDS))})(?![\w`])", re.IGNORECASE)
 _OF_THIS = re.compile(r"\W*(?:The|Its?|They|Their)\b")
@@ -247,23 +248,23 @@ def as_data(judged: Sequence[Sentence], about: bool = True) -> dict[str, Any]:
 def what_is_not_known(
     judged: Iterable[Sentence], search: SearchResult | None, chunks: Sequence[Chunk]
 ) -> str:
-    """Where most of what is claimed has no evidence: that, what was searched, and what comes
-    nearest, as sentences; else ''."""
-    claims = [one.verdict == "supported" for one in judged if one.verdict != "general"]
-    if len(claims) < FEWEST_CLAIMS or sum(claims) >= UNKNOWN_BELOW * len(claims):
+    """Where most of what is claimed has no evidence: that, what was searched, and what was found
+    first, as sentences with citations; else ''. The code may answer all the same."""
+    claims = [one for one in judged if one.verdict != "general"]
+    without = [one.text for one in claims if one.verdict != "supported"]
+    if len(claims) < FEWEST_CLAIMS or len(without) <= (1 - UNKNOWN_BELOW) * len(claims):
         return ""
-    told = (
-        "The code that was found does not answer this: "
-        f"{sum(claims)} of {len(claims)} sentences are backed by it. "
-    )
-    places = [f"{chunk.path}:{chunk.start_line}-{chunk.end_line}" for chunk in chunks[:NEAREST]]
+    told = "Most of what this answer says is not backed by the code that was found. "
+    if sum(bool(CITATION.search(text)) for text in without) >= len(without) / 2:
+        told = "This answer cites lines that do not show what it says, or that were not sent. "
+    places = [cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks[:NEAREST]]
     if search:
         words = ", ".join(f"“{word}”" for word in search.query.words)
         files = search.coverage.partition(", ")[0]
         told += f"Searched: {files}{f' for {words}' if words else ''}. "
         units = [hit.unit for hit in search.units[:NEAREST]]
-        places = [f"{u.qualified_name} ({u.path}:{u.start_line}-{u.end_line})" for u in units]
-    return f"{told}The nearest that there is: {', '.join(places)}."
+        places = [f"{one.qualified_name} {cite_unit(one)}" for one in units]
+    return f"{told}Found first: {', '.join(places)}."
 
 
 def overlaps(chunk: Chunk, cited: Iterable[tuple[str, int, int]]) -> bool:

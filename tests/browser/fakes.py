@@ -263,6 +263,8 @@ class FakeChat:
         if "unproven" in question:
             sent = Chunk("ctx_1", "src/store/sessions.py", 1, 34, "python", SESSIONS.rstrip("\n"))
             turn.grounding = as_data(judge_all(turn.answer, [sent]))
+        if "astray" in question:
+            turn.notice = "Found first: Session [src/store/sessions.py:8-20], <b>and</b> [no: 2]."
         if "alike" in question:
             turn.earlier = [dict(zip(EARLIER, one, strict=True)) for one in EARLIER_ANSWERS]
         if "suggest:" in question:

@@ -91,6 +91,15 @@ def test_sentences_without_evidence_are_counted_listed_and_marked_where_they_sta
     assert until(lambda: page.evaluate(MARKED) == [])
 
 
+def test_a_place_that_a_notice_names_opens_beside_the_answer(page: Page) -> None:
+    get_answer(page, "astray")
+    notice = page.locator(".turn-notice")
+    expect(notice).to_have_text("Found first: Session sessions.py:8-20, <b>and</b> [no: 2].",
+                                use_inner_text=True)  # fmt: skip
+    notice.get_by_role("link", name="sessions.py:8-20").click()
+    expect(page.locator("#panel-lines")).to_have_text("Lines 8–20")
+
+
 def test_the_earlier_answers_that_were_sent_along_are_opened_below_the_answer(page: Page) -> None:
     get_answer(page, "alike")
     for reloaded in (False, True):

@@ -9,6 +9,7 @@ import { drawDiagram, fitDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const PLACE = /^(.*):(\d+)(?:-(\d+))?$/;
+const CITED = /\[([^[\]\n]+:\d+(?:-\d+)?)\]/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
@@ -39,8 +40,7 @@ export class Citations {
   /** The citation `[place]` of a text that is not rendered yet: a link once it is known to be right. */
   written(place) {
     const { verified, exists } = this.#checked.get(place) ?? {};
-    const [, path, start, end = start] = PLACE.exec(place);
-    return linkTo({ path, start, end }, "citation", Boolean(verified || exists));
+    return citationOf(place, Boolean(verified || exists));
   }
 
   /**
@@ -89,6 +89,15 @@ export function sourcesOf(places, label) {
   }
   return list;
 }
+
+function citationOf(place, exists) {
+  const [, path, start, end = start] = PLACE.exec(place);
+  return linkTo({ path, start, end }, "citation", exists);
+}
+
+/** `text` in parts, its places `[path:1-2]` as links. */
+export const withPlaces = (text) =>
+  text.split(CITED).map((part, at) => (at % 2 ? citationOf(part) : part));
 
 function linkTo(citation, kind, exists = true) {
   const { path, start, end } = citation;

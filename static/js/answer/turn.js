@@ -5,7 +5,7 @@ import { plural } from "../lib/format.js";
 import { openMenu } from "../lib/popup.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { Branches } from "./branches.js";
-import { Citations, fold, frameCode, sourcesOf } from "./code_references.js";
+import { Citations, fold, frameCode, sourcesOf, withPlaces } from "./code_references.js";
 import { earlierOf, evidenceOf } from "./evidence.js";
 import { actionButton, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
@@ -214,7 +214,7 @@ export class Turn {
     const below = [
       this.#citations.sources,
       stopped && this.#past ? noticeLine("stop", "Stopped before it was complete") : null,
-      notice ? noticeLine("alert", notice) : null,
+      notice ? noticeLine("alert", withPlaces(notice)) : null,
       failure ? failureCard(failure, ...this.#waysOut()) : null,
       ...noticesOf(outcome, this.asked, search),
       evidenceOf(outcome.grounding, this.#answer),

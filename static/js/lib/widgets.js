@@ -44,9 +44,10 @@ export function failureCard({ message, hint }, ...buttons) {
 /** What failed and what to do next, in one line. */
 export const failureText = ({ message, hint }) => [message, hint].filter(Boolean).join(" ");
 
-/** A line with a symbol; `kind` is one more class. */
+/** A line with a symbol, `text` or several parts of it; `kind` is one more class. */
 export function noticeLine(symbol, text, kind = "") {
-  return element("p", { class: `turn-notice ${kind}`.trim() }, icon(symbol), element("span", text));
+  const words = element("span", ...[text].flat());
+  return element("p", { class: `turn-notice ${kind}`.trim() }, icon(symbol), words);
 }
 
 /** A button with a question; `name` in backticks is shown as code, and never taken as markup. */
