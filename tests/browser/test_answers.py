@@ -271,7 +271,7 @@ def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_stru
     page: Page,
 ) -> None:
     get_answer(page, "unverified")
-    expect(page.locator("#announce")).to_contain_text("1 not in the context, 1 not verified")
+    expect(page.locator("#announce")).to_contain_text("1 not sent with the question, 1 not verified")
     for reloaded in (False, True):
         if reloaded:
             page.reload()
@@ -281,7 +281,7 @@ def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_stru
         expect(sent).to_have_class("citation")
         expect(outside).to_have_class("citation outside")
         expect(outside).to_have_css("text-decoration", re.compile("underline .*dotted"))
-        expect(outside).to_have_attribute("title", re.compile("^Not in the context"))
+        expect(outside).to_have_attribute("title", re.compile("^Not sent with this question"))
         expect(gone).to_have_class("citation unverified")
         expect(gone).to_have_css("text-decoration-line", "line-through")
     outside.click()

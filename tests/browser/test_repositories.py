@@ -40,6 +40,20 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
     get_answer(page, "how does it shine?")
     expect(page.locator('a.citation[data-path="light.py"]').first).to_be_visible()
 
+    page.locator("#together-chip").press("Enter")
+    page.get_by_label("All", exact=False).first.check()
+    page.get_by_role("button", name="Switch to these").press("Enter")
+    expect(page.get_by_text("None about these repositories together yet.")).to_be_visible()
+    get_answer(page, "how does it shine?")
+    cited = page.locator('a.citation[data-path="lamps/light.py"]').first
+    expect(cited).to_have_text(re.compile("^lamps/light.py:"))
+    expect(cited).to_have_text(re.compile("^lamps/light.py:"), use_inner_text=True)
+    opened(page)
+    for name in ("bookshop", "lamps"):
+        expect(dialog.get_by_role("link", name=re.compile(f"^{name}"))).to_contain_text("open")
+    dialog.get_by_role("link", name=re.compile("^lamps")).press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("lamps"))).to_be_visible()
+
     opened(page)
     dialog.get_by_role("button", name="Rename lamps").press("Enter")
     field = dialog.get_by_label("New name of lamps")

@@ -11,7 +11,9 @@ const NUMBERS = /:\d+(?:-\d+)?$/;
 const PLACE = /^(.*):(\d+)(?:-(\d+))?$/;
 const CITED = /\[([^[\]\n]+:\d+(?:-\d+)?)\]/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
-const NOT_SENT = "Not in the context: these lines exist, but the answer was not made from them";
+const SEVERAL = document.body.dataset.repo.includes("~"); // repositories are asked together
+const NOT_SENT =
+  "Not sent with this question: these lines exist, but the answer was not made from them";
 const CHANGED = "the file has changed since it was read";
 const INDENT = /^(?:<[^>]*>)*([ \t]*)/; // of a line of HTML
 const SOURCES_SHOWN = 8;
@@ -50,6 +52,8 @@ export class Citations {
   mark(node) {
     for (const link of node.querySelectorAll(".citation")) {
       link.dataset.place ??= link.textContent;
+      const folder = SEVERAL ? link.querySelector(".folder:first-child") : null;
+      folder?.replaceWith(...folderOf(folder.textContent));
       const citation = this.#checked.get(link.dataset.place);
       if (citation) mark(link, citation);
       // The folder is shown where files of one name are cited.
@@ -103,13 +107,20 @@ function linkTo(citation, kind, exists = true) {
   const { path, start, end } = citation;
   const [folder, name] = splitPath(path);
   const numbers = placeOf(citation).slice(path.length);
-  const parts = [element("span.folder", folder), element("span.lines", name, numbers)];
+  const parts = [...folderOf(folder), element("span.lines", name, numbers)];
   if (!exists) return element(`span.${kind}`, ...parts);
   const { repo } = document.body.dataset;
   const href = `/${query({ repo, file: path, lines: `${start}-${end}` })}`;
   const title = placeOf(citation);
   const where = { href, title, "data-path": path, "data-start": start, "data-end": end };
   return element(`a.${kind}`, where, ...parts);
+}
+
+/** Of several that are asked together the repository, with which a path begins, is always shown. */
+function folderOf(folder) {
+  const cut = SEVERAL ? folder.indexOf("/") + 1 : 0;
+  const repository = cut ? [element("span", folder.slice(0, cut))] : [];
+  return [...repository, element("span.folder", folder.slice(cut))];
 }
 
 const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;

@@ -191,7 +191,7 @@ export class Turn {
     const { outside, unverified } = this.#citations.doubtful;
     const told = [
       plural((outcome.citations ?? []).length, "citation"),
-      outside ? `${outside} not in the context` : "",
+      outside ? `${outside} not sent with the question` : "",
       unverified ? `${unverified} not verified` : "",
     ];
     if (outcome.failure) announce(`That failed. ${outcome.failure.message}`);

@@ -163,11 +163,19 @@ function draw(reply) {
   if (wanted) list.querySelector(`[data-key="${CSS.escape(wanted)}"]`)?.focus();
 }
 
+/** Whether the page asks the repository `id`, alone or together with others. */
+function isAsked(id, current) {
+  const ends = (document.body.dataset.repo || current).split("~"); // of all together "~"
+  return Boolean(id) && ends.some((end) => (end || ends.length > 1) && id.endsWith(end));
+}
+
 function row(repository, { changeable, current }) {
   const { id, name, path, url, branch, files, updated_at: updated, state, progress } = repository;
   const gone = ["folder gone", "looking", "cloning", "failed"].includes(state);
   const facts = [
-    [id === current ? "open" : "", files ? plural(files, "file") : ""].filter(Boolean).join(" · "),
+    [isAsked(id, current) ? "open" : "", files ? plural(files, "file") : ""]
+      .filter(Boolean)
+      .join(" · "),
     STATES[state] ?? (updated ? `updated ${ago(updated)}` : ""),
   ].filter(Boolean);
   const from = url ? [url, branch].filter(Boolean).join(" · ") : path;
