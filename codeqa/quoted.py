@@ -375,8 +375,8 @@ def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
 INTRODUCTION = "*Without a language model, this is what the code itself says.*"
 COUNTED = "*Counted from the index, without a language model.*"
 FROM_BEFORE = (
-    "*From the code at hand; nothing new was searched. Without a language model, this is what it "
-    "says.*"
+    "*From the code already found; nothing was searched anew. Without a language model, this is "
+    "what it says.*"
 )
 NOT_MENTIONED = (
     "The code that was looked up earlier in this conversation does not mention what you ask "

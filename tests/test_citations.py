@@ -229,7 +229,7 @@ def test_lines_have_to_show_what_the_sentence_names(
         ("[src/app.py:0-3]", "no lines"),
         ("[nowhere.py:1]", "no indexed file"),
         ("[src/app.py:9-99]", "now has 11 lines"),
-        ("`twice` [src/app.py:5-7]", "`twice` does not stand in these lines"),
+        ("`twice` [src/app.py:5-7]", "these lines do not show `twice`"),
         ("as in `src/app.py:900`", "now has 11 lines"),
         ("it runs on `localhost:8080`", None),
     ],

@@ -93,8 +93,8 @@ def read_flowchart(text: str) -> list[tuple[str, str]]:
     ("question", "says"),
     [
         ("who calls keep_order?",
-         ["**keep_order is called in 1 place.** That is certain.", "- [shop/app.py:12] in `orders`",
-          'n1["orders"]']),
+         ["**keep_order is called in 1 place.** What was found is certain.",
+          "- [shop/app.py:12] in `orders`", 'n1["orders"]']),
         ("who calls nothing_of_that_name?", ["**Nothing here is called nothing_of_that_name.**"]),
         ("list all subclasses of Store",
          ["**Store has 2 subclasses or implementations.** 1 directly, 1 through these.",

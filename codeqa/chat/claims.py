@@ -153,7 +153,7 @@ class Shown:
         shown = float(weights[[term in here for term in terms]].sum())
         if shown >= share * best and (shown or not missing):
             return "", None
-        problem = f"`{missing[-1]}` does not stand in these lines" if missing else ELSEWHERE
+        problem = f"these lines do not show `{missing[-1]}`" if missing else ELSEWHERE
         symbols = [span[2] for span in CODE_SPAN.finditer(sentence)]
         if len(symbols) == 1 and here.isdisjoint(names):
             called = definitions_called(self._tables, re.sub(r"\(.*|!$", "", symbols[-1]))

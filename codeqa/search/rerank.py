@@ -437,7 +437,7 @@ def reranker_status(settings: Settings) -> RerankerStatus:
         if setting == AUTO and not chosen:
             said = f"is not used: {problem}. {INSTALL}"
             if not problem:
-                said = f"is used once it is here: {DOWNLOAD_COMMAND}"
+                said = f"is used as soon as it is on this machine: {DOWNLOAD_COMMAND}"
             command = INSTALL_COMMAND if problem else DOWNLOAD_COMMAND
             return RerankerStatus(True, f"{BUILT_IN}; {DEFAULT_MODEL} {said}", command=command)
         if chosen is None:

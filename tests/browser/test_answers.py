@@ -271,7 +271,9 @@ def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_stru
     page: Page,
 ) -> None:
     get_answer(page, "unverified")
-    expect(page.locator("#announce")).to_contain_text("1 not sent with the question, 1 not verified")
+    expect(page.locator("#announce")).to_contain_text(
+        "1 not sent with the question, 1 not verified"
+    )
     for reloaded in (False, True):
         if reloaded:
             page.reload()
@@ -321,7 +323,7 @@ def test_an_answer_says_when_and_by_which_model_and_why_another_reranker_was_use
     facts = page.locator(".details-body")
     expect(facts).to_contain_text("4 of 4 files")
     expect(facts).not_to_contain_text("Model")
-    expect(page.locator(".stages")).to_have_text(re.compile(r"^4 pieces · [\d.]+ m?s$"))
+    expect(page.locator(".stages")).to_have_text(re.compile(r"^4 pieces of code · [\d.]+ m?s$"))
     use_model(page)
     set_answer_options(page, "Rerank")
     get_answer(page, "@codebase hurt")

@@ -64,6 +64,7 @@ def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
     get_answer(page, "fresh")
     assert scripted.chat.asked[-1]["conversation"] != asked["conversation"]
     expect_chip(page, True)  # without a model every question is searched for
+    expect(field_of(page)).to_have_attribute("placeholder", "Ask a follow-up")
 
 
 def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
@@ -75,7 +76,7 @@ def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
     expect_chip(page, True)  # there is nothing to go on from
     get_answer(page, "How are sessions kept?")
     expect_chip(page, False)
-    expect(chip_of(page)).to_have_text("@codebase if needed")
+    expect(chip_of(page)).to_have_text("@codebase searched if needed")
     expect(chip_of(page)).to_have_attribute("title", re.compile("use the code already found"))
     field = field_of(page)
     for width, citation in ((360, False), (1440, True)):

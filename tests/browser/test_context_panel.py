@@ -72,7 +72,7 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
     page.get_by_role("button", name="Copy as JSON").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert [part["text"] for one in json.loads(copied(page)) for part in one["content"]] == sent
-    expect(page.locator(".chunks .dropped")).to_contain_text("had no room")
+    expect(page.locator(".chunks .dropped")).to_contain_text("did not fit")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     expect(page.get_by_role("button", name="Context")).to_be_focused()
@@ -194,7 +194,7 @@ def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left
     open_context(page)
     pieces = page.get_by_role("region", name="Pieces of code")
     expect(pieces.locator("li:visible")).to_have_count(8)
-    pieces.get_by_text("23 more, 4 had no room").click()
+    pieces.get_by_text("23 more, 4 did not fit").click()
     expect(pieces.locator("li:visible")).to_have_count(35)
     page.evaluate("document.querySelectorAll('.chunks .exclude').forEach(one => one.click())")
     page.get_by_role("button", name="Ask again with these").click()

@@ -35,7 +35,7 @@ def lacks(field: Locator) -> str:
 
 
 def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
-    chip = page.get_by_role("button", name="No language model. Choose one")
+    chip = page.get_by_role("button", name="No model. Choose a language model")
     expect(chip).to_have_text("No model")
     page.locator("#without-model").get_by_role("button", name="Choose one").click()
     dialog = page.get_by_role("dialog", name="Language model")

@@ -44,7 +44,7 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     page = open_page(real)
     expect(page.get_by_role("heading", name=re.compile("bookshop"))).to_be_visible()
     get_answer(page, ASK)
-    expect(page.locator(".stages")).to_have_text(re.compile(r"^\d+ pieces · [\d.]+ m?s$"))
+    expect(page.locator(".stages")).to_have_text(re.compile(r"^\d+ pieces of code · [\d.]+ m?s$"))
 
     citation = page.locator('a.citation[data-path="bookshop/stock.py"]').first
     start, end = (int(citation.get_attribute(f"data-{name}") or 0) for name in ("start", "end"))

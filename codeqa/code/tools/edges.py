@@ -115,7 +115,7 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     levels = Counter(sorted(site.sureness for site in found))  # by the alphabet the surest first
     by_level = ", ".join(f"{how}{f' for {n:,}' * (len(levels) > 1)}" for how, n in levels.items())
     by_level += " (only the name is the same)" * bool(levels[possible])
-    known = [f"That is {by_level}."] if by_level else []
+    known = [f"What was found is {by_level}."] if by_level else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
     if not units:

@@ -1,5 +1,5 @@
 // Below an answer: how many of its sentences are backed by the code that was sent. Opened, it
-// lists those that have none and marks them in the answer. And the earlier answers that were sent along.
+// lists those that have none and marks them in the answer. And the earlier answers that the model was sent.
 
 import { query } from "../lib/api.js";
 import { element } from "../lib/dom.js";

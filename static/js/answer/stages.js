@@ -112,7 +112,7 @@ export class Stages {
   }
 }
 
-/** `9 pieces · 2 steps · gpt-4o · 3.9 s` */
+/** `9 pieces of code · 2 steps · gpt-4o · 3.9 s` */
 function summaryOf(outcome) {
   const { retrieval_info: found, looked_up: steps, searches, goes_on, model } = outcome;
   const looked = (steps ?? []).filter(({ tool }) => tool).length;
@@ -123,7 +123,7 @@ function summaryOf(outcome) {
       : "No code was used";
   const took = timeOf(outcome);
   return [
-    found?.num_docs ? plural(found.num_docs, "piece") : looked ? "" : none,
+    found?.num_docs ? `${plural(found.num_docs, "piece")} of code` : looked ? "" : none,
     looked ? plural(looked, "step") : "",
     model ? withoutProvider(model) : "",
     took ? duration(took) : "",

@@ -26,6 +26,7 @@ const SHORTCUTS = [
     "#question:placeholder-shown",
   ],
   ["This list", "Mod+/", "help"],
+  ["The same, outside of a field", "?", "help", ":not(input, textarea, select)"],
 ];
 /** Those that cannot be switched off. */
 const ALWAYS = [
@@ -81,7 +82,7 @@ function fits([, keys, , where = "*"], event) {
   const mod = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
   const other = event.altKey || (!mod && (event.ctrlKey || event.metaKey));
   // Where a slash needs Shift, as on many keyboards, it is a slash all the same.
-  const shifted = wanted === "/" || parts.includes("Shift") === shiftKey;
+  const shifted = "/?".includes(wanted) || parts.includes("Shift") === shiftKey;
   if (other || parts.includes("Mod") !== mod || !shifted || !target.matches?.(where)) return false;
   return key.toLowerCase() === wanted.toLowerCase() || code === CODES[wanted];
 }

@@ -216,7 +216,7 @@ export class Composer {
   /** Says what happens to the next question. */
   #describe() {
     const follows = !this.codebase && this.#form.classList.contains("grounded");
-    this.#field.placeholder = follows ? "Ask a follow-up" : this.#placeholder;
+    this.#field.placeholder = this.#conversation ? "Ask a follow-up" : this.#placeholder;
     const uses = "The next questions use the code already found";
     let next = follows ? uses : "The next questions are asked without a search";
     if (this.codebase) next = "The code is searched for the next question";
@@ -224,7 +224,7 @@ export class Composer {
       next = follows ? `${uses}, and search for more if needed` : "The code is searched if needed";
     const again = follows ? "search again" : "search in any case";
     this.#codebase.title = this.codebase ? next : `${next}. Press to ${again}`;
-    const off = this.automatic ? " if needed" : " off";
+    const off = this.automatic ? " searched if needed" : " off";
     byId("codebase-more").textContent = this.codebase ? "" : off;
     this.#chips.refresh();
   }

@@ -84,7 +84,7 @@ export class ModelChip {
     this.#chip.classList.toggle("none", !current);
     this.#chip.ariaLabel = current
       ? `Language model: ${this.name}, ${host}. Change`
-      : "No language model. Choose one";
+      : "No model. Choose a language model";
     const stays = current?.local
       ? "questions and code stay on this machine"
       : `questions and the code found are sent to ${host}`;

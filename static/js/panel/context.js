@@ -33,14 +33,14 @@ export function summaryOf({ model, host, tokens }) {
 function chunksOf({ text, chunks, dropped }, choice) {
   const rows = [
     ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", choice)),
-    ...dropped.map((chunk) => chunkOf(chunk, "–", "had no room", choice)),
+    ...dropped.map((chunk) => chunkOf(chunk, "–", "did not fit", choice)),
   ];
   // A fold for two or three would only be one more thing to press.
   const folds = rows.length > IN_VIEW + 3;
   const first = folds ? Math.min(IN_VIEW, chunks.length) : rows.length;
   const more = [
     chunks.length > first ? `${count(chunks.length - first)} more` : "",
-    dropped.length ? `${count(dropped.length)} had no room` : "",
+    dropped.length ? `${count(dropped.length)} did not fit` : "",
   ];
   const summary = chunks.length
     ? `${plural(chunks.length, "piece")}, ${sizeOf(text.length)}`

@@ -176,7 +176,7 @@ function row(repository, { changeable, current }) {
     [isAsked(id, current) ? "open" : "", files ? plural(files, "file") : ""]
       .filter(Boolean)
       .join(" · "),
-    STATES[state] ?? (updated ? `updated ${ago(updated)}` : ""),
+    STATES[state] ?? (updated ? `indexed ${ago(updated)}` : ""),
   ].filter(Boolean);
   const from = url ? [url, branch].filter(Boolean).join(" · ") : path;
   const link = element(

@@ -136,10 +136,10 @@ function describe(status) {
   if (!status.files) return "Nothing to read was found in this folder.";
   const covered =
     embedding && embedded < units
-      ? `, ${count(embedded)} of ${count(units)} pieces searched by meaning so far`
+      ? `, ${count(embedded)} of ${count(units)} pieces of code searched by meaning so far`
       : "";
-  const follows = watched ? ", changes are followed" : "";
-  return `${plural(status.files, "file")}, checked ${ago(checked)}${follows}${covered}`;
+  const follows = watched ? "; later ones are noticed" : "";
+  return `${plural(status.files, "file")}, checked for changes ${ago(checked)}${follows}${covered}`;
 }
 
 const share = ({ done, total }) => Math.min(100, Math.floor((100 * done) / total));
