@@ -471,7 +471,7 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
     if not chunks:
         yield NOT_MENTIONED
         return
-    yield FROM_BEFORE
+    yield joined([COUNTED * evidence.counted, evidence.lead, FROM_BEFORE])
     for chunk in chunks[:CACHED_SHOWN]:
         lines = (chunk.start_line, chunk.end_line)
         unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)

@@ -135,6 +135,18 @@ def test_the_command_for_what_is_not_listed_can_be_given(tmp_path: Path) -> None
         assert "`codeqa list-all todos --path shop/ --json`" in told
 
 
+def test_asked_again_with_chosen_code_it_is_still_counted_first(engine: Engine) -> None:
+    talk, question = uuid.uuid4().hex, "@codebase who calls keep_order?"
+    first = chat_kit.ask(engine, question, conversation=talk)[-1].data["turn"]
+    pin = ("shop/base.py:4-6",)
+    events = chat_kit.ask(engine, question, conversation=talk, replaces=first, pin=pin)
+    text = chat_kit.answer(events)
+    assert text.startswith("*Counted from the index, without a language model.*")
+    counted, _, code = text.partition("def save")
+    assert "**keep_order is called in 1 place.**" in counted and code
+    assert all(citation["verified"] for citation in events[-1].data["citations"])
+
+
 def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
     talk = uuid.uuid4().hex
     ask(engine, "who calls keep_order?", talk)

@@ -189,10 +189,11 @@ class _Gathering:
                 found = replace(found, warnings=(CONTEXT_LOST,))
         chunks, chosen = found.block.chunks, options.chooses_chunks
         if self.only_quotes and (chosen or not found.evidence) and (found.searched or chunks):
-            evidence = QuotedEvidence(question.query, cached=chunks, chosen=chosen)
-            found = replace(found, evidence=evidence)
-        counted = found.evidence and found.evidence.whole
-        if self.only_quotes and question.mode in NEED_A_MODEL and not counted:
+            lead, whole = self._counted() if chosen else ("", False)
+            quoted = QuotedEvidence(question.query, lead, bool(lead), whole)
+            found = replace(found, evidence=replace(quoted, cached=chunks, chosen=chosen))
+        enough = found.evidence and found.evidence.whole
+        if self.only_quotes and question.mode in NEED_A_MODEL and not enough:
             found = replace(found, warnings=(*found.warnings, QUOTED_ONLY))
         return replace(found, similar=self._similar(), window=self.window, budget=self.budget)
 
@@ -231,7 +232,7 @@ class _Gathering:
         rewritten = text if routed.completed_by else ""
         if rewritten:
             yield Event("rewritten", {"question": text, "by": routed.completed_by})
-        counted, enough = self._counted(text)
+        counted, enough = self._counted()
         result = yield from self._found(text, ask_model=not enough)
         warnings = result.warnings
         # What was found before may be what a follow-up asks about.
@@ -259,12 +260,11 @@ class _Gathering:
             )
         if question.whole_files or not self.only_quotes:
             warnings = (*warnings, block.note)
-        evidence = None
+        evidence = QuotedEvidence(question.query) if counted else None
         if self.only_quotes and not enough:
             evidence = gather_evidence(tables, result, walked)
         result = result.head(HITS_SHOWN)
-        if counted:
-            evidence = evidence or QuotedEvidence(question.query)
+        if counted and evidence:
             evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)
         return replace(
             start,
@@ -299,14 +299,15 @@ class _Gathering:
                 return result
             yield _search_event(stage)
 
-    def _counted(self, standalone: str) -> tuple[str, bool]:
+    def _counted(self) -> tuple[str, bool]:
         """What the index or git says to a question that they answer exactly, '' for others,
-        and whether that is all that was asked. `standalone` is the question made so."""
+        and whether that is all that was asked."""
         question, so_far = self.routed.question, self.routed.so_far
         exact = exact_question(question.text) if self.routed.decision.answer_exactly else None
         if exact is None:
             return "", False
-        tables, whole = self.by.toolbox.tables(), parse_query(standalone)
+        tables = self.by.toolbox.tables()
+        whole = parse_query(self.routed.standalone or question.text)
         units = referred(tables, question.query, whole, so_far) if so_far.history else []
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
         found = exact_answer(self.by.toolbox, exact, names)
