@@ -57,14 +57,20 @@ def test_a_citation_that_is_pointed_at_shows_its_lines_alone_and_leads_to_the_ho
     preview = page.locator(".preview")
     with page.expect_response("**/api/file?*") as answer:
         page.locator("a.citation").filter(has_text="long.py").hover()
-    assert len(answer.value.json()["lines"]) == 11
+    assert len(answer.value.json()["lines"]) == 8
     expect(preview).to_contain_text("value_1200 = 1200")
-    expect(preview.locator(".number").last).to_have_attribute("data-line", "1210")
+    expect(preview.locator(".number").last).to_have_attribute("data-line", "1207")
     link = preview.get_by_role("link", name="Open on GitHub")
     expect(link).to_have_attribute("href", re.compile("/src/store/long.py#L1200-L1210$"))
     link.hover()  # it stays for that
     expect(preview).to_be_visible()
     page.keyboard.press("Escape")
+    expect(preview).to_be_hidden()
+    page.locator("a.citation").filter(has_text="long.py").click()
+    expect(page.locator("#panel-lines")).to_have_text("Lines 1200–1210")
+    page.locator("a.citation").first.hover()
+    expect(preview).to_be_visible()
+    page.locator("a.citation").filter(has_text="long.py").hover()  # these stand in the panel
     expect(preview).to_be_hidden()
 
 

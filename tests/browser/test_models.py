@@ -47,6 +47,25 @@ def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
     expect(page.locator("#without-model button")).to_be_focused()
 
 
+def test_what_comes_to_the_first_page_later_moves_nothing(
+    modelled: Server, open_page: OpenPage
+) -> None:
+    held: list[Route] = []
+    page = open_page(modelled)
+    page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
+    page.route(re.compile("/api/(first-questions|models/local)"), lambda route: held.append(route))
+    page.goto(modelled.address)
+    parts = [page.locator("#welcome h1"), page.locator("#without-model")]
+    expect(parts[1]).to_be_visible()
+    assert until(lambda: bool(page.title()) and len(held) == 2)  # which lets the page go on
+    before = [part.bounding_box() for part in parts]
+    for route in held:
+        route.continue_()
+    expect(page.locator("#examples button").first).to_be_visible()
+    expect(page.locator("#local-models code").first).to_be_visible()
+    assert [part.bounding_box() for part in parts] == before
+
+
 def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
     modelled: Server, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

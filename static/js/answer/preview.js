@@ -1,14 +1,21 @@
 // The lines that a citation names, while it is pointed at or reached with Tab.
 
+import { inAddress } from "../lib/address.js";
 import { element } from "../lib/dom.js";
 import { placeBeside } from "../lib/popup.js";
 import { excerptOf, numberedLine } from "./code_references.js";
 
 const SOON = 250; // milliseconds of pointing after which the lines are shown
 const LEFT = 200; // and after which they go, so that the pointer can get to them
-const LINES_SHOWN = 16;
+const LINES_SHOWN = 8;
 
 const linkAt = (target) => target.closest?.("a[data-path]");
+
+/** Whether the panel shows these lines already. */
+function inPanel({ path, start, end }) {
+  const [first, last = first] = inAddress("lines").split("-").map(Number);
+  return inAddress("file") === path && first <= start && end <= last;
+}
 
 /** A link to the lines where others see them. */
 function hostLink(hosted, start, end) {
@@ -35,6 +42,10 @@ export function setUpPreview(thread) {
     node.hidePopover();
   };
   const show = async (link) => {
+    if (inPanel(link.dataset)) {
+      hide();
+      return;
+    }
     wanted = link;
     const { path, start, end } = link.dataset;
     const shown = Math.min(end, Number(start) + LINES_SHOWN - 1);
