@@ -53,12 +53,14 @@ const hooks = {
   models: () => models.known,
   answerOptions: () => composer.answerOptions,
   chosen: (id) => panel.takeChoice(id),
+  choiceWaits: (id) => panel.choiceWaits(id),
   chooseModel: () => models.choose(),
 };
 
 const panel = new Panel(repo, {
   asked: (id) => view?.turnOf(id)?.asked ?? {},
-  askAgain: (id) => {
+  chose: (id) => view?.turnOf(id)?.showChoice(),
+  again: (id) => {
     const turn = view?.turnOf(id);
     if (!turn || view.running) {
       showMessage("That answer is not in view any more, or another one is being written");

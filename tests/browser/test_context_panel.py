@@ -126,19 +126,19 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
     bar.get_by_role("button", name="Reset").click()
     expect(bar).to_be_hidden()
     out.click()
-    expect(bar).to_contain_text("1 piece left out: this counts when you ask again")
-    page.get_by_role("button", name=f"Keep {SENT} in any case").click()  # one piece is either
+    expect(bar).to_contain_text("1 piece left out: this counts when you regenerate this answer")
+    page.get_by_role("button", name=f"Pin {SENT}").click()  # one piece is either
     expect(out).to_have_attribute("aria-pressed", "false")
-    expect(bar).to_contain_text("1 piece kept or put in")
+    expect(bar).to_contain_text("1 piece pinned")
     out.click()
-    page.get_by_role("button", name=f"Put {DROPPED} in").click()
+    page.get_by_role("button", name=f"Pin {DROPPED}").click()
     page.get_by_text("Everything found, best first").click()
-    page.get_by_role("button", name=f"Put {HIT} in").click()
-    expect(page.locator("#announce")).to_contain_text("2 pieces kept or put in, 1 piece left out")
-    bar.get_by_role("button", name="Ask again with these").click()
+    page.get_by_role("button", name=f"Pin {HIT}").click()
+    expect(page.locator("#announce")).to_contain_text("2 pieces pinned, 1 piece left out")
+    bar.get_by_role("button", name="Regenerate with your choice").click()
     expect(page.locator("#panel")).to_be_hidden()
     expect(page.locator(".turn-notice")).to_have_text(
-        "Asked with 2 pieces of code put in, 1 piece left out"
+        "Asked with 2 pieces pinned, 1 piece left out"
     )
     page.get_by_role("button", name="Regenerate").click()  # the same once more
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
@@ -156,27 +156,37 @@ def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
     out.click()
     expect(bar).to_be_in_viewport()
     page.keyboard.press("Escape")
-    expect(page.locator("#toast")).to_have_text("Your choice counts when you ask again")
+    expect(page.locator("#toast")).to_have_text(
+        "Your choice counts when you regenerate this answer"
+    )
     get_answer(page, "another question")  # it is not about that one
     page.get_by_role("button", name="Context").first.click()
     expect(out).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Close the panel").click()
+    expect(page.get_by_role("button", name="Regenerate")).to_have_text(
+        ["Regenerate with your choice", "Regenerate"]
+    )
     page.get_by_role("button", name="Regenerate").first.click()
     expect(page.locator(".turn")).to_have_count(1)
     answered(page)
     assert [asked["exclude"] for asked in scripted.chat.asked] == [[], [], [SENT]]
     open_context(page)  # of the answer that was asked for so
     expect(bar).to_contain_text("Asked with 1 piece left out")
-    expect(bar.get_by_role("button", name="Ask again with these")).to_be_hidden()
-    page.get_by_role("button", name=f"Put {DROPPED} in").click()
-    bar.get_by_role("button", name="Ask again with these").click()
+    left_out = page.get_by_role("region", name="Pieces of code").locator("li").last
+    expect(left_out).to_contain_text("left out")
+    expect(left_out.get_by_role("button", name=f"Leave {SENT} out")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(bar.get_by_role("button", name="Regenerate with your choice")).to_be_hidden()
+    page.get_by_role("button", name=f"Pin {DROPPED}").click()
+    bar.get_by_role("button", name="Regenerate with your choice").click()
     answered(page)
     asked = scripted.chat.asked[-1]
     assert (asked["pin"], asked["exclude"]) == ([DROPPED], [SENT])
     open_context(page)
     bar.get_by_role("button", name="Reset").click()
-    expect(bar).to_contain_text("Nothing is chosen: this counts when you ask again")
-    bar.get_by_role("button", name="Ask again with these").click()
+    expect(bar).to_contain_text("Nothing is chosen: this counts when you regenerate this answer")
+    bar.get_by_role("button", name="Regenerate with your choice").click()
     expect(page.get_by_role("group", name="Version 4 of 4")).to_be_visible()
     answered(page)
     asked = scripted.chat.asked[-1]
@@ -197,6 +207,6 @@ def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left
     pieces.get_by_text("23 more, 4 did not fit").click()
     expect(pieces.locator("li:visible")).to_have_count(35)
     page.evaluate("document.querySelectorAll('.chunks .exclude').forEach(one => one.click())")
-    page.get_by_role("button", name="Ask again with these").click()
+    page.locator(BAR).get_by_role("button", name="Regenerate with your choice").click()
     answered(page)
     assert len(scripted.chat.asked[-1]["exclude"]) == 31

@@ -137,7 +137,7 @@ def test_fingers_find_targets_of_44_pixels(phone: Page) -> None:
     open_context(phone)
     assert phone.evaluate(small, "#panel") == []
     phone.get_by_role("button", name=f"Leave {SENT} out").tap()
-    expect(phone.get_by_role("button", name="Ask again with these")).to_be_in_viewport()
+    expect(phone.locator("#panel").get_by_text("Regenerate with your choice")).to_be_in_viewport()
     phone.get_by_role("button", name="Close the panel").tap()
     phone.get_by_role("button", name="Open the menu").tap()
     assert phone.evaluate(small, "#sidebar") == []

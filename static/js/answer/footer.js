@@ -1,7 +1,7 @@
 // Below an answer: notices, and suggested next questions.
 
 import { element, icon, setHtml } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { chosenCode } from "../lib/format.js";
 import { noticeLine, questionButton } from "../lib/widgets.js";
 
 export const actionButton = (symbol, label, title, onclick) =>
@@ -12,15 +12,12 @@ export const actionButton = (symbol, label, title, onclick) =>
 export function noticesOf(outcome, { pin = [], exclude = [] }, search) {
   const { suggest_codebase: suggest, coverage, notice, profile = {}, revised_html: html } = outcome;
   const learnt = Object.entries(profile ?? {}).map(([name, value]) => `${name}: ${value}`);
-  const pinned = [
-    pin.length ? `${plural(pin.length, "piece")} of code put in` : "",
-    exclude.length ? `${plural(exclude.length, "piece")} left out` : "",
-  ].filter(Boolean);
+  const chosen = chosenCode(pin, exclude);
   return [
     gapsOf(coverage, notice),
     suggest && search ? suggestion(search) : null,
     learnt.length ? noticeLine("check", `Remembered: ${learnt.join("; ")}`, "learnt") : null,
-    pinned.length ? noticeLine("layers", `Asked with ${pinned.join(", ")}`) : null,
+    chosen ? noticeLine("layers", `Asked with ${chosen}`) : null,
     ...(outcome.hook_problems ?? []).map((text) => noticeLine("alert", text)),
     html ? changed(html) : null,
   ];

@@ -38,7 +38,9 @@ function formOf(text, spans) {
   const fence = FENCE.exec(text);
   if (fence) {
     const lines = (fence[3] ?? "").split("\n");
-    if (lines.at(-1).trim().startsWith(fence[1].slice(0, 1))) lines.pop(); // the end of the fence
+    const end = lines.findIndex((line) => line.trim().startsWith(fence[1]));
+    if (end >= 0) lines.length = end;
+    else if (lines.at(-1).trim().startsWith(fence[1][0])) lines.pop(); // its end has begun
     return ["code", lines, (some) => [some.join("\n")]];
   }
   if (text.startsWith("|"))

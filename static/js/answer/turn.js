@@ -4,6 +4,7 @@ import { announce, byId, element, icon, setHtml } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { openMenu } from "../lib/popup.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
+import { WITH_CHOICE } from "../panel/chunk_choice.js";
 import { Branches } from "./branches.js";
 import { Citations, fold, frameCode, sourcesOf, withPlaces } from "./code_references.js";
 import { earlierOf, evidenceOf } from "./evidence.js";
@@ -43,13 +44,15 @@ export class Turn {
   #siblings = [];
   #past = false; // as the server kept it, not written here
   #branches;
+  #regenerate = null; // the words of that button
   #painting = 0; // the frame in which the text so far will be shown
 
   /**
    * `asked` is `{ text, codebase, effort, rerank, hyde, retrieval, strict, withoutModel, model, pin,
    * exclude }`; `hooks` are what its buttons do: `again(turn, changes)`, `context(turn, opener)`,
    * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `versions(turn)`, `models()` that are set up,
-   * `chooseModel()`, `rate(turn, value, reason)`.
+   * `chooseModel()`, `rate(turn, value, reason)`, `choiceWaits(id)` whether code was chosen to answer
+   * it again with, `following` how many questions follow a version, by its id.
    */
   constructor(asked, hooks) {
     this.asked = asked;
@@ -58,6 +61,7 @@ export class Turn {
     this.#branches = new Branches(
       (id, step) => hooks.branch(this, id, step),
       (button) => this.#compare(button),
+      hooks.following,
     );
     const bubble = element(
       "div",
@@ -263,19 +267,28 @@ export class Turn {
     const other = actionButton("model", "with model…", "Have another model answer it", () =>
       openMenu(other, this.#models(again), () => {}),
     );
-    const search = actionButton("search", "Search the code", "Ask again with @codebase", () =>
+    const searched = this.foundCode ? "Search again" : "Search the code";
+    const search = actionButton("search", searched, "Ask again with @codebase", () =>
       again({ codebase: true }),
     );
     for (const button of [regenerate, other, search]) button.classList.add("again");
     other.classList.add("other-model");
+    this.#regenerate = regenerate.lastChild;
+    this.showChoice();
     other.setAttribute("aria-label", "Answer with model…");
     return element(
       "div.actions",
       this.#text.trim() ? copyButton("action", "Copy answer", () => this.#text.trim()) : null,
       context,
-      ...(failure ? [] : [regenerate, other]),
+      failure ? null : element("span.ways-again", regenerate, other),
       this.asked.codebase || suggested ? null : search,
     );
+  }
+
+  /** Has the button say whether code was chosen to answer again with. */
+  showChoice() {
+    if (this.#regenerate)
+      this.#regenerate.textContent = this.#hooks.choiceWaits(this.id) ? WITH_CHOICE : "Regenerate";
   }
 
   /** Entries of a menu: the models that are set up, to answer this question. */

@@ -20,12 +20,14 @@ export class Conversation {
   codebase = true; // whether the next question is to be searched for
   #repo;
   #hooks;
+  #following = new Map(); // by the id of a version that was in view: how many questions follow it
   #running = null; // the AbortController of the answer that is being written
 
   /**
    * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
    * `ask(text)`, `model()` the name of the model in use or "", `models()` all that are set up,
    * `answerOptions()` how to answer, `chosen(id)` takes the code chosen to ask a question again with,
+   * `choiceWaits(id)` whether there is some,
    * `chooseModel()`, `failed(error)`, `refused(asked, error)` for what cannot be asked now.
    */
   constructor(repo, id, hooks, title = "") {
@@ -178,8 +180,10 @@ export class Conversation {
   /** Shows the version `id` of `turn` and what was asked after it. */
   async #branch(turn, id, step) {
     if (this.#running) return;
+    const at = this.turns.indexOf(turn);
+    this.#following.set(turn.id, this.turns.length - at - 1);
     try {
-      await this.#choose(id, this.turns.indexOf(turn));
+      await this.#choose(id, at);
     } catch (error) {
       this.#hooks.failed(error);
       return;
@@ -236,6 +240,8 @@ export class Conversation {
       rate: (turn, value, reason) => this.#rate(turn, value, reason),
       models: this.#hooks.models,
       chooseModel: this.#hooks.chooseModel,
+      choiceWaits: this.#hooks.choiceWaits,
+      following: this.#following,
     };
   }
 
@@ -279,6 +285,7 @@ export class Conversation {
   /** Puts `turn` in the place of `old` and removes the turns after it: they belong to `old`. */
   #replace(old, turn) {
     const [first, ...later] = this.turns.splice(this.turns.indexOf(old), Infinity, turn);
+    this.#following.set(first.id, later.length);
     for (const one of later) one.node.remove();
     first.node.replaceWith(turn.node);
   }

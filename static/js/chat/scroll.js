@@ -74,8 +74,11 @@ export class Scroll {
   }
 
   #showJump() {
-    this.#jump.hidden = this.#following || this.#distance() < 120;
+    // The last turn fills the window: what is left below its words is not worth a jump.
+    const last = this.#scroller.querySelector(".turns > .turn:last-child > :last-child");
+    this.#jump.hidden = this.#following || bottom(last) - bottom(this.#scroller) < 120;
   }
 }
 
+const bottom = (node) => node?.getBoundingClientRect().bottom ?? 0;
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

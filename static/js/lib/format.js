@@ -7,6 +7,15 @@ export const count = (number) => number.toLocaleString("en-GB");
 export const plural = (number, one, many = `${one}s`) =>
   `${count(number)} ${number === 1 ? one : many}`;
 
+/** `2 pieces pinned, 1 piece left out`, "" for neither; both are lists of places. */
+export const chosenCode = (pin, exclude) =>
+  [
+    pin.length ? `${plural(pin.length, "piece")} pinned` : "",
+    exclude.length ? `${plural(exclude.length, "piece")} left out` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+
 /** `850` → `0.9 s`, `42` → `42 ms`. */
 export function duration(milliseconds) {
   if (milliseconds < 100) return `${Math.round(milliseconds)} ms`;

@@ -1,7 +1,9 @@
-// Buttons that pin a piece of code to the context or leave it out, and ask the question again.
+// Buttons that pin a piece of code to the context or leave it out, and answer the question again.
 
 import { announce, element, icon } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { chosenCode } from "../lib/format.js";
+
+export const WITH_CHOICE = "Regenerate with your choice";
 
 const placeOf = ({ path, start_line: start, end_line: end }) => `${path}:${start}-${end}`;
 
@@ -13,10 +15,13 @@ export class ChunkChoice {
   #asked; // what was chosen when the answer was asked for
   #buttons = [];
   #reset;
+  #tell;
   #again;
 
-  /** Begins with what the answer was asked with; `ask()` asks its question again. */
-  constructor({ pin = [], exclude = [] }, ask) {
+  /** Begins with what the answer `turn` was asked with; `hooks` are the panel's. */
+  constructor(turn, { asked, chose, again }) {
+    const { pin = [], exclude = [] } = asked(turn);
+    this.#tell = () => chose(turn);
     for (const place of pin) this.#chosen.set(place, "pin");
     for (const place of exclude) this.#chosen.set(place, "exclude");
     this.#asked = this.#written;
@@ -25,10 +30,15 @@ export class ChunkChoice {
       this.#changed();
     };
     this.#reset = element("button.link", { onclick: reset }, "Reset");
-    this.#again = element("button.button.primary", { onclick: ask }, "Ask again with these");
+    this.#again = element("button.button.primary", { onclick: () => again(turn) }, WITH_CHOICE);
     const about = { role: "group", "aria-label": "Chosen code" };
     this.node = element("div.chunk-choice-bar", about, this.#said, this.#reset, this.#again);
     this.#show();
+  }
+
+  /** Places of what the answer was asked without. */
+  get leftOut() {
+    return JSON.parse(this.#asked).flatMap(([place, kind]) => (kind === "exclude" ? [place] : []));
   }
 
   /** What to ask again with, `{ pin, exclude }`; null while the answer was asked for just so. */
@@ -42,7 +52,7 @@ export class ChunkChoice {
     const place = placeOf(chunk);
     return element(
       "span.chunk-choice",
-      this.#button(place, "pin", "pin", sent ? `Keep ${place} in any case` : `Put ${place} in`),
+      this.#button(place, "pin", "pin", `Pin ${place}`),
       sent ? this.#button(place, "exclude", "minus", `Leave ${place} out`) : null,
     );
   }
@@ -76,18 +86,14 @@ export class ChunkChoice {
     for (const { node, place, kind } of this.#buttons)
       node.setAttribute("aria-pressed", String(this.#chosen.get(place) === kind));
     this.#show();
+    this.#tell();
     announce(this.#said.textContent || "Nothing is chosen");
   }
 
   #show() {
-    const [pinned, out] = [this.#places("pin").length, this.#places("exclude").length];
-    const words = [
-      pinned ? `${plural(pinned, "piece")} kept or put in` : "",
-      out ? `${plural(out, "piece")} left out` : "",
-    ];
-    const chosen = words.filter(Boolean).join(", ");
+    const chosen = chosenCode(this.#places("pin"), this.#places("exclude"));
     const asked = chosen && `Asked with ${chosen}`;
-    const counts = `${chosen || "Nothing is chosen"}: this counts when you ask again`;
+    const counts = `${chosen || "Nothing is chosen"}: this counts when you regenerate this answer`;
     this.#said.textContent = this.pending ? counts : asked;
     this.node.hidden = !this.#said.textContent;
     this.#reset.hidden = !chosen;

@@ -34,16 +34,19 @@ function chunksOf({ text, chunks, dropped }, choice) {
   const rows = [
     ...chunks.map((chunk, index) => chunkOf(chunk, String(index + 1), "", choice)),
     ...dropped.map((chunk) => chunkOf(chunk, "–", "did not fit", choice)),
+    ...choice.leftOut.map((place) => leftOut(place, choice)),
   ];
   // A fold for two or three would only be one more thing to press.
   const folds = rows.length > IN_VIEW + 3;
   const first = folds ? Math.min(IN_VIEW, chunks.length) : rows.length;
+  const out = choice.leftOut.length ? `${count(choice.leftOut.length)} left out` : "";
   const more = [
     chunks.length > first ? `${count(chunks.length - first)} more` : "",
     dropped.length ? `${count(dropped.length)} did not fit` : "",
+    out,
   ];
   const summary = chunks.length
-    ? `${plural(chunks.length, "piece")}, ${sizeOf(text.length)}`
+    ? `${plural(chunks.length, "piece")}, ${sizeOf(text.length)}${out && `, ${out}`}`
     : "No code was used for this answer.";
   return element(
     "section",
@@ -69,6 +72,14 @@ function chunkOf(chunk, number, left, choice) {
   const button = pieceButton(chunk, number, size, [left, chunk.why]);
   button.classList.toggle("dropped", Boolean(left));
   return element("li", button, choice.buttonsOf(chunk, { sent: !left }));
+}
+
+/** A piece that the answer was asked without, to be taken back in. */
+function leftOut(place, choice) {
+  const [, path, start, end] = /^(.*):(\d+)-(\d+)$/.exec(place);
+  const piece = { path, start_line: Number(start), end_line: Number(end) };
+  const button = pieceButton(piece, "–", null, ["left out"]);
+  return element("li", button, choice.buttonsOf(piece, { sent: true }));
 }
 
 /** `≈ 310 tokens`: what the server counts on is an estimate for every model, too. */

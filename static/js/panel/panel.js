@@ -41,7 +41,7 @@ export class Panel {
 
   /**
    * `hooks`: `asked(turn)` gives the code that an answer was asked for with, `{ pin, exclude }`,
-   * `askAgain(turn)` asks its question again with what is chosen now, `mention(place)` has the next
+   * `chose(turn)` tells that another choice waits, `again(turn)` answers its question with it, `mention(place)` has the next
    * question be about a place.
    */
   constructor(repo, hooks) {
@@ -99,6 +99,11 @@ export class Panel {
     return this.#visit({ skipped: true }, { opener });
   }
 
+  /** Whether something is chosen to ask the question of `turn` again with. */
+  choiceWaits(turn) {
+    return Boolean(this.#contexts.get(turn)?.choice.pending);
+  }
+
   /** What is chosen to ask the question of `turn` again with, which is done now; `{}` for nothing. */
   takeChoice(turn) {
     const pending = this.#contexts.get(turn)?.choice.pending;
@@ -108,8 +113,8 @@ export class Panel {
 
   close() {
     if (!this.isOpen) return;
-    if (this.#contexts.get(this.#now.turn)?.choice.pending)
-      showMessage("Your choice counts when you ask again");
+    if (this.choiceWaits(this.#now.turn))
+      showMessage("Your choice counts when you regenerate this answer");
     this.#asked += 1;
     this.#blame.cancel();
     this.#panel.hidden = true;
@@ -179,7 +184,7 @@ export class Panel {
       if (!sent) return;
       for (const [one, { choice }] of this.#contexts)
         if (!choice.pending) this.#contexts.delete(one);
-      const choice = new ChunkChoice(this.#hooks.asked(turn), () => this.#hooks.askAgain(turn));
+      const choice = new ChunkChoice(turn, this.#hooks);
       this.#contexts.set(turn, { summary: summaryOf(sent), node: contextOf(sent, choice), choice });
     }
     const { summary, node } = this.#contexts.get(turn);
