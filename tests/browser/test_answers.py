@@ -266,6 +266,7 @@ def test_no_mark_of_markdown_is_seen_before_what_it_begins(page: Page) -> None:
             "The **`first` thing** is `f(**more)` [src/a.py:1-3].",
             "- one [a.py:1]\n- **two**\n  - `x`",
             "1. first\n2. second",
+            "```python\nx = 1\n```\n",
         ],
     )
     bare = re.compile(r"[`#\[\]]|(?<![(*])\*|^-|^\d\.?$", re.M)

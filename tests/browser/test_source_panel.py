@@ -139,6 +139,18 @@ def test_wrapped_lines_and_back_lead_to_where_one_was(
     assert body.evaluate("node => node.scrollTop") == 4000
 
 
+def test_what_goes_on_in_a_further_row_begins_behind_the_indentation_of_its_line(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    page = open_page(scripted, "/?file=src/store/sessions.py&lines=22-27")
+    ready(page)
+    page.get_by_role("button", name="Wrap long lines").click()
+    rows = (page.locator(f'.source [data-line="{line}"] code') for line in (22, 26, 27))
+    hang = "node => parseFloat(getComputedStyle(node).paddingLeft)"
+    flat, method, body = (row.evaluate(hang) for row in rows)
+    assert [round(method / flat), round(body / flat)] == [3, 5]
+
+
 def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: ScriptedServer) -> None:
     page.goto(f"{scripted.address}/?file=src/store/long.py")
     edge, panel = page.get_by_role("separator", name="Width of the panel"), page.locator("#panel")

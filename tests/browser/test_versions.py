@@ -51,7 +51,7 @@ def test_regenerating_any_answer_makes_another_version_of_it(
     expect(page.locator(".turn")).to_have_count(1)  # what came after belongs to the other version
     answered(page)
     assert scripted.chat.asked[-1]["replaces"] == "turn-2"
-    expect(page.locator(".branches")).to_contain_text("1 question after version 2")
+    expect(page.locator(".branches")).to_contain_text("1 question after version\N{NO-BREAK SPACE}2")
     page.reload()
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     assert [turn.id for turn in kept(scripted)] == ["turn-4"]

@@ -41,7 +41,7 @@ export class Branches {
     this.#count.textContent = `${this.#at + 1}/${all}`;
     const follow = ids.map((one, at) => {
       const number = at === this.#at ? 0 : this.#following.get(one);
-      return number ? `${plural(number, "question")} after version ${at + 1}` : "";
+      return number ? `${plural(number, "question")} after version\u00A0${at + 1}` : "";
     });
     this.#elsewhere.textContent = follow.filter(Boolean).join(", ");
     for (const [button, there] of [

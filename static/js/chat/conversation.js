@@ -229,18 +229,15 @@ export class Conversation {
 
   #turnHooks() {
     return {
+      ...this.#hooks,
       again: (turn, changes) => this.again(turn, changes),
       context: (turn, opener) => this.#hooks.context(turn.id || turn.replaces, opener),
-      edit: (turn) => this.#hooks.edit(turn),
       ask: (text) => {
         if (!this.#running) this.#hooks.ask(text);
       },
       branch: (turn, id, step) => this.#branch(turn, id, step),
       versions: (turn) => this.#beside(turn).catch(this.#hooks.failed),
       rate: (turn, value, reason) => this.#rate(turn, value, reason),
-      models: this.#hooks.models,
-      chooseModel: this.#hooks.chooseModel,
-      choiceWaits: this.#hooks.choiceWaits,
       following: this.#following,
     };
   }

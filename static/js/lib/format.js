@@ -9,11 +9,9 @@ export const plural = (number, one, many = `${one}s`) =>
 
 /** `2 pieces pinned, 1 piece left out`, "" for neither; both are lists of places. */
 export const chosenCode = (pin, exclude) =>
-  [
-    pin.length ? `${plural(pin.length, "piece")} pinned` : "",
-    exclude.length ? `${plural(exclude.length, "piece")} left out` : "",
-  ]
-    .filter(Boolean)
+  Object.entries({ pinned: pin, "left out": exclude })
+    .filter(([, { length }]) => length)
+    .map(([how, { length }]) => `${plural(length, "piece")} ${how}`)
     .join(", ");
 
 /** `850` → `0.9 s`, `42` → `42 ms`. */

@@ -10,6 +10,7 @@ const placeOf = ({ path, start_line: start, end_line: end }) => `${path}:${start
 export class ChunkChoice {
   /** The bar that says what is chosen and when that counts; hidden while there is nothing to say. */
   node;
+  leftOut; // places of what the answer was asked without
   #said = element("span");
   #chosen = new Map(); // "pin" or "exclude" by place
   #asked; // what was chosen when the answer was asked for
@@ -21,6 +22,7 @@ export class ChunkChoice {
   /** Begins with what the answer `turn` was asked with; `hooks` are the panel's. */
   constructor(turn, { asked, chose, again }) {
     const { pin = [], exclude = [] } = asked(turn);
+    this.leftOut = exclude;
     this.#tell = () => chose(turn);
     for (const place of pin) this.#chosen.set(place, "pin");
     for (const place of exclude) this.#chosen.set(place, "exclude");
@@ -34,11 +36,6 @@ export class ChunkChoice {
     const about = { role: "group", "aria-label": "Chosen code" };
     this.node = element("div.chunk-choice-bar", about, this.#said, this.#reset, this.#again);
     this.#show();
-  }
-
-  /** Places of what the answer was asked without. */
-  get leftOut() {
-    return JSON.parse(this.#asked).flatMap(([place, kind]) => (kind === "exclude" ? [place] : []));
   }
 
   /** What to ask again with, `{ pin, exclude }`; null while the answer was asked for just so. */

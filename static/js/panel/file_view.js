@@ -50,6 +50,10 @@ export class FileView {
     }
     this.#body.replaceChildren(source);
     this.#rows = [...source.querySelectorAll(".row")];
+    for (const row of this.#rows) {
+      const [space] = /^[ \t]*/.exec(row.textContent);
+      if (space) row.style.setProperty("--indent", space.replaceAll("\t", "    ").length);
+    }
   }
 
   /** Marks lines `start` to `end`, none for 0, and scrolls there. */
