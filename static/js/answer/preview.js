@@ -42,10 +42,7 @@ export function setUpPreview(thread) {
     node.hidePopover();
   };
   const show = async (link) => {
-    if (inPanel(link.dataset)) {
-      hide();
-      return;
-    }
+    if (inPanel(link.dataset)) return hide();
     wanted = link;
     const { path, start, end } = link.dataset;
     const shown = Math.min(end, Number(start) + LINES_SHOWN - 1);
