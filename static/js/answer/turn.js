@@ -256,7 +256,7 @@ export class Turn {
     return ways;
   }
 
-  #actions({ failure, suggest_codebase: suggested }) {
+  #actions({ failure, goes_on: goesOn, suggest_codebase: suggested }) {
     const again = (changes) => this.#hooks.again(this, changes);
     const made = "Exactly what the answer was made from, and what was sent";
     const same = "Ask the same question once more; this answer stays beside the new one";
@@ -267,7 +267,7 @@ export class Turn {
     const other = actionButton("model", "with model…", "Have another model answer it", () =>
       openMenu(other, this.#models(again), () => {}),
     );
-    const searched = this.foundCode ? "Search again" : "Search the code";
+    const searched = this.foundCode || goesOn ? "Search again" : "Search the code";
     const search = actionButton("search", searched, "Ask again with @codebase", () =>
       again({ codebase: true }),
     );
