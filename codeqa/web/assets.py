@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response
 from codeqa.errors import NotFoundError
 
 STYLES = "all.css"
-SCRIPTS = ("chat_page.js", "picker_page.js", "privacy_dialog.js")
+SCRIPTS = ("apply_theme.js", "chat_page.js", "picker_page.js", "privacy_dialog.js")
 SHEETS = (
     "base", "page", "answer", "syntax", "sidebar", "panel", "models", "mentions", "dialogs",
     "repositories", "forced",

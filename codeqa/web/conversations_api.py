@@ -77,7 +77,7 @@ def conversations(engine: Engine, user: str, q: Text = "") -> Values:
     titles = Counter(one.conversation.title for one in found)
     for one in found:
         values = {name: getattr(one.conversation, name) for name in (*SUMMARY, "turns")}
-        repeated = titles[one.conversation.title] > 1
+        repeated = titles[one.conversation.title] > 1 and one.conversation.turns > 1
         second = kept.second_question(one.conversation.id, user) if repeated else ""
         shown.append({**values, "turn": one.turn_id, "snippet": one.snippet, "second": second})
     return {"conversations": shown}
