@@ -88,7 +88,7 @@ export class Turn {
       this.#answer,
       this.#footer,
     );
-    this.#answer.append(element("div.blocks", this.#unfinished));
+    this.#newBlocks().append(this.#unfinished);
   }
 
   /** A turn whose answer `model` is still writing, as far as the server kept it. */
@@ -335,15 +335,18 @@ export class Turn {
     } else {
       let blocks = this.#unfinished.parentNode;
       this.#unfinished.remove();
-      if (blocks.children.length === BLOCKS_TOGETHER) {
-        blocks = element("div.blocks");
-        this.#answer.append(blocks);
-      }
+      if (blocks.children.length === BLOCKS_TOGETHER) blocks = this.#newBlocks();
       blocks.append(block, unfinished);
-      near.observe(block);
     }
     this.#unfinished = unfinished;
     return words;
+  }
+
+  #newBlocks() {
+    const blocks = element("div.blocks");
+    this.#answer.append(blocks);
+    near.observe(blocks);
+    return blocks;
   }
 
   /** Shows the text so far with the next frame: many pieces may come within one. */
