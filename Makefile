@@ -54,9 +54,10 @@ postgresql: setup-dev
 WITHOUT_BROWSER := $(if $(filter no,$(BROWSER)), and not browser)
 
 # Compiled tests are kept whatever the environment says: compiling takes seven seconds each time.
-# In the order of their names the long files, which are the browser's, come first.
+# In the order of their names the long files, which are the browser's, come first. Tests wait a third of
+# their time for a server or the browser, so one more than there are processors runs.
 test: browser postgresql
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n auto --dist loadfile --no-loadscope-reorder --timeout=600 -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n $$($(PY) -c 'import os; print((os.cpu_count() or 1) + 1)') --dist loadfile --no-loadscope-reorder --timeout=600 -m "not slow$(WITHOUT_BROWSER)" $(ARGS)
 
 test-slow: browser
 	@$(PY) -m pytest -q -m "(slow or hypothesis)$(WITHOUT_BROWSER)" --hypothesis-profile random $(ARGS)

@@ -253,7 +253,7 @@ def test_without_a_tag_the_context_of_the_conversation_is_used(engine: Engine) -
     assert "retrieved" not in kinds(events)
     assert events[0].data["intent"] == "continuation"
     assert events[-1].data["query_tags"] == []
-    assert "nothing new was searched" in text
+    assert "nothing was searched anew" in text
     assert "MONTH" in text
     assert all(citation["verified"] for citation in events[-1].data["citations"])
     _, other = ask(engine, "and where is MONTH compared?", conversation="c2")
