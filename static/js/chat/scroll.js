@@ -52,8 +52,10 @@ export class Scroll {
   /** The answer is complete: stops following the end. */
   rest() {
     this.#following = false;
-    this.#jump.classList.add("compact"); // it covers text that may now be read
-    this.#showJump();
+    // Smaller, as it covers text that may now be read; unseen for a frame: it has not jumped there.
+    this.#jump.hidden = true;
+    this.#jump.classList.add("compact");
+    requestAnimationFrame(() => setTimeout(() => this.#showJump()));
   }
 
   #grown() {
