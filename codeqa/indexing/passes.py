@@ -112,6 +112,7 @@ def build(
     manifest = writer.manifest()
     to_read, removed, skipped = make_plan(found, manifest, writer.checked_ns)
     outcome = Outcome(len(removed), len(to_read))
+    pending: Future[None] | None = None
     touched: list[FileRecord] = []
 
     def begin() -> None:
@@ -136,7 +137,6 @@ def build(
     read = engine.read if engine else read_here
     batches: Any = read(settings, to_read, manifest, writer, progress)
     with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
-        pending: Future[Any] = thread.submit(int)  # nothing yet
         for batch in batches:
             for new in batch.unchanged:
                 old = manifest[new.path]
@@ -145,9 +145,11 @@ def build(
             if batch.files:
                 outcome.changed += len(batch.files)
                 begin()
-                pending.result()
+                if pending:
+                    pending.result()
                 pending = thread.submit(write, batch)
-    pending.result()
+    if pending:
+        pending.result()
     if touched:
         begin()
         writer.write_files(touched)

@@ -112,8 +112,10 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in told[:MOST_REFERENCES]
     )
-    levels = Counter(sorted(site.sureness for site in found))  # by the alphabet the surest first
-    by_level = ", ".join(f"{how}{f' for {n:,}' * (len(levels) > 1)}" for how, n in levels.items())
+    levels = Counter(site.sureness for site in found)
+    several = len(levels) > 1
+    told_of = [(how, levels[how]) for _, how in SURENESS if levels[how]]
+    by_level = ", ".join(f"{how} for {n:,}" if several else how for how, n in told_of)
     by_level += " (only the name is the same)" * bool(levels[possible])
     known = [f"What was found is {by_level}."] if by_level else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
