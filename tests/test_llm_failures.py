@@ -392,6 +392,54 @@ def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch)
         model.close()
 
 
+def ending(*events: bytes, end: str = "finished") -> Streamed:
+    """An answer of two words, then `events`, and the end of the connection."""
+    return Streamed((delta("Orders "), delta("are"), *events), end=end)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (ending(), "it ended in the middle"),
+        (ending(delta(" read")[:-12]), ""),
+        (ending(b'data: {"choices": [{"delta": {"content": " re'), ""),
+        (ending(end="closed"), ""),
+        (ending(event({"choices": [{"delta": {}, "finish_reason": "content_filter"}]})), "filter"),
+        (ending(event({"choices": [{"delta": {}, "finish_reason": "error"}]})), "with an error"),
+    ],
+    ids=["nothing", "cut in an event", "cut in a line", "cut connection", "filter", "error"],
+)
+def test_a_stream_that_ends_without_its_end_has_broken_off(reply: Streamed, why: str) -> None:
+    pieces = list[Any]()
+    with (
+        openai_server(lambda path, body: reply) as server,
+        Model(ModelAddress(server.base_url, "m"), 5) as model,
+        pytest.raises(ModelError) as caught,
+    ):
+        for piece in model.stream(MESSAGES):
+            pieces.append(piece)
+    assert "".join(pieces).startswith("Orders are")
+    assert "broke off" in caught.value.message and why in caught.value.message
+    assert "TIMEOUT" not in caught.value.hint, "it was not silent"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ending(event({"choices": [{"delta": {}, "finish_reason": "stop"}]})),
+        ending(end="done"),
+        ending(event({"choices": [{"delta": {}, "finish_reason": "max_tokens"}]})),
+        ending(event({"choices": [{"delta": {}, "finish_reason": "length"}]}), end="closed"),
+    ],
+    ids=["a reason alone", "its mark alone", "as long as it may be", "then the connection"],
+)
+def test_a_stream_is_whole_by_its_reason_or_its_mark(reply: Streamed) -> None:
+    with openai_server(lambda path, body: reply) as server:
+        model = Model(ModelAddress(server.base_url, "m"), 5)
+        assert model.complete(MESSAGES, 10) == "Orders are"
+        model.close()
+
+
 @pytest.fixture
 def settings(data_dir: Any) -> Settings:
     return load_settings(data=data_dir, model_timeout=1)

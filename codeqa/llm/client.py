@@ -41,7 +41,7 @@ from codeqa.text.tokens import estimate_tokens, well_formed, words
 from codeqa.types import NO_USAGE, StageTime, TokenUsage
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, AsyncStream
+    from openai import AsyncOpenAI
 
 MESSAGE_TOKENS = 4
 """Tokens around each message: role and separators, as OpenAI documents them for its models."""
@@ -66,6 +66,13 @@ QUOTED_CHARACTERS = 160  # of a provider's own words, where ours say too little
 KEY_CHARACTERS = 8
 """What holds so many of the key in a row is not quoted: some repeat it in part."""
 OPENED, CLOSED = "<think>", "</think>"
+REACHED_LIMIT = ("length", "max_tokens")
+"""What servers give as `finish_reason` for an answer that became too long."""
+ENDED_EARLY = {
+    "content_filter": ": the provider's filter ended it",
+    "error": ": the provider ended it with an error",
+}
+"""`finish_reason` of an answer that is not whole → why, as the end of a sentence."""
 
 _FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -170,7 +177,7 @@ class Answer:
                 if isinstance(content, str):
                     self.length += len(content)
                     yield from self._text(content)
-        if self.reason == "length":
+        if self.reason in REACHED_LIMIT:
             self.usage = replace(self.usage or TokenUsage(), cut=True)
 
     def rest(self) -> str:
@@ -385,7 +392,7 @@ class Model:
                     if not pause or not pauses:
                         raise
                     del pauses[0]
-            async with asked as stream:
+            async with asked as stream:  # one of `_stream_kind`
                 if "event-stream" not in stream.response.headers.get("content-type", ""):
                     raise failure("api", self.address)
                 async for event in stream:
@@ -404,6 +411,10 @@ class Model:
         elif not answer.begun and not (tools and answer.calls):
             why = f" without content ({answer.reason or 'it only reasoned'})"
             raise failure("broke off", self.address, why)
+        if why := ENDED_EARLY.get(answer.reason, ""):
+            raise failure("broke off", self.address, why)
+        if not (answer.reason or stream.told_its_end or (tools and answer.enough)):
+            raise failure("broke off", self.address, ": it ended in the middle")
         for call in answer.calls if tools else ():
             yield call
         if answer.usage:
@@ -428,9 +439,10 @@ class Model:
 
     async def _ask(
         self, messages: list[Message], max_tokens: int | None, tools: list[Mapping[str, Any]]
-    ) -> AsyncStream[Any]:
-        """The response to a request. Where a server refuses its form, it is made once more in one
-        that every server takes: without a limit and options, each message one text."""
+    ) -> Any:
+        """The response to a request, a `_stream_kind`. Where a server refuses its form, it is made
+        once more in one that every server takes: without a limit and options, each message one
+        text."""
         client = await self._open()
 
         import openai
@@ -438,8 +450,7 @@ class Model:
         def post(more: Mapping[str, Any]) -> Any:
             body = {"model": self.address.model, "messages": sent, "stream": True, **more}
             body |= {"tools": tools} if tools else {}
-            kind = openai.AsyncStream[Any]
-            path = "/chat/completions"
+            path, kind = "/chat/completions", _stream_kind()
             return client.post(path, cast_to=object, body=body, stream=True, stream_cls=kind)
 
         sent = json.loads(well_formed(json.dumps(messages, ensure_ascii=False)))
@@ -459,6 +470,22 @@ class Model:
         found = await post({})
         self._plain = True
         return found
+
+
+@cache
+def _stream_kind() -> Any:
+    """Return the SDK's reader of events, with a note of whether the server told their end."""
+    import openai
+
+    class EndedStream(openai.AsyncStream[Any]):  # type: ignore[misc]
+        told_its_end = False
+
+        async def _iter_events(self) -> AsyncGenerator[Any, None]:
+            async for event in super()._iter_events():
+                self.told_its_end |= event.data.startswith("[DONE]")
+                yield event
+
+    return EndedStream
 
 
 def _http_client(target: ModelAddress, timeout: float) -> Any:
@@ -593,8 +620,12 @@ def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0
             hint = "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a larger model."
             return ContextLengthError(said, hint)
         case "broke off":
+            return ModelError(
+                f"The answer from {host} broke off{why}.", "Ask again, or choose another model."
+            )
+        case "silent":
             hint = "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model."
-            return ModelError(f"The answer from {host} broke off{why}.", hint)
+            return ModelError(f"The answer from {host} broke off: it stayed silent too long.", hint)
     hint = "Ask again, or check the name of the model, what it supports, and your account there."
     return ModelError(f"{host} failed{why}.", hint)
 
@@ -609,7 +640,7 @@ def explain(error: Exception, target: ModelAddress, begun: bool = False) -> Mode
         case ModelError():
             return error
         case openai.APITimeoutError() | TimeoutError():
-            kind, why = "broke off", ": it stayed silent for too long"
+            kind = "silent"
         case openai.APIConnectionError():
             kind, cause = "broke off" if begun else "unreachable", error.__cause__
             if isinstance(cause, httpx2.ConnectError):  # words of the system, about the network
