@@ -246,6 +246,39 @@ def test_a_question_about_what_is_stored_reaches_no_model(
     assert listener.last.history == (), "nor does the account of it later on"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what do you know about expire_session?",
+        "Tell me everything you know about `count_teapots`.",
+        "where do you keep the teapots?",
+        "is there anything that deletes a visitor?",
+        "do you store a cookie of the visitor?",
+        "what data do you hold of a shelf?",
+        "do you remember the stock?",
+        "what do you know about Basket?",
+        "who can see the warehouse?",
+    ],
+)
+def test_what_names_code_here_or_asks_about_it_is_about_the_code(
+    quoting: Engine, question: str
+) -> None:
+    events = ask(quoting, question, retrieval="auto")
+    assert told(events, "classified")["intent"] == "knowledge_base"
+    assert told(events, "done")["reply"] == ""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what do you know about me?", "what do you keep of my questions about teapots?",
+        "who can see this conversation?", "do you set cookies?", "Forget what I said.",
+    ],
+)  # fmt: skip
+def test_what_is_stored_of_its_writer_stays_the_apps_matter(quoting: Engine, question: str) -> None:
+    assert told(ask(quoting, question), "classified")["intent"] == "privacy"
+
+
 PROGRAMS: tuple[dict[str, Any], ...] = ({"keep": False}, {"conversation": "api", "history": ()})
 
 

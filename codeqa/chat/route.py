@@ -19,7 +19,7 @@ from codeqa.routing.followup import (
     is_incomplete,
     leaving_by_words,
 )
-from codeqa.routing.intents import MODEL_BELOW, NEED_CODE, Intent, by_words
+from codeqa.routing.intents import MODEL_BELOW, NEED_CODE, Intent, asks_of_code, by_words
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.policy import Features, PolicyDecision, decide, extract_features, is_greeting
 from codeqa.settings import Settings
@@ -100,12 +100,22 @@ class Router:
             # Deletion is decided by exact words, never by a guess of rules or of a model.
             why = "the words that delete something"
             return question, Intent("privacy", 1.0, "heuristics", why), None
+        if plain.name not in NEED_CODE and self._asks_of_code(question):
+            why = "it asks about something that this repository defines"
+            return question, Intent("knowledge_base", 1.0, "heuristics", why), None
         if known := self.small_call.recall(options.user, question.text, so_far.begun):
             return question, known, None
         if plain.confidence >= MODEL_BELOW:
             return question, plain, None
         said = self._ask(question, so_far)
         return question, said.intent or plain, said
+
+    def _asks_of_code(self, question: Question) -> bool:
+        """Whether it asks about something that the repository defines: "what do you know about
+        load_order?" is not about what the app knows of its writer."""
+        with suppress(CodeQAError):  # there is no index yet
+            return asks_of_code(question.text, question.words, self.tables())
+        return False
 
     def _gate_topic(
         self,

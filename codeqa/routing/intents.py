@@ -21,7 +21,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from codeqa.text.tokens import word_set
+from codeqa.store import UNIT_TABLES, Tables, TextSearch
+from codeqa.text.tokens import name_key, variants, word_set
 
 SHORTEST_STEM = 2
 SHORTEST_FORM = 3
@@ -297,6 +298,42 @@ def _named_before(message: Reading, place: int) -> bool:
     owned = message.words[place] in ("its", "their")  # "how does the pool keep its workers"
     earlier = message.clause[named[0]] < message.clause[place]
     return owned or earlier or (len(named) > 1 and "and" in message.words[named[1] : place])
+
+
+# Whether it is about the repository.
+
+_OF_THE_WRITER = ("I", "MY", "OUR", "ABOUT_ME")
+_POINTING = word_set("this that these those your")
+_CAPITALISED = re.compile(r"(?<=\w )[A-Z]\w+")
+
+
+def asks_of_code(text: str, message: Reading, tables: Tables) -> bool:
+    """Whether `text`, read as `message`, names a definition of the repository, or asks about things
+    that its code speaks of, and not about its writer: "where do you keep the posts?" where there is
+    a `load_post`. Raises what the tables raise."""
+    words = message.words
+    leads = {"tell", "show", "give", "let"}
+    spoken = any(not place or words[place - 1] not in leads for place in message.at.get("ME", ()))
+    if spoken or message.has(*_OF_THE_WRITER):
+        return False
+    pieces = [words[place] for place in message.at.get(CODE, ())]
+    named = [name for piece in pieces for name in re.findall(r"\w{3,}", piece)[-1:]]
+    named += _CAPITALISED.findall(text)
+    if any(unit.name in named for unit in tables.named([name_key(one) for one in named])):
+        return True
+    things = [word for place, word in enumerate(words) if _is_thing(message, place)]
+    if not (things and wants_something(message)):
+        return False
+    tokens = " ".join(form for word in things for form in (word, *variants(word)))
+    return any(tables.best([TextSearch(table, tokens, 1) for table in UNIT_TABLES]))
+
+
+def _is_thing(message: Reading, place: int) -> bool:
+    """Whether a word may be what a code base calls its things: one of software, or unknown."""
+    kinds, before = message.kinds[place], message.words[place - 1] if place else ""
+    watches = "WATCH" in kinds and message.has("YOU")  # "do you set cookies?"
+    other = kinds and ("SOFTWARE" not in kinds or "OTHERS" in kinds)  # "other users"
+    return not (other or watches or before in _POINTING) and len(message.words[place]) > 2
 
 
 # Its intent.
