@@ -223,9 +223,14 @@ def _joined(
     state, cache = privacy.state, privacy.cache
     files = Files(tables, settings.max_file_bytes)
     search = open_search(
-        settings, index.tables, models=models, catch_up=index.catch_up, asked=index.asked
+        settings,
+        index.tables,
+        models=models,
+        catch_up=index.catch_up if isinstance(index, MultiRepoIndexer) else None,
+        keep_up=index.keep_up,
+        asked=index.asked,
     )
-    toolbox = Toolbox(search, files, index.tables)
+    toolbox = Toolbox(search, files, index.tables, index.keep_up)
     conversations = Conversations(state, cache, location.id, QuestionVectors())
     hooks = load_hooks(settings, location.root)
     small_call = SmallCall(cache, (lambda: None) if generator else models.small_model, config_dir)

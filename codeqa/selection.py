@@ -35,7 +35,7 @@ from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.parsing.documents import CONFIGURATION
 from codeqa.repositories.files import Files
 from codeqa.repository.classify import role_of
-from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, resolve_query
+from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, near_path, resolve_query
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import Query
 from codeqa.settings import Settings
@@ -305,7 +305,9 @@ def every_file(tables: Tables, files: Files, query: Query, room: int) -> Context
     where = filter_of(resolve_query(tables, query)[0]) or Filter()
     records = tables.indexed_files(replace(where, kinds=(), excluded_kinds=()))
     if not records:
-        raise NotFoundError("No indexed file matches.", "Try another mask: /all src/**/*.py why?")
+        hints = filter(None, (near_path(tables, path) for path in query.filters.paths))
+        hint = next(hints, "Try another mask: /all src/**/*.py why?")
+        raise NotFoundError("No indexed file matches.", hint)
     return _whole(files, _best_first(records, ()), room)
 
 

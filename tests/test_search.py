@@ -275,11 +275,21 @@ def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables) -> None:
 
 def test_nothing_but_indexed_files_can_be_read(tables: Tables) -> None:
     for path in (
-        "", "../secret", "/etc/passwd", "src/shop/../shop/basket.py", "src/shop/", ".git/config",
-        "a\x00b", "src//shop/basket.py", "' OR 1=1 --",
+        "", "../secret", "/etc/passwd", "src/shop/", ".git/config", "a\x00b", "' OR 1=1 --",
+        "../src/shop/basket.py", "src/../../src/shop/basket.py", f"{tables.location.root}/../x",
     ):  # fmt: skip
         with pytest.raises(NotFoundError):
             Files(lambda: tables).read(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["./src/shop/basket.py", "src//shop/../shop/basket.py", "src\\shop\\basket.py",
+     "/src/shop/basket.py", "{root}/src/shop/basket.py", "file://{root}/src/shop/basket.py"],
+)  # fmt: skip
+def test_a_file_is_read_by_every_way_to_write_its_path(tables: Tables, path: str) -> None:
+    written = path.replace("{root}", str(tables.location.root))
+    assert Files(lambda: tables).read(written).path == "src/shop/basket.py"
 
 
 def test_a_file_that_became_a_link_out_of_the_repository_is_not_followed(

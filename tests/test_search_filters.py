@@ -90,8 +90,8 @@ def test_wildcards_beyond_the_first_are_letters(tables: Tables) -> None:
     [
         ("lang:pythn", "No indexed code is lang:pythn; did you mean python?"),
         ("lang:cobol", "No indexed code is lang:cobol; there is go, python."),
-        ("path:srk/", "No indexed file's path matches path:srk/; did you mean src?"),
-        ("path:zzzzzzzz", "No indexed file's path matches path:zzzzzzzz; use another or leave it "
+        ("path:srk/", "No indexed file's path matches path:srk/. Did you mean src?"),
+        ("path:zzzzzzzz", "No indexed file's path matches path:zzzzzzzz. Use another or leave it "
          "out."),
         ("lang:go path:tests", "No indexed code meets all filters of the question; use fewer of "
          "them."),

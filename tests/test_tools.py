@@ -319,7 +319,58 @@ def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
     for want in ("definition", "callers", "references", "callees", "impact", "path to taxed"):
         assert call("symbol", name="no_such_thing", want=want).total == 0
     assert "nearest name is checkout." in call("symbol", name="chekcout", want="callers").text
-    assert call("search_code", query="zzzz", path="nowhere/").text == "No relevant code found."
+
+
+PATHS = (
+    "shop/basket.py", "./shop/", "shop", "/shop", "basket.py", "**/basket.py",
+    "shop\\basket.py", "{root}/shop", "{root}/shop/basket.py", "file://{root}/shop/",
+    "shop/../shop//basket.py",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_means_the_same_in_every_tool_and_search(
+    engine: Engine, call: Call, path: str
+) -> None:
+    written = path.replace("{root}", str(engine.location.root))
+    assert call("grep", pattern="def total", path=written).total == 1
+    assert call("list_all", kind="todos", path=written).total == 1
+    assert "shop/basket.py" in call("list_all", kind="files", path=written).paths
+    found = call("search_code", query="sum of all prices", path=written)
+    assert found.places[0].path == "shop/basket.py"
+    searched = engine.search.search("merge sum of all prices", path=written)
+    quoted = engine.search.search(f'merge sum of all prices path:"{written}"')
+    for result in (searched, quoted):
+        assert all(hit.unit.path.startswith("shop/") for hit in result.units) and result.units
+
+
+@pytest.mark.parametrize("path", [".", "./", "/", "", "{root}", "**"])
+def test_every_way_to_write_the_root_selects_all(engine: Engine, call: Call, path: str) -> None:
+    written = path.replace("{root}", str(engine.location.root))
+    every = call("grep", pattern="merge_all")
+    assert call("grep", pattern="merge_all", path=written).total == every.total > 1
+    assert (
+        call("list_all", kind="files", path=written).total == call("list_all", kind="files").total
+    )
+    assert engine.search.search("merge all", path=written).units
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [("shop/baskte.py", "shop/basket.py"), ("shpo", "shop"), ("baskets.py", "shop/")],
+)
+def test_a_path_that_selects_nothing_says_so_and_names_the_nearest(
+    engine: Engine, call: Call, path: str, near: str
+) -> None:
+    for tool, arguments in (
+        ("grep", {"pattern": "x"}), ("search_code", {"query": "x"}),
+        ("list_all", {"kind": "files"}), ("list_all", {"kind": "tests"}),
+    ):  # fmt: skip
+        with pytest.raises(NotFoundError, match=f"No indexed file matches '{path}'") as caught:
+            call(tool, **arguments, path=path)
+        assert f"Did you mean {near}" in caught.value.hint
+    (warning,) = engine.search.search("total", path=path).warnings
+    assert f"matches path:{path}. Did you mean {near}" in warning
 
 
 def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:
@@ -512,5 +563,7 @@ def test_a_wrong_call_over_http_or_on_the_command_line_is_a_clear_failure(
     at = ["--repo", str(engine.location.root)]
     assert main(["symbol", "no_such_thing", "callers", *at]) == 1
     assert "nothing here is called no_such_thing" in capsys.readouterr().out
-    assert main(["open_file", "nowhere.py", *at]) == 1
+    assert main(["open_file", "zzzzzzzzzzzzz", *at]) == 1
     assert "list-all(files) shows what there is" in capsys.readouterr().err
+    assert main(["open_file", "shop/baskte.py", *at]) == 1
+    assert "Did you mean shop/basket.py?" in capsys.readouterr().err

@@ -306,6 +306,7 @@ class _Gathering:
         exact = exact_question(question.text) if self.routed.decision.answer_exactly else None
         if exact is None:
             return "", False
+        self.by.toolbox.keep_up()  # the search, which comes next, says where that takes too long
         tables = self.by.toolbox.tables()
         whole = parse_query(self.routed.standalone or question.text)
         units = referred(tables, question.query, whole, so_far) if so_far.history else []
@@ -324,7 +325,7 @@ class _Gathering:
         ):
             return ()
         by, state = self.by, self.by.conversations.state
-        along = decision.inject_rag and options.earlier_answers and by.settings.earlier_answers
+        unrated = options.earlier_answers or by.settings.earlier_answers
         found = similar_questions(
             state,
             vector,
@@ -334,7 +335,9 @@ class _Gathering:
             conversation=options.conversation,
             skip={options.replaces, *(exchange.turn for exchange in self.history)},
             shows=by.conversations.shows,
-            holds=lambda past: along and still_holds(past, state, by.toolbox),
+            holds=lambda past: (
+                decision.inject_rag and still_holds(past, state, by.toolbox, unrated=unrated)
+            ),
         )
         # Of this conversation nothing that comes after the point where it is taken up.
         branches_off = options.replaces or options.after

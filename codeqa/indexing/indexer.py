@@ -8,12 +8,15 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError
+from codeqa.indexing.freshness import is_behind
 from codeqa.indexing.passes import Outcome, build, refine_units
 from codeqa.indexing.runs import (
     CANCELLED,
@@ -38,6 +41,8 @@ from codeqa.types import IndexStatus, IndexSummary, Progress
 
 LONGEST_REST = 5.0
 """Seconds until changes are looked at again behind a long run."""
+KEEP_UP_SECONDS = 2.0
+"""Longest wait of a question for what has changed on disk to be indexed."""
 LOOK_ANYWAY = 300.0
 """Seconds after which a followed repository is looked at though nothing told of a change: the
 system loses some when very many come at once, and what git keeps elsewhere is not watched."""
@@ -78,6 +83,10 @@ class Indexer:
         self._pass_seconds = 0.0
         self._paused = threading.Event()
         self._runs = self._cancelled = False
+        self.checked_ns = 0
+        """When the last run of this process began to look at files."""
+        self._keeping_up, self._kept_up = threading.Lock(), Future[bool]()
+        self._kept_up.set_result(True)
 
     @refusals_explained()
     def run(
@@ -131,6 +140,7 @@ class Indexer:
                 lambda: self._first_pass(fast, full, started_ns, recorder, engine), recorder, behind
             )
             self._verified, self._pass_seconds = True, time.monotonic() - started
+            self.checked_ns = started_ns
             self._open().look_again()  # else it is seen some seconds later
             if chosen is not None:
                 recorder.state("refining")
@@ -274,6 +284,35 @@ class Indexer:
                 break
         return False
 
+    def keep_up(self) -> str:
+        """Bring in what has changed on disk before the index is asked. Returns '', or, where that
+        takes longer than KEEP_UP_SECONDS or cannot be done, a sentence that says so."""
+        if not self._follows:
+            return ""
+        try:
+            tables = self._open()
+            meta = tables.meta()
+        except CodeQAError:  # whoever asks hears of it
+            return ""
+        checked_ns = max(meta.checked_ns, self.checked_ns)
+        if not (meta.complete and is_behind(self.location.root, tables.catalogue(), checked_ns)):
+            return ""
+        with self._keeping_up:
+            if self._kept_up.done():
+                self._kept_up = Future()
+                work = partial(_settle, self._kept_up, self.catch_up)
+                threading.Thread(target=work, name="codeqa-keep-up", daemon=True).start()
+            kept_up = self._kept_up
+        try:
+            done = kept_up.result(KEEP_UP_SECONDS)
+        except TimeoutError:
+            done = False
+        if done:
+            return ""
+        at = time.strftime("%H:%M", time.localtime(meta.updated_at))
+        does = "could not be brought up to date" if kept_up.done() else "is catching up"
+        return f"Files have changed on disk: this is from the index of {at}, which {does}."
+
     def start_background(
         self,
         progress: Listener | None = None,
@@ -343,6 +382,8 @@ class Indexer:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout)
+        with contextlib.suppress(TimeoutError):
+            self._kept_up.result(timeout)
 
     # What there is
 
@@ -358,6 +399,15 @@ class Indexer:
         if self._paused.is_set():
             status = replace(status, state="paused", error="")
         return replace(status, watched=self._alive() and self._follows)
+
+
+def _settle(future: Future[bool], work: Callable[[], bool]) -> None:
+    """Set the result of `future` to that of `work`; False where it fails."""
+    done = False
+    try:
+        done = work()
+    finally:
+        future.set_result(done)
 
 
 def changes(root: Path, own: Sequence[Path], stop: threading.Event) -> Iterator[None]:

@@ -100,7 +100,9 @@ class MentionCompleter:
     def tree(self, folder: str = "") -> tuple[str, dict[str, int], list[str]]:
         """Of what lies directly in `folder` ('' for the root), which is given with a `/` at the
         end: folders with the number of files below, and files. Raises NotFoundError for nothing."""
-        prefix, paths = f"{folder.strip('/')}/".lstrip("/"), self._tables().catalogue().paths
+        tables = self._tables()
+        prefix = f"{tables.plain_path(folder).strip('/')}/".lstrip("/")
+        paths = tables.catalogue().paths
         inside = sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
         if prefix and not inside:
             why = "Only folders with indexed files are shown."

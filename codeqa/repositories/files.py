@@ -16,7 +16,7 @@ from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repository.git import hosted_lines
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.walk import read_file
-from codeqa.store import INDEXED, FileRecord, Filter, Tables
+from codeqa.store import INDEXED, FileRecord, Filter, Tables, path_patterns
 from codeqa.text import counted
 from codeqa.types import ROLES
 
@@ -70,7 +70,7 @@ class Files:
         the repository, and RepositoryError when it cannot be read.
         """
         tables = self._tables()
-        record = tables.file(path)
+        record = tables.file(tables.plain_path(path))
         if record is None or record.status != INDEXED:
             raise NotFoundError(
                 f"{path!r} is not an indexed file.", "Only files in the index can be opened."
@@ -91,9 +91,10 @@ class Files:
         return hosted_lines(*self._tables().place_of(path))
 
     def matching(self, pattern: str = "") -> list[FileRecord]:
-        """The manifest of the indexed files that `pattern` lets through: a glob, the beginning of a
-        path, or '' for all."""
-        return self._tables().indexed_files(Filter(paths=(pattern,) if pattern else ()))
+        """Return the manifest rows of the indexed files that `pattern` selects: a glob, a file or
+        folder at any depth, the beginning of a path, or '' for all."""
+        tables = self._tables()
+        return tables.indexed_files(Filter(paths=path_patterns(tables.plain_path(pattern))))
 
     def find_lines(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query, with_words
-from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch
+from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch, path_patterns
+from codeqa.store.schema import plain_path
 from codeqa.store.tables import nearest
 from codeqa.text.tokens import last_word, name_key, variants, words
 from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
@@ -75,6 +76,8 @@ EDITS = ((16, 3), (8, 2), (4, 1))
 """Letters of a name from which on so many edits are forgiven; in fewer than four each counts."""
 MOST_NAMES = 3
 """Equally near names that take the place of one; where more are as near, none is meant."""
+LIKENESS = 60
+"""Of 100: how like a path or a word is what is asked back for it."""
 INNER_FRAMES = 5
 """Frames of a traceback whose code is sure to be found, the innermost."""
 WRITTEN_BY_HAND = tuple(role for role in ROLES if role not in ("vendored", "generated"))
@@ -110,9 +113,10 @@ def filter_of(query: Query) -> Filter | None:
     if not query.filtered:
         return None
     folders = (folder for mention in query.mentions for folder in mention.folders)
-    asked = (p for path in query.filters.paths for p in patterns(path, prefix=True))
-    excluded = tuple(p for path in query.filters.excluded_paths for p in patterns(path))
-    return replace(query.filters, paths=(*asked, *folders), excluded_paths=excluded)
+    asked = (p for path in query.filters.paths for p in path_patterns(path))
+    without = query.filters.excluded_paths
+    excluded = (p for path in without for p in path_patterns(path, prefix=False))
+    return replace(query.filters, paths=(*asked, *folders), excluded_paths=tuple(excluded))
 
 
 def gather(
@@ -232,7 +236,7 @@ def search_file(tables: Tables, query: Query, path: str, where: Filter | None) -
     """Units of a file or folder that the question names, by its other words and all of them."""
     if where is not None and where.paths:  # it asks for other paths
         return []
-    within = replace(where or Filter(), paths=tuple(patterns(path)))
+    within = replace(where or Filter(), paths=path_patterns(plain_path(path), prefix=False))
     hits: list[ChannelHit] = []
     text = full_text_query(query)
     searches = [TextSearch(table, text, CANDIDATES, within) for table in UNIT_TABLES]
@@ -276,18 +280,6 @@ def length_factor(unit: Unit) -> float:
     return 1 + LENGTH_WEIGHT * math.log(lines)
 
 
-def patterns(path: str, *, prefix: bool = False) -> Sequence[str]:
-    """Patterns for `path` as file or folder at any depth; with `prefix` also as written."""
-    path = path.removeprefix("./").lstrip("/")
-    if not path:
-        return ()
-    if "*" in path or "?" in path:
-        return (path, "**/" + path)
-    bare = path.rstrip("/")
-    patterns = (f"**/{bare}/**", f"**/{bare}")
-    return (path, *patterns) if prefix else patterns
-
-
 # The question and the index
 
 
@@ -295,6 +287,7 @@ def resolve_query(tables: Tables, query: Query) -> tuple[Query, list[str]]:
     """`query` as the index understands it, with its mentions resolved and misspelt names in the
     spelling of the nearest; and what there is to say about these and its filters."""
     warnings: list[str] = []
+    query = replace(query, filters=tables.plain_filter(query.filters))
     if query.pointed:
         mentions, unknown = resolve_mentions(tables, query.pointed)
         query = _without_places(replace(query, mentions=tuple(mentions)))
@@ -326,18 +319,32 @@ def filter_warnings(tables: Tables, query: Query) -> list[str]:
         for value in {*values} - known:
             warnings.append(f"No indexed code is {key}:{value}; {_did_you_mean(value, known)}")
     for path in query.filters.paths:
-        if not tables.holds(Filter(paths=tuple(patterns(path, prefix=True)))):
-            places = {one.rstrip("/") for one in (*catalogue.paths, *catalogue.folders)}
-            rest = _did_you_mean(path.rstrip("/"), places, "use another or leave it out.")
-            warnings.append(f"No indexed file's path matches path:{path}; {rest}")
+        if not tables.holds(Filter(paths=path_patterns(path))):
+            hint = near_path(tables, path) or "Use another or leave it out."
+            warnings.append(f"No indexed file's path matches path:{path}. {hint}")
     none = "No indexed code meets all filters of the question; use fewer of them."
     return warnings or [none]
+
+
+def near_path(tables: Tables, path: str) -> str:
+    """Return the question whether the indexed file or folder was meant that is called most like
+    `path`; '' where none is."""
+    from rapidfuzz import fuzz, process
+
+    catalogue = tables.catalogue()
+    places = {*catalogue.paths, *(folder.rstrip("/") for folder in catalogue.folders)}
+    named = {place.rpartition("/")[2]: place for place in sorted(places, reverse=True)}
+    choices = {**named, **{place: place for place in places}}
+    near = process.extractOne(
+        path.rstrip("/"), sorted(choices), scorer=fuzz.ratio, score_cutoff=LIKENESS
+    )
+    return f"Did you mean {choices[near[0]]}?" if near else ""
 
 
 def _did_you_mean(word: str, known: Iterable[str], otherwise: str = "", mark: str = "") -> str:
     from rapidfuzz import fuzz, process
 
-    if near := process.extractOne(word, sorted(known), scorer=fuzz.ratio, score_cutoff=60):
+    if near := process.extractOne(word, sorted(known), scorer=fuzz.ratio, score_cutoff=LIKENESS):
         return f"did you mean {mark}{near[0]}?"
     return otherwise or f"there is {', '.join(sorted(known)) or 'nothing'}."
 

@@ -106,8 +106,11 @@ class Search:
     connect: Callable[[], Model | None] = lambda: None
     """The model that writes hypothetical answers, None for none."""
     catch_up: Callable[[Iterable[str]], bool] | None = None
-    """Brings the index up to date and says whether it did: it is asked to once when files that were
-    found have changed."""
+    """Of several repositories: brings the index up to date and says whether it did; it is asked to
+    once when files that were found have changed."""
+    keep_up: Callable[[], str] = str
+    """Brings in what has changed on disk before the index is searched; gives a sentence where that
+    takes too long, else ''."""
     asked: set[str] = field(default_factory=set)
     """Gets the files that were found."""
 
@@ -155,6 +158,7 @@ class Search:
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
         mode: HydeMode = "off" if drafts else hyde or self.settings.hyde or "two"
+        behind = self.keep_up()
         tables = self.tables()
         encoders, trouble = self._encoders(tables)
         asked, version = query, tables.version()
@@ -170,14 +174,14 @@ class Search:
         if outdated:  # the index may hold it by now
             tables.look_again()
             outdated = changed_files(tables, paths)
-        behind = catch_up and complete and outdated and catch_up(outdated)
+        caught_up = catch_up and complete and outdated and catch_up(outdated)
         # Also where the index caught up by itself between the search and that look.
-        if behind or (catch_up and complete and tables.version() != version):
+        if caught_up or (catch_up and complete and tables.version() != version):
             tables.look_again()
             query, warnings = resolve_query(tables, asked)
             found = gather(tables, query, encoders)
             hits = rank(found, query)
-        warnings += [] if complete else filter(None, [shortfall(tables)])
+        warnings += filter(None, [behind, "" if complete else shortfall(tables)])
         files, warnings = rank_files(hits), [*tables.notices, *warnings]
         stages: list[StageTime] = []
         model = None
@@ -281,6 +285,7 @@ def open_search(
     models: Models | None = None,
     vectors: bool = True,
     catch_up: Callable[[Iterable[str]], bool] | None = None,
+    keep_up: Callable[[], str] = str,
     asked: set[str] | None = None,
 ) -> Search:
     """The search of the index that `tables` opens.
@@ -295,6 +300,7 @@ def open_search(
         reranker=choose_reranker(settings),
         connect=models.small_model if models else lambda: None,
         catch_up=catch_up if settings.watch else None,
+        keep_up=keep_up,
         asked=set() if asked is None else asked,
     )
 

@@ -12,6 +12,7 @@ from codeqa.store.records import FileRecord as FileRecord
 from codeqa.store.schema import UNIT_TABLES as UNIT_TABLES
 from codeqa.store.schema import EmbeddingRecord as EmbeddingRecord
 from codeqa.store.schema import Filter as Filter
+from codeqa.store.schema import path_patterns as path_patterns
 from codeqa.store.tables import Tables as Tables
 from codeqa.store.tables import TextSearch as TextSearch
 from codeqa.store.tables import VectorSearch as VectorSearch

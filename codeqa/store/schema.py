@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import functools
 import json
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import IndexFormatError
@@ -338,6 +340,31 @@ def one_of(column: str, values: Iterable[str]) -> str:
     """`column IN (…)`; false when `values` is empty."""
     quoted = ", ".join(map(quote, values))
     return f"{column} IN ({quoted})" if quoted else "false"
+
+
+def plain_path(written: str, root: Path | None = None) -> str:
+    """Return a path, as people and models write it, as the index has it: relative to `root`, with
+    `/` and without `.` and `..`. '' is the root itself; a folder keeps a `/` at its end."""
+    path = written.strip().removeprefix("file://").replace("\\", "/")
+    below = f"{root.as_posix()}/" if root else ""
+    if below and f"{path}/".startswith(below):
+        path = path[len(below) :]
+    plain = posixpath.normpath(path).strip("/") if path.strip("/") else ""
+    if plain in ("", "."):
+        return ""
+    return f"{plain}/" if path.endswith("/") else plain
+
+
+def path_patterns(path: str, *, prefix: bool = True) -> tuple[str, ...]:
+    """Return the patterns of a plain path as a file or folder at any depth, with `prefix` also as
+    the beginning of a path; none for '', which lets everything through."""
+    if not path:
+        return ()
+    if _GLOB.search(path):
+        return (path, f"**/{path}")
+    bare = path.rstrip("/")
+    patterns = (f"**/{bare}/**", f"**/{bare}")
+    return (path, *patterns) if prefix else patterns
 
 
 def _path(pattern: str) -> str:

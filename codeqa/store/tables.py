@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from codeqa.store.schema import (
     Meta,
     all_of,
     one_of,
+    plain_path,
     quote,
     record_of,
 )
@@ -138,6 +139,20 @@ class Tables:
         Raises NotFoundError where that is not one repository.
         """
         return self.location.root, path
+
+    def plain_path(self, written: str) -> str:
+        """Return a path, as people and models write it, as the index has it: '' for the root."""
+        if written in self.catalogue().paths:
+            return written
+        return plain_path(written, self.location.root)
+
+    def plain_filter(self, where: Filter) -> Filter:
+        """Return `where` with its paths as the index has them; the root restricts nothing."""
+        return replace(
+            where,
+            paths=tuple(filter(None, map(self.plain_path, where.paths))),
+            excluded_paths=tuple(filter(None, map(self.plain_path, where.excluded_paths))),
+        )
 
     def look_again(self) -> None:
         """See at the next question what was written until now, however short ago."""

@@ -147,7 +147,9 @@ def file(
 @endpoints.route("GET", "/api/outline")
 def outline(engine: Engine, path: Filled) -> Values:
     """What an indexed file defines, by line; `depth` is how many classes that lies in."""
-    units = defined_in(engine.tables(), path)
+    tables = engine.tables()
+    path = tables.plain_path(path)
+    units = defined_in(tables, path)
     told = [{**dict(bare_place(unit)), "depth": depth_of(unit)} for unit in units]
     return {"path": path, "definitions": told}
 
@@ -168,4 +170,4 @@ def name(
     engine: Engine, path: Filled, line: Annotated[int, Field(ge=1)], name: Filled
 ) -> NameReport:
     """What a name in a line of an indexed file means, and where that is used."""
-    return name_at(engine.toolbox, path, line, name)
+    return name_at(engine.toolbox, engine.tables().plain_path(path), line, name)

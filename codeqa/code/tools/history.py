@@ -87,7 +87,9 @@ def history(
         return _changes(box, start, end, about)
     if commit:
         return _file_at(box, commit, path) if path else _show(box, commit)
-    return _blame(box, path, lines) if path and lines else _log(box, name or path)
+    if path and lines:
+        return _blame(box, path, lines)
+    return _log(box, name or box.tables().plain_path(path))
 
 
 def _log(box: Toolbox, path_or_name: str) -> ToolResult:

@@ -23,7 +23,7 @@ from codeqa.code.tools.search import Pattern
 from codeqa.code.tools.tool import Place, Toolbox, ToolResult, bare_place, fitting, list_result
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import FoundLines
-from codeqa.store import Filter, Tables
+from codeqa.store import Filter, Tables, path_patterns
 from codeqa.text import counted
 from codeqa.text.markdown import CITATION
 from codeqa.types import ROLES, Reference, Unit
@@ -126,11 +126,10 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
         return _overview(box)
     if kind == "files":
         return _list_files(box, path)
-    tables, of = box.tables(), path
-    records = box.files.matching(of)
+    records = box.files_in(path)
     paths, searched = {record.path: record.role for record in records}, ""
     if kind == "tests":
-        found = [*_tests(tables, of), *_by_reference(box, kind, paths)]
+        found = [*_tests(box.tables(), path), *_by_reference(box, kind, paths)]
     elif kind in LINE_FORMS:
         records = [one for one in records if kind == "todos" or one.role != "document"]
         lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, kept=ALL)
@@ -182,7 +181,7 @@ def _overview(box: Toolbox) -> ToolResult:
 
 def _list_files(box: Toolbox, pattern: str) -> ToolResult:
     """The indexed files whose path matches; of many their folders with counts."""
-    records = box.files.matching(pattern)
+    records = box.files_in(pattern)
     parts = [record.path for record in records]
     if len(records) > MOST_FILES:
         folders = Counter(record.path.rpartition("/")[0] + "/" for record in records)
@@ -258,7 +257,7 @@ def _by_line(
 
 def _tests(tables: Tables, where: str) -> Iterator[Place]:
     by_name, marked = list[Unit](), list[Unit]()
-    for unit in tables.units(Filter(paths=(where,) if where else ())):
+    for unit in tables.units(Filter(paths=path_patterns(tables.plain_path(where)))):
         if not unit.is_method:
             continue
         pattern = _NAMED_TEST.get(unit.language, _NAMED_TEST[""])

@@ -20,6 +20,7 @@ from codeqa.code.tools.tool import (
 )
 from codeqa.code.usages import language_name
 from codeqa.errors import NotFoundError, UsageError
+from codeqa.search.channels import near_path
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
 from codeqa.text import counted
@@ -48,7 +49,7 @@ def grep(
 ) -> ToolResult:
     """Every line that holds a text or matches a regular expression, counted, each with the
     function or class around it. For messages, settings and literal text."""
-    found = box.files.find_lines(pattern, box.files.matching(path), regex=regex)
+    found = box.files.find_lines(pattern, box.files_in(path), regex=regex)
     places: list[Place] = []
     parts: list[tuple[str, str]] = []
     for file, lines in found.lines.items():
@@ -141,10 +142,11 @@ def one_file(tables: Tables, path: str) -> str:
 
     Raises NotFoundError when there is none, UsageError when there are several.
     """
-    mentions, _ = resolve_mentions(tables, [path.removeprefix("@").strip()])
+    path = tables.plain_path(path.removeprefix("@"))
+    mentions, _ = resolve_mentions(tables, [path])
     files = [file for mention in mentions for file in mention.files]
     if not files:
-        hint = "list_all(files) shows what there is."
+        hint = near_path(tables, path) or "list_all(files) shows what there is."
         raise NotFoundError(f"No indexed file is called {path!r}.", hint)
     if len(files) > 1 and path not in files:
         named = ", ".join(files[:5])

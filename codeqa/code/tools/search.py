@@ -91,6 +91,7 @@ def search_code(
     can imagine the code; its names need not be right. Example: query="where is the cookie of a
     session signed", guess="def save_session(self, session, response):\\n    data =
     self.signer.dumps(dict(session))\\n    response.set_cookie(NAME, data, max_age=AGE)"."""
+    box.files_in(path)  # else nothing is found, and nobody knows why
     drafts = (guess,) if guess.strip() else ()
     result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
     if not result.units:

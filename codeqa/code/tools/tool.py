@@ -12,10 +12,11 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.repositories.files import Files
+from codeqa.search.channels import near_path
 from codeqa.search.hybrid import Search
-from codeqa.store import Tables
+from codeqa.store import FileRecord, Tables
 from codeqa.types import Unit
 
 LARGEST_TEXT = 12_000
@@ -169,6 +170,17 @@ class Toolbox:
     search: Search
     files: Files
     tables: Callable[[], Tables]
+    keep_up: Callable[[], str] = str
+    """Brings in what has changed on disk; gives a sentence where that takes too long, else ''."""
+
+    def files_in(self, path: str) -> list[FileRecord]:
+        """Return the manifest rows of the files that `path` selects. Raises NotFoundError, which
+        names what is nearest, where there is none."""
+        records = self.files.matching(path)
+        if not records and path:
+            hint = near_path(self.tables(), path) or "list_all(files) shows what there is."
+            raise NotFoundError(f"No indexed file matches {path!r}.", hint)
+        return records
 
     @property
     def root(self) -> Path:
@@ -203,7 +215,14 @@ class Tool:
             if wrong["type"] == "extra_forbidden":
                 hint = f"{self.name} has no such argument."
             raise UsageError(f"`{name}` cannot be used.", f"{hint} Call {self.usage}.") from None
-        return self.function(subject, **given.model_dump(exclude_unset=True))
+        behind = subject.keep_up() if isinstance(subject, Toolbox) else ""
+        try:
+            result = self.function(subject, **given.model_dump(exclude_unset=True))
+        except CodeQAError as error:
+            error.hint = " ".join(filter(None, (error.hint, behind)))
+            raise
+        text = "\n".join(filter(None, (result.text, behind)))
+        return result.model_copy(update={"text": text}) if behind else result
 
     @property
     def usage(self) -> str:
