@@ -204,10 +204,8 @@ def markdown(chance: random.Random) -> None:
 
 
 def answers(chance: random.Random) -> None:
-    """What a model wrote: citations made and checked, sentences judged, thoughts, order of files."""
-    from codeqa.chat.check import judge_all
+    """What a model wrote: citations made and checked, thoughts, order of files."""
     from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
-    from codeqa.chat.values import Citation
     from codeqa.llm.client import Answer
     from codeqa.text import json_object
     from codeqa.types import Chunk
@@ -224,8 +222,7 @@ def answers(chance: random.Random) -> None:
         at += size
     if "".join(pieces) + writer.close() != once:
         raise FoundError("how an answer is cut changes its citations")
-    verify_all(once, [Citation("python.py", 1, 9)], code)
-    judge_all(once, [chunk])
+    verify_all(once, code)
     read = Answer()
     list(read.take({"choices": [{"delta": {"content": text}}]}))
     json_object(text)

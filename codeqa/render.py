@@ -51,7 +51,8 @@ SYNTAX_CLASSES = word_set("""
 """Pygments' classes that have a colour in `static/css/syntax.css`; all else is plain text."""
 
 Cite = Callable[[str, int, int], str | None]
-"""Path, first and last line → the address that shows them, None when they do not exist."""
+"""Path, first and last line → the address that shows them, None when they do not exist; '' for what
+is no citation, as `[16:9]`."""
 
 MARKDOWN_CHARACTERS = 400_000
 """What is longer is shown as plain text: parsing stays under a second."""
@@ -101,7 +102,7 @@ def render_markdown(text: str, cite: Cite | None = None) -> str:
     """`text` as sanitised HTML.
 
     Citations `[path:12-34]` outside code become links where `cite` knows the lines, and
-    are marked as unverified where it does not; a place written as code becomes a link where
+    are struck where it knows that there are none; a place written as code becomes a link where
     `cite` knows the lines. Without `cite` both stay as they are.
     """
     text = normal(text)
@@ -289,9 +290,11 @@ class _Html(RendererHTML):
     def citation(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
         address = env["cite"](path, start, end)
-        if address is not None:
+        if address:
             return _link_to(address, path, start, end)
-        title = "Not verified: these lines are not in the index"
+        if address is not None:
+            return escape(tokens[index].content)
+        title = "No indexed file has these lines"
         shown = _place(path, start, end)
         return f'<span class="citation unverified" title="{title}">{shown}</span>'
 

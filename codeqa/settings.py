@@ -166,9 +166,10 @@ class Settings(BaseSettings):
         "it goes on from the code at hand; `auto` whenever it needs code, and the answer says so.",
     )
     earlier_answers: bool = _field(
-        True,
-        "Answers of other conversations to similar questions are sent to the model, as data, where "
-        "their citations still hold.",
+        False,
+        "Answers of other conversations to similar questions are sent to the model, as data, also "
+        "where you gave them no thumb up; those with one always, while the code that they cite is "
+        "as it was.",
     )
     plugins: str = _field(
         "", "Hooks of your own: a folder of `.py` files; empty runs none. Never a folder inside an "

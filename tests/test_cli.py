@@ -416,13 +416,13 @@ def test_the_answer_of_a_model_is_printed_and_what_made_it_is_said_beside_it(
 def test_citations_that_are_not_true_are_named(
     shop_codeqa: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = stream(["See [store/basket.py:7-9], [store/basket.py:7-900] and [no/such.py:3]."])
+    said = stream(["See [store/basket.py:7-9], [store/basket.py:70-90] and [no/such.py:3]."])
     with openai_server(lambda path, body: said) as server:
         monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
         result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m")
     (note,) = [line for line in result.err.splitlines() if line.startswith("Not verified")]
     assert note == (
-        "Not verified: store/basket.py:7-900, the file now has 14 lines; "
+        "Not verified: store/basket.py:70-90, the file has 14 lines; "
         "no/such.py:3, no indexed file has this path"
     )
 

@@ -19,7 +19,7 @@ from codeqa.types import Exchange
 pytest_plugins = ("chat_fixtures",)
 
 
-def test_an_answer_of_another_conversation_is_sent_along_while_it_holds(
+def test_an_answer_with_a_thumb_up_is_sent_along_to_another_conversation(
     engine: Engine, script: Script, user: str
 ) -> None:
     def sent(question: str = ASK, **options: Any) -> list[str]:
@@ -33,49 +33,50 @@ def test_an_answer_of_another_conversation_is_sent_along_while_it_holds(
         return [one["conversation"] for one in kept]
 
     first = told(ask(engine, ASK, conversation="first"), "done")
+    assert sent(earlier_answers=True) == ["first"]
+    assert sent() == [], "nobody said that it is good"
+    engine.conversations.rate(first["turn"], 1)
     assert sent("@codebase when does expire_session forget a visitor?") == ["first"]
-    assert sent(user=user) == [], "not that of another user"
-    assert sent(earlier_answers=False) == []
+    assert sent(user=user, earlier_answers=True) == [], "not that of another user"
     engine.conversations.rate(first["turn"], -1)
-    assert "first" not in sent()
+    assert "first" not in sent(earlier_answers=True)
 
 
 @pytest.mark.parametrize(
-    "says",
-    [
-        "The session ends after a while.",
-        "`expire_session` ends it [shop/nowhere.py:1-3].",
-        "It posts a letter. It then calls `notify_owner`. It rings. `expire_session` ends it"
-        " [shop/session.py:6-10].",
-    ],
-    ids=["without a citation", "with a wrong one", "mostly guessed"],
+    "says", ["The session ends after a while.", "`expire_session` ends it [shop/nowhere.py:1-3]."]
 )
-def test_an_answer_without_its_evidence_is_told_to_no_other_conversation(
+def test_an_answer_without_a_right_citation_is_sent_along_nowhere(
     engine: Engine, script: Script, says: str
 ) -> None:
     script.replies = [stream([says])]
-    ask(engine, ASK, conversation="first")
+    first = told(ask(engine, ASK, conversation="first"), "done")
+    engine.conversations.rate(first["turn"], 1)
     script.replies = [stream(SAYS)]
     assert told(ask(engine, ASK), "done")["earlier"] == []
 
 
-def test_an_answer_whose_lines_have_changed_is_not_sent_along(
-    tmp_path: Path, script: Script
+@pytest.mark.parametrize("change", ["edited", "deleted"])
+def test_an_answer_whose_code_has_changed_is_not_sent_along(
+    tmp_path: Path, script: Script, change: str
 ) -> None:
     engine = index(tmp_path, FILES).open(tmp_path / "data", **script.settings)
-    ask(engine, ASK, conversation="first")
+    first = told(ask(engine, ASK, conversation="first"), "done")
+    engine.conversations.rate(first["turn"], 1)
     assert len(told(ask(engine, ASK, conversation="second"), "done")["earlier"]) == 1
     file = tmp_path / "shop" / "shop" / "session.py"
-    file.write_text(FILES["shop/session.py"].replace("> MONTH", "> 2 * MONTH"), encoding="utf-8")
+    # Not in the lines that it cites.
+    file.write_text(FILES["shop/session.py"].replace("MONTH = 30", "MONTH = 31"), encoding="utf-8")
+    if change == "deleted":
+        file.unlink()
     engine.index.run()
     assert told(ask(engine, ASK, conversation="third"), "done")["earlier"] == []
     engine.close()
 
 
-def test_the_setting_keeps_other_conversations_to_themselves(opened: Open, script: Script) -> None:
-    engine = opened(**script.settings, earlier_answers=False)
+def test_the_setting_sends_answers_without_a_thumb_along_too(opened: Open, script: Script) -> None:
+    engine = opened(**script.settings, earlier_answers=True)
     ask(engine, ASK, conversation="first")
-    assert told(ask(engine, ASK), "done")["earlier"] == []
+    assert len(told(ask(engine, ASK), "done")["earlier"]) == 1
 
 
 def test_a_question_about_other_names_is_not_similar(engine: Engine, script: Script) -> None:
@@ -85,6 +86,7 @@ def test_a_question_about_other_names_is_not_similar(engine: Engine, script: Scr
         script.replies = [stream([says])]
         done = told(ask(engine, f"@codebase what does {name} do?", conversation=name), "done")
         assert done["earlier"] == []
+        engine.conversations.rate(done["turn"], 1)
     events = ask(engine, "@codebase what does `warehouse_part_1` really do?", conversation="two")
     (earlier,) = told(events, "done")["earlier"]
     assert earlier["question"] == "what does warehouse_part_1 do?"

@@ -97,7 +97,8 @@ def test_a_path_with_odd_characters_is_cited_as_it_is_inside_other_markup_too(pa
 def test_a_citation_that_does_not_exist_is_marked_and_no_link() -> None:
     html = render_markdown("[gone.rs:1-2] and [a.py:99-200]", cite)
     assert html.count('class="citation unverified"') == 2
-    assert "<a " not in html and "Not verified" in html
+    assert "<a " not in html and "No indexed file has these lines" in html
+    assert render_markdown("x[0:5], [16:9]", lambda *place: "") == "<p>x[0:5], [16:9]</p>\n"
 
 
 def test_a_place_written_as_code_becomes_a_link_where_there_are_such_lines() -> None:

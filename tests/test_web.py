@@ -234,8 +234,7 @@ def test_an_answer_that_a_hook_changed_reaches_the_page_rendered(client: FlaskCl
 def test_a_batch_answer_comes_with_what_it_rests_on(client: FlaskClient) -> None:
     answer = client.post("/chat", json={"question": "@codebase x", "conversation": "c"}).json
     assert set(answer) == {
-        "response", "turn", "intent", "confidence", "retrieval_info", "citations", "grounding",
-        "notice",
+        "response", "turn", "intent", "confidence", "retrieval_info", "citations", "notice",
     }  # fmt: skip
     assert answer["response"] == ANSWER and answer["intent"] == "knowledge_base"
     assert answer["retrieval_info"] == {"num_docs": 4, "similar_queries": 2}

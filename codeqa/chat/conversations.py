@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from codeqa.chat.citations import find_citations
+from codeqa.chat.citations import files_in, files_shown, find_citations
 from codeqa.chat.record import TurnRecord, chunks_as_data, read_chunks, read_turn_record
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import EXTRACTIVE, ConversationSoFar, Question
@@ -174,13 +174,26 @@ class Conversations:
         if options.history is not None:  # of what the client does not tell, only the profile
             cites = any(find_citations(one.answer) for one in options.history)
             length = 2 * len(options.history)
-            return ConversationSoFar(options.history, profile, length, cites_code=cites)
+            # What the answers cite was shown by what is kept elsewhere.
+            answers = "\n".join(one.answer for one in options.history)
+            return ConversationSoFar(
+                options.history,
+                profile,
+                length,
+                shown=lambda: files_in(answers),
+                cites_code=cites,
+            )
         self.flush()  # a follow-up may come before the answer to it is kept
         found = self.state.turns.get(options.replaces, options.user)
         place = found and (found.repository, found.conversation)
         here = place == (self.repository, options.conversation)
         replaced = read_turn_record(found) if found and here and self.shows(found) else None
         leaf, before = replaced.parent if replaced else options.after, list[TurnRecord]()
+
+        def shown() -> Iterator[str]:
+            for turn in self._read(options.conversation, options.user, leaf=leaf) if before else ():
+                yield from files_shown(turn)
+
         if leaf or not replaced:  # the latest turns of the branch that is continued
             before = self._read(options.conversation, options.user, LOOKED_BACK, leaf)
         if leaf and not before:
@@ -193,6 +206,7 @@ class Conversations:
             messages=2 * len(before),
             context=self._context(before, options.conversation, options.user),
             context_lost=bool(not options.conversation and self.cache.problem),
+            shown=shown,
             names=next(filter(None, (one.found_names for one in reversed(before))), ()),
             path=tuple(record.id for record in before),
             # The conversation may go on elsewhere while this is answered.

@@ -233,27 +233,21 @@ def ask_model(
                     text, held = text + piece, held + piece
                     waits = is_request(text) or (tools and len(text) <= HELD_CHARACTERS)
                     if not waits:
-                        yield from _moves_first(citations.feed(held), citations)
+                        yield citations.feed(held)
                         held = ""
                     elif len(text) > LONGEST_REQUEST:
                         break
     except ModelError as error:
-        yield from _moves_first(citations.close(), citations)
+        yield citations.close()
         if text != held and isinstance(error, ContextLengthError):
             # Too late to begin anew: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
     if not calls and not is_request(text):
-        yield from _moves_first(citations.feed(held) + citations.close(), citations)
+        yield citations.feed(held) + citations.close()
     elif rest := citations.close() if held != text else "":
         yield rest + "\n\n"
     return calls, text, held
-
-
-def _moves_first(text: str, citations: CitationWriter) -> Iterator[Piece]:
-    yield from citations.moved
-    citations.moved.clear()
-    yield text
 
 
 def shrink(asked: Gathered, room: int = 0) -> Gathered:

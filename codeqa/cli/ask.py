@@ -31,7 +31,7 @@ FAULT_OF_MODELS = ("model", "context_length", "settings")
 
 TOLD = (
     "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
-    "coverage", "citations", "grounding",
+    "coverage", "citations",
 )  # fmt: skip
 """What `--json` gives beside the question and the answer."""
 
@@ -68,9 +68,9 @@ MOST_HITS = 300
 @model_options
 @click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
 @click.option(
-    "--earlier-answers/--no-earlier-answers",
-    default=True,
-    help="Send the model answers to similar questions of other conversations along.",
+    "--earlier-answers",
+    is_flag=True,
+    help="Send answers to similar questions of other conversations along that have no thumb up, too.",
 )
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
@@ -294,15 +294,6 @@ def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
             wrong.append(f"{one['path']}:{one['start']}{last}, {one['problem']}")
     if wrong:
         yield f"Not verified: {'; '.join(wrong)}"
-    if moved := [one for one in done.get("citations", ()) if one.get("moved")]:
-        told = (f"{one['moved']} to {one['path']}:{one['start']}-{one['end']}" for one in moved)
-        yield f"Moved to the lines that show it: {'; '.join(told)}"
-    grounding = done["grounding"]
-    if not grounding.get("about", True):
-        yield "This does not answer the question."
-    elif claims := grounding["claims"]:
-        shown = f"{grounding['supported']} of {claims}"
-        yield f"Backed by the code that was sent: {shown} sentences."
 
 
 def _hit_text(number: int, hit: Mapping[str, Any]) -> str:

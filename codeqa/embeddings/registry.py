@@ -25,7 +25,7 @@ from codeqa.text.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 if TYPE_CHECKING:
     import numpy as np
 
-    from codeqa.embeddings.table import QuestionMatcher, SentenceMatcher, TableEncoder
+    from codeqa.embeddings.table import QuestionMatcher, TableEncoder
 
 SHIPPED = Path(__file__).resolve().parent / "data"
 
@@ -233,14 +233,6 @@ def question_matcher(question: str) -> QuestionMatcher | None:
 
     encoder = shipped_encoder()
     return QuestionMatcher(encoder, question) if encoder else None
-
-
-def sentence_matcher(texts: Sequence[str]) -> SentenceMatcher | None:
-    """The same for `texts`, for sentences to be held against."""
-    from codeqa.embeddings.table import SentenceMatcher
-
-    encoder = shipped_encoder()
-    return SentenceMatcher(encoder, texts) if encoder else None
 
 
 def fast_embedding() -> Embedding | None:

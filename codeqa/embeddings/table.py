@@ -97,8 +97,6 @@ PASSAGE_LINES = 12
 """Lines of a passage: a short block with what leads to it. Passages overlap by half."""
 AT_ONCE = 48
 """Pieces of a body held against the question together: see PIECES_AT_ONCE."""
-AT_ONCE_AT_MOST = 2**18
-"""Multiplications in one product, for the same reason."""
 READ_LINES = 300
 READ_CHARACTERS = 16_000
 """Of a unit; bounds one unit to some milliseconds."""
@@ -491,32 +489,6 @@ class QuestionMatcher:
         best = int(cosines.argmax())
         last = min(best * half + PASSAGE_LINES, len(lines)) - 1
         return max(0.0, float(cosines[best])), best * half, last
-
-
-class SentenceMatcher:
-    """Several texts, prepared for single sentences to be held against them."""
-
-    def __init__(self, encoder: TableEncoder, texts: Sequence[str]) -> None:
-        self._encoder = encoder
-        of_run = encoder.weights.pieces.of_run
-        ids = [{piece for run in set(runs(text)) for piece in of_run[run]} for text in texts]
-        every = sorted(set().union(*ids))
-        place = {piece: at for at, piece in enumerate(every)}
-        self._directions, _ = _directions(encoder, every)
-        self._texts = [np.array([place[piece] for piece in one], np.intp) for one in ids]
-
-    def nearness(self, sentence: str) -> NDArray[np.float32]:
-        """(texts,) How much of what `sentence` says each text says somewhere: `Nearness.late`."""
-        pieces, shares = _weighed(self._encoder, sentence)
-        every = self._directions
-        size = max(1, AT_ONCE_AT_MOST // max(1, pieces.size))
-        parts = [every[at : at + size] @ pieces.T for at in range(0, len(every), size)]
-        cosines = np.concatenate(parts) if parts else every @ pieces.T
-        found = np.zeros(len(self._texts), np.float32)
-        for at, text in enumerate(self._texts):
-            if len(text) and len(shares):
-                found[at] = cosines[text].max(axis=0) @ shares
-        return found
 
 
 def _weighed(encoder: TableEncoder, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import fields, replace
 from functools import cache
 from threading import Thread
@@ -14,10 +14,11 @@ from urllib.parse import urlencode
 from flask import Response, g, session
 from pydantic import Field, create_model
 
+from codeqa.chat.citations import CitedCode
 from codeqa.chat.question import PLACES
 from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
-from codeqa.errors import UsageError
+from codeqa.errors import CodeQAError, UsageError
 from codeqa.hosts import is_loopback
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
@@ -97,8 +98,7 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     """Answer by quoting the code, without a language model."""
 
 
-ANSWER_DETAILS = ("turn", "intent", "confidence", "retrieval_info", "citations", "grounding",
-                  "notice")  # fmt: skip
+ANSWER_DETAILS = ("turn", "intent", "confidence", "retrieval_info", "citations", "notice")
 """What an answer in one piece tells of itself."""
 
 
@@ -238,13 +238,18 @@ def answer_values(done: Mapping[str, Any]) -> Values:
 
 
 def citer(engine: Engine) -> Cite:
-    """Addresses of the page with cited lines open that an indexed file really has."""
+    """Return what gives the address of the page with cited lines open; '' for what is no citation,
+    None for lines that no indexed file has."""
     line_count = cache(engine.files.line_count)
 
     def cite(path: str, start: int, end: int) -> str | None:
-        if not 1 <= start <= end <= (line_count(path) or 0):
-            return None
-        query = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
-        return f"/?{urlencode(query, safe='/')}"
+        count = line_count(path) or 0
+        if 1 <= start <= min(end, count):
+            query = {"repo": engine.location.id, "file": path, "lines": f"{start}-{end}"}
+            return f"/?{urlencode(query, safe='/')}"
+        with suppress(CodeQAError):  # the index is gone by now
+            if not (count or CitedCode(engine.files, engine.tables()).is_missing(path)):
+                return ""
+        return None
 
     return cite

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from browser.fake_models import FakeModels
 
-from codeqa.chat.check import as_data, judge_all
-from codeqa.chat.record import EARLIER, NOT_JUDGED, TurnRecord
+from codeqa.chat.citations import UNSENT
+from codeqa.chat.record import EARLIER, TurnRecord
 from codeqa.chat.values import AskOptions
 from codeqa.errors import (
     CodeQAError,
@@ -192,7 +192,7 @@ class FakeChat:
         """What is kept of an answer, as the real chat gives it."""
         return SimpleNamespace(
             id=f"turn-{next(self._numbers)}", question=text, tagged=tagged, answer="",
-            citations=[], grounding=NOT_JUDGED, finished=False, error=None, mode=mode or "explain",
+            citations=[], finished=False, error=None, mode=mode or "explain",
             generator=choice.model if choice else "extractive",
             model=str(choice) if choice else "", host=self._models.host(choice),
             reranker="built-in" if rerank else "",
@@ -254,17 +254,12 @@ class FakeChat:
             turn.error = ModelError(message, "Enter another key, then try again.").as_data()
             yield Event("error", {**turn.error, "turn": turn.id})
             return
-        cited = [("src/store/sessions.py", 25, 33, True, True)] if found else []
+        cited = [("src/store/sessions.py", 25, 33, True, True, "")] if found else []
         if "unverified" in question:
-            cited.append(("src/store/long.py", 1200, 1210, False, True))
-            cited.append(("src/store/sessions.py", 8, 20, False, False))
-        names = ("path", "start", "end", "verified", "exists")
+            cited.append(("src/store/long.py", 1200, 1210, False, True, UNSENT))
+            cited.append(("src/store/sessions.py", 8, 20, False, False, "the file has 4 lines"))
+        names = ("path", "start", "end", "verified", "exists", "problem")
         turn.citations = [dict(zip(names, one, strict=True)) for one in cited]
-        if "unproven" in question:
-            sent = Chunk("ctx_1", "src/store/sessions.py", 1, 34, "python", SESSIONS.rstrip("\n"))
-            turn.grounding = as_data(judge_all(turn.answer, [sent]))
-        if "astray" in question:
-            turn.notice = "Found first: Session [src/store/sessions.py:8-20], <b>and</b> [no: 2]."
         if "alike" in question:
             turn.earlier = [dict(zip(EARLIER, one, strict=True)) for one in EARLIER_ANSWERS]
         if "suggest:" in question:
@@ -276,8 +271,7 @@ class FakeChat:
         turn.hook_problems = [question.partition("plugged:")[2]] if "plugged:" in question else []
         yield Event("done", {
             **about, "retrieval_info": info, "query_tags": ["codebase"] if turn.tagged else [],
-            "turn": turn.id, "citations": turn.citations, "grounding": turn.grounding,
-            "profile": dict(learnt),
+            "turn": turn.id, "citations": turn.citations, "profile": dict(learnt),
             **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),
             **turn.reasons, **{name: getattr(turn, name) for name in told},
         })  # fmt: skip
@@ -500,7 +494,7 @@ class FakeCompletion(MentionCompleter):
             roles=lambda holding="": dict.fromkeys(FILES, "source"),
             definitions=lambda holding="": definitions,
         )
-        tables: Any = SimpleNamespace(catalogue=lambda: catalogue)
+        tables: Any = SimpleNamespace(catalogue=lambda: catalogue, plain_path=str)
         super().__init__(lambda: tables)
 
     def complete(self, typed: str, limit: int = 20) -> tuple[MentionCompletion, ...]:

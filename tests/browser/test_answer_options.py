@@ -73,11 +73,11 @@ def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     page.reload()  # it is remembered
     get_answer(page, "again")
     assert last(scripted, "retrieval", "strict") == ("explicit", True)
-    assert last(scripted, "earlier_answers") == (True,)
+    assert last(scripted, "earlier_answers") == (False,)
     change_settings(page, "Automatically", "Earlier answers")
     page.reload()
     get_answer(page, "once more")
-    assert last(scripted, "retrieval", "strict", "earlier_answers") == ("auto", True, False)
+    assert last(scripted, "retrieval", "strict", "earlier_answers") == ("auto", True, True)
 
 
 def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page) -> None:

@@ -23,6 +23,8 @@ from browser.conftest import OpenPage, ScriptedServer
 from browser.fakes import ANSWER
 from playwright.sync_api import Page, expect
 
+from codeqa.chat.citations import UNSENT
+
 CITED = "[src/store/sessions.py:25-33]"
 CODE = """```python
 def open_session(self, app, request):
@@ -72,38 +74,6 @@ def test_a_citation_that_is_pointed_at_shows_its_lines_alone_and_leads_to_the_ho
     expect(preview).to_be_visible()
     page.locator("a.citation").filter(has_text="long.py").hover()  # these stand in the panel
     expect(preview).to_be_hidden()
-
-
-MARKED = """() => [...CSS.highlights.get('no-evidence')].map(String)"""
-
-
-def test_sentences_without_evidence_are_counted_listed_and_marked_where_they_stand(
-    page: Page,
-) -> None:
-    get_answer(page, "unproven")
-    evidence = page.locator("details.evidence summary")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(evidence).to_have_text("4 of 7 sentences are backed by the code that was sent")
-        assert page.evaluate(MARKED) == []
-        evidence.click()
-        expect(page.locator("details.evidence li")).to_have_text(
-            [re.compile("^called while"), re.compile("^the base class"), re.compile("nowhere")]
-        )
-        assert until(lambda: len(page.evaluate(MARKED)) == 3)
-        assert page.evaluate(MARKED)[0].startswith("called while a request is opened")
-    evidence.click()
-    assert until(lambda: page.evaluate(MARKED) == [])
-
-
-def test_a_place_that_a_notice_names_opens_beside_the_answer(page: Page) -> None:
-    get_answer(page, "astray")
-    notice = page.locator(".turn-notice")
-    expect(notice).to_have_text("Found first: Session sessions.py:8-20, <b>and</b> [no: 2].",
-                                use_inner_text=True)  # fmt: skip
-    notice.get_by_role("link", name="sessions.py:8-20").click()
-    expect(page.locator("#panel-lines")).to_have_text("Lines 8–20")
 
 
 def test_the_earlier_answers_that_were_sent_along_are_opened_below_the_answer(page: Page) -> None:
@@ -274,26 +244,21 @@ def test_no_mark_of_markdown_is_seen_before_what_it_begins(page: Page) -> None:
     assert {"The way", "The first thing is f(**more) src/a.py:1-3."} <= set(seen)
 
 
-def test_a_citation_that_was_not_sent_stays_a_link_and_one_without_lines_is_struck(
-    page: Page,
-) -> None:
+def test_citations_that_were_not_shown_or_do_not_exist_are_struck_and_say_why(page: Page) -> None:
     get_answer(page, "unverified")
-    expect(page.locator("#announce")).to_contain_text(
-        "1 not sent with the question, 1 not verified"
-    )
+    expect(page.locator("#announce")).to_contain_text("2 not verified")
     for reloaded in (False, True):
         if reloaded:
             page.reload()
-        sent, outside, gone = (
+        sent, unsent, gone = (
             page.locator(f'a.citation[data-start="{line}"]').first for line in (25, 1200, 8)
         )
         expect(sent).to_have_class("citation")
-        expect(outside).to_have_class("citation outside")
-        expect(outside).to_have_css("text-decoration", re.compile("underline .*dotted"))
-        expect(outside).to_have_attribute("title", re.compile("^Not sent with this question"))
-        expect(gone).to_have_class("citation unverified")
-        expect(gone).to_have_css("text-decoration-line", "line-through")
-    outside.click()
+        for struck in (unsent, gone):
+            expect(struck).to_have_class("citation unverified")
+            expect(struck).to_have_css("text-decoration-line", "line-through")
+        expect(unsent).to_have_attribute("title", f"Not verified: {UNSENT}")
+    unsent.click()  # its lines exist
     expect(page.locator(".source .cited").first).to_have_attribute("data-line", "1200")
 
 

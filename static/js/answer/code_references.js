@@ -9,12 +9,8 @@ import { drawDiagram, fitDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const PLACE = /^(.*):(\d+)(?:-(\d+))?$/;
-const CITED = /\[([^[\]\n]+:\d+(?:-\d+)?)\]/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
 const SEVERAL = document.body.dataset.repo.includes("~"); // repositories are asked together
-const NOT_SENT =
-  "Not sent with this question: these lines exist, but the answer was not made from them";
-const CHANGED = "the file has changed since it was read";
 const INDENT = /^(?:<[^>]*>)*([ \t]*)/; // of a line of HTML
 const SOURCES_SHOWN = 8;
 const FOLDED_FROM = 24; // lines of a block
@@ -32,11 +28,9 @@ export class Citations {
     return this.#checked.size < known + citations.length;
   }
 
-  /** How many of them are doubtful: there but not sent, or wrong. */
-  get doubtful() {
-    const failed = [...this.#checked.values()].filter(({ verified }) => verified === false);
-    const outside = failed.filter(({ exists }) => exists).length;
-    return { outside, unverified: failed.length - outside };
+  /** How many of them are struck. */
+  get struck() {
+    return [...this.#checked.values()].filter(({ verified }) => verified === false).length;
   }
 
   /** The citation `[place]` of a text that is not rendered yet: a link once it is known to be right. */
@@ -46,8 +40,8 @@ export class Citations {
   }
 
   /**
-   * Marks those in `node` that were not found in what was sent: those that exist all the same stay
-   * links, the others are struck. Both say why, as a tooltip and to a screen reader.
+   * Strikes those in `node` whose lines do not exist or were not shown; those that exist stay links.
+   * It says why, as a tooltip and to a screen reader.
    */
   mark(node) {
     for (const link of node.querySelectorAll(".citation")) {
@@ -67,7 +61,7 @@ export class Citations {
 
   /** A row of the places in the code that the answer cites; null where one says it all. */
   get sources() {
-    const found = [...this.#checked.values()].filter(({ verified, exists }) => verified || exists);
+    const found = [...this.#checked.values()].filter(({ verified }) => verified);
     return found.length > 1 ? sourcesOf(found, "Sources") : null;
   }
 }
@@ -99,10 +93,6 @@ function citationOf(place, exists) {
   return linkTo({ path, start, end }, "citation", exists);
 }
 
-/** `text` in parts, its places `[path:1-2]` as links. */
-export const withPlaces = (text) =>
-  text.split(CITED).map((part, at) => (at % 2 ? citationOf(part) : part));
-
 function linkTo(citation, kind, exists = true) {
   const { path, start, end } = citation;
   const [folder, name] = splitPath(path);
@@ -125,12 +115,9 @@ function folderOf(folder) {
 
 const placeOf = ({ path, start, end }) => `${path}:${start}${end === start ? "" : `-${end}`}`;
 
-function mark(link, { verified, exists, problem, changed, moved }) {
-  const doubt = problem === CHANGED ? `Doubtful: ${CHANGED}` : NOT_SENT;
-  const reason = verified ? "" : exists ? doubt : `Not verified: ${problem}`;
-  link.classList.toggle("outside", !verified && exists);
-  link.classList.toggle("unverified", !verified && !exists);
-  if (moved) link.title = `Moved here: the answer cited ${moved}, which does not show it`;
+function mark(link, { verified, problem, changed }) {
+  const reason = verified ? "" : `Not verified: ${problem}`;
+  link.classList.toggle("unverified", !verified);
   if (changed) link.title = SINCE;
   if (reason) link.title = reason;
   link.querySelector(".reason")?.remove();

@@ -1,7 +1,8 @@
 // Below an answer: notices, and suggested next questions.
 
+import { query } from "../lib/api.js";
 import { element, icon, setHtml } from "../lib/dom.js";
-import { chosenCode } from "../lib/format.js";
+import { chosenCode, plural } from "../lib/format.js";
 import { noticeLine, questionButton } from "../lib/widgets.js";
 
 export const actionButton = (symbol, label, title, onclick) =>
@@ -47,6 +48,25 @@ function changed(html) {
   setHtml(body, html);
   const words = "A plugin changed the answer; this is what is kept";
   return element("details.revision", element("summary", words), body);
+}
+
+/** The line on the answers of other conversations that the model was sent; null where none was. */
+export function earlierOf(earlier) {
+  if (!earlier?.length) return null;
+  return element(
+    "details.earlier",
+    element("summary", `The model was also sent ${plural(earlier.length, "earlier answer")}`),
+    element("p", "To similar questions of other conversations, as data that may be wrong:"),
+    element("ul", ...earlier.map(earlierAnswer)),
+  );
+}
+
+function earlierAnswer({ question, answer, conversation }) {
+  const { repo } = document.body.dataset;
+  const asked = conversation
+    ? element("a", { href: `/${query({ repo, c: conversation })}` }, question)
+    : element("strong", question);
+  return element("li", asked, element("div.earlier-text", answer.trim()));
 }
 
 /** Questions that may come next, as buttons; `ask(text)` asks one of them. Null where there are none. */

@@ -6,9 +6,8 @@ import { openMenu } from "../lib/popup.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { WITH_CHOICE } from "../panel/chunk_choice.js";
 import { Branches } from "./branches.js";
-import { Citations, fold, frameCode, sourcesOf, withPlaces } from "./code_references.js";
-import { earlierOf, evidenceOf } from "./evidence.js";
-import { actionButton, noticesOf, suggestionsOf } from "./footer.js";
+import { Citations, fold, frameCode, sourcesOf } from "./code_references.js";
+import { actionButton, earlierOf, noticesOf, suggestionsOf } from "./footer.js";
 import { Stages } from "./stages.js";
 import { beginReading, readAloud, showUnfinished, wordsOf } from "./streaming.js";
 import { Thumbs } from "./thumbs.js";
@@ -192,11 +191,10 @@ export class Turn {
     this.#stages.complete(outcome);
     this.#showUnfinished();
     this.#close();
-    const { outside, unverified } = this.#citations.doubtful;
+    const { struck } = this.#citations;
     const told = [
       plural((outcome.citations ?? []).length, "citation"),
-      outside ? `${outside} not sent with the question` : "",
-      unverified ? `${unverified} not verified` : "",
+      struck ? `${struck} not verified` : "",
     ];
     if (outcome.failure) announce(`That failed. ${outcome.failure.message}`);
     else if (outcome.stopped) announce("Stopped");
@@ -218,10 +216,9 @@ export class Turn {
     const below = [
       this.#citations.sources,
       stopped && this.#past ? noticeLine("stop", "Stopped before it was complete") : null,
-      notice ? noticeLine("alert", withPlaces(notice)) : null,
+      notice ? noticeLine("alert", notice) : null,
       failure ? failureCard(failure, ...this.#waysOut()) : null,
       ...noticesOf(outcome, this.asked, search),
-      evidenceOf(outcome.grounding, this.#answer),
       earlierOf(outcome.earlier),
       actions,
       this.#text.trim() && this.id && !failure ? this.#thumbs(actions) : null,

@@ -41,7 +41,7 @@ export class AnswerOptions {
     hyde: known(HYDE_CHOICES, recall("hyde")),
     retrieval: known(["explicit", "auto"], recall("retrieval")),
     strict: recall("strict") === "on",
-    earlier_answers: recall("earlier-answers") !== "off",
+    earlier_answers: recall("earlier-answers") === "on",
   };
   #settings = { effort: "", hyde: "", reranker: "", reranker_command: "" };
   #model = "";
@@ -128,7 +128,7 @@ export class AnswerOptions {
     remember("hyde", hyde);
     remember("retrieval", retrieval);
     remember("strict", strict ? "on" : "");
-    remember("earlier-answers", this.#value.earlier_answers ? "" : "off");
+    remember("earlier-answers", this.#value.earlier_answers ? "on" : "");
   }
 
   /** `deep, strict`. */
@@ -138,7 +138,7 @@ export class AnswerOptions {
       (EFFORTS[this.#effort()]?.label ?? "As set below").toLowerCase(),
       this.automatic ? "" : "searches only with @codebase",
       strict ? "strict" : "",
-      this.#value.earlier_answers ? "" : "without earlier answers",
+      this.#value.earlier_answers ? "with earlier answers" : "",
     ]
       .filter(Boolean)
       .join(", ");
