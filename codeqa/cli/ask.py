@@ -70,7 +70,7 @@ MOST_HITS = 300
 @click.option(
     "--earlier-answers",
     is_flag=True,
-    help="Send answers to similar questions of other conversations along that have no thumb up, too.",
+    help="Send answers of other conversations along that have no thumb up, too.",
 )
 @click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
