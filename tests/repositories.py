@@ -9,10 +9,11 @@ from pathlib import Path
 Write = Callable[[Path, Mapping[str, str | bytes]], Path]
 
 
-def git(folder: Path, *arguments: str) -> None:
-    """Run git in `folder`; submodules may come from folders. A failure fails the test."""
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints in `folder`; submodules may come from folders. A failure fails the test."""
     command = ["git", "-c", "protocol.file.allow=always", *arguments]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:

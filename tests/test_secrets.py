@@ -36,6 +36,10 @@ def letters(count: int, alphabet: str = string.ascii_letters + string.digits) ->
     return "".join(RNG.choices(alphabet, k=count - 2)) + "7Q"
 
 
+def hexadecimal(count: int) -> str:
+    return "".join(RNG.choices("0123456789abcdef", k=count))
+
+
 def upper(count: int) -> str:
     return letters(count, string.ascii_uppercase + string.digits)
 
@@ -67,10 +71,47 @@ TOKENS = {
     "Hugging Face token": "hf" + "_" + "".join(RNG.choices(string.ascii_letters, k=34)),
     "SendGrid key": "SG" + "." + letters(22) + "." + letters(43),
     "JSON web token": JWT,
-    "Slack hook": f"hooks.slack.com/services/T{upper(8)}/B{upper(9)}/{letters(24)}",
+    "Slack app token": "xapp" + "-1-" + upper(11) + "-123456789012-" + hexadecimal(64),
+    "Google client secret": "GOCSPX" + "-" + letters(28),
+    "Stripe webhook secret": "whsec" + "_" + letters(32),
+    "Docker token": "dckr" + "_pat_" + letters(27),
+    "RubyGems key": "rubygems" + "_" + hexadecimal(48),
+    "DigitalOcean token": "dop" + "_v1_" + hexadecimal(64),
+    "Databricks token": "dapi" + hexadecimal(32),
+    "Vault token": "hvs" + "." + letters(95),
+    "Atlassian token": "ATATT3" + "xFfGF0" + letters(180),
+    "Shopify token": "shpat" + "_" + hexadecimal(32),
+    "Linear key": "lin" + "_api_" + letters(40),
+    "Notion token": "ntn" + "_12345678901" + letters(35),
+    "Grafana token": "glsa" + "_" + letters(32) + "_" + hexadecimal(8),
+    "New Relic key": "NRAK" + "-" + upper(27),
+    "Pulumi token": "pul" + "-" + hexadecimal(40),
+    "Mailgun key": "key" + "-" + hexadecimal(32),
+    "Twilio key": "SK" + hexadecimal(32),
+    "Telegram token": "123456789:" + "AA" + letters(33),
+    "Discord token": "MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + letters(27),
+    "Azure client secret": letters(3)[:3] + "8Q~" + letters(34),
 }
-MASKED = {"Slack hook": TOKENS["Slack hook"].rsplit("services/", 1)[1]}
-"""What must be gone when only a part is masked."""
+PARTS = {
+    "Slack hook": ("hooks.slack.com/services/", f"T{upper(8)}/B{upper(9)}/{letters(24)}", ""),
+    "Azure account key": ("AccountName=shop;AccountKey=", letters(86) + "==", ";Endpoint=x"),
+    "npm _auth": ("//npm.example/:_auth=", "ZGVwbG95OnMzY3JldC1QYXNz", ""),
+    "npm _authToken": ("//npm.example/:_authToken=", letters(36), ""),
+    "Twilio token": ('TWILIO_AUTH_TOKEN="', hexadecimal(32), '"'),
+    "Sentry DSN": ("https://", hexadecimal(32), "@o4501.ingest.example/4502"),
+    "PostgreSQL": ("postgresql://app:", "kX8v!29Lq", "@db.example:5432/shop"),
+    "MySQL": ("mysql+pymysql://root:", "Sommer2024!", "@10.0.0.7/shop"),
+    "MongoDB": ("mongodb+srv://app:", "qT7-zz.9Kd", "@cluster0.example.net/?retryWrites=true"),
+    "Redis": ("redis://:", letters(24), "@cache.example:6379/0"),
+    "AMQP": ("amqps://shop:", "correcthorsebattery", "@mq.example/%2Fshop"),
+    "proxy": ("http://build:", "w1nt3r%40home", "@proxy.example:3128"),
+    "git over https": ("https://oauth2:", letters(30), "@git.example/shop.git"),
+    "SQL Server": ("Server=tcp:db.example;User ID=sa;Password=", "Tr0ub4dor", ";Encrypt=true"),
+    "JDBC": ("jdbc:postgresql://db.example/shop?user=app&password=", letters(14), ""),
+}
+"""Of what only a part is masked: before, the secret, behind."""
+TOKENS |= {kind: "".join(parts) for kind, parts in PARTS.items()}
+MASKED = {kind: secret for kind, (_, secret, _) in PARTS.items()}
 
 
 SECRET = """
@@ -127,6 +168,39 @@ ORDINARY = [
     "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----",
     "sk_live_ is the prefix; sk_test_" + "4eC39HqLyjWDarjtT1zdp7dc",
     "aws_secret_access_key = os.environ['AWS_SECRET_ACCESS_KEY']",
+    "d41d8cd98f00b204e9800998ecf8427e",
+    "commit 2fd4e1c67a2d28fced849ee1bb76e7391b93eb12",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "cache-key-d41d8cd98f00b204e9800998ecf8427e",
+    "TASK0123456789abcdef0123456789abcdef",
+    "postgresql://user:password@localhost/db",
+    "postgres://postgres:postgres@db:5432/postgres",
+    "mysql://scott:tiger@localhost/test",
+    "amqp://guest:guest@localhost:5672//",
+    "redis://:password@localhost:6379/0",
+    "https://user:pass@host.example/path",
+    "https://username:your-password@git.example/r.git",
+    "https://<user>:<password>@git.example/r.git",
+    "f'postgresql://{user}:{password}@{host}/{name}'",
+    "postgres://${DB_USER}:${DB_PASSWORD}@db/shop",
+    "mysql://root:$MYSQL_PASSWORD@db/shop",
+    "'mongodb://%s:%s@%s/' % (user, password, host)",
+    "https://x-access-token:***@git.example/r.git",
+    "http://localhost:8080/@scope/package",
+    "ssh://git@host.example:2222/owner/name.git",
+    "uses: docker://alpine:3.18.4@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c",
+    "https://cdn.example/npm/vue@3.4.21/dist/vue.js",
+    "connect('db', _auth=BasicAuth2Handler(user))",
+    "session.get(url, _auth=credentials2Use)",
+    "always-auth=true",
+    "AccountKey=<your key>;EndpointSuffix=core",
+    "Server=db;User Id=sa;Password=your_password;",
+    "/login?user=a&password=secret",
+    "TWILIO_AUTH_TOKEN=your_auth_token",
+    "dapi_client = DapiClient(base)",
+    "whsec_ is how a signing secret begins, lin_api_ a key, shpat_ a token",
+    "NotificationPreferencesView.create.withDefaultsForEveryKindOfUser()",
+    "at 12:30:45 the 1234567890:AAA ran",
 ]
 
 
@@ -232,7 +306,7 @@ def test_any_bytes_keep_their_length(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [b"sk-", b"eyJ", b"-----BEGIN PRIVATE KEY-----", b"xoxb-1", b"a" * 30, b"+", b'\\n"+', b"eyJ."],
+    [b"://a:$", b":_auth=aA1", b"MTk4NjIyNDgzNDcxOTI1MjQ4.", b"?password=", b"sk-", b"eyJ", b"-----BEGIN PRIVATE KEY-----", b"xoxb-1", b"a" * 30, b"+", b'\\n"+', b"eyJ."],
     ids=repr,
 )
 def test_hostile_content_is_masked_in_linear_time(unit: bytes) -> None:

@@ -22,29 +22,40 @@ from serving import client_of
 
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import IndexFormatError, NotFoundError
+from codeqa.errors import IndexFormatError, NotFoundError, RepositoryError
+from codeqa.indexing import Indexer
+from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
-from codeqa.store import Location
+from codeqa.store import Location, locate
 
 pytest_plugins = ("web_kit",)
 
 SECRET = "nobody-may-read-this"
 
 
-def subjects(folder: Path) -> str | None:
-    printed = read_git(find_git(folder), folder, ["log", "--format=%s"], 20)
+def subjects(folder: Path, commit: str = "HEAD") -> str | None:
+    """Subjects of the commits up to `commit`; None where git, or we, tell none."""
+    try:
+        printed = read_git(find_git(folder), folder, ["log", "--format=%s", commit], 20)
+    except RepositoryError as error:
+        assert "leads to another repository" in error.message
+        return None
     return None if printed is None else printed.decode()
+
+
+def committed(folder: Path, subject: str = "ours") -> Path:
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qm", subject)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository that the same user has elsewhere, with a further work tree of it."""
     folder = write(tmp_path_factory.mktemp("private") / "repo", {"a.py": "x = 1\n"})
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qm", SECRET)
-    git(folder, "worktree", "add", "-q", str(folder.parent / "tree"))
+    git(committed(folder, SECRET), "worktree", "add", "-q", str(folder.parent / "tree"))
     return folder
 
 
@@ -82,9 +93,52 @@ def by_a_forged_note(repo: Path, theirs: Path) -> None:
     shutil.copy(theirs / "HEAD", beside / "HEAD")
 
 
-@pytest.mark.parametrize(
-    "lead", [by_file, by_link, by_common_folder, by_links_inside, by_a_pipe, by_a_forged_note]
-)
+def by_alternates(repo: Path, theirs: Path, beside: bytes = b"") -> None:
+    alternates = committed(repo) / ".git/objects/info/alternates"
+    alternates.write_bytes(beside + os.fsencode(theirs / "objects") + b"\n")
+
+
+def by_far_alternates(repo: Path, theirs: Path) -> None:
+    by_alternates(repo, theirs, b"# nothing\n" * 5_000)
+
+
+def by_alternates_of_alternates(repo: Path, theirs: Path) -> None:
+    by_alternates(write(repo / "inner", {"b.py": "y = 1\n"}), theirs)
+    by_alternates(repo, repo / "inner/.git")
+
+
+def by_a_link_to_refs(repo: Path, theirs: Path) -> None:
+    by_alternates(repo, theirs)
+    (repo / ".git/refs/heads/stolen").symlink_to(theirs / "refs/heads")
+    (repo / ".git/objects/info/alternates").unlink()
+
+
+def by_a_link_to_one_object(repo: Path, theirs: Path) -> None:
+    folder = next((theirs / "objects").glob("??"))
+    (committed(repo) / ".git/objects" / folder.name).mkdir(exist_ok=True)
+    (repo / ".git/objects" / folder.name / ("0" * 38)).symlink_to(next(folder.iterdir()))
+
+
+def by_a_link_into_the_tree_and_on(repo: Path, theirs: Path) -> None:
+    (committed(repo) / "refs").mkdir()
+    (repo / "refs/stolen").symlink_to(theirs / "refs/heads")
+    (repo / ".git/refs/heads/more").symlink_to("../../../refs")
+
+
+def as_a_submodule(repo: Path, theirs: Path) -> None:
+    modules = repo.parent / ".git/modules"
+    shutil.copytree(theirs, modules / "hidden")
+    (repo / ".git").write_text(f"gitdir: {modules / 'hidden'}\n")
+
+
+LEADS = (
+    by_file, by_link, by_common_folder, by_links_inside, by_a_pipe, by_a_forged_note, by_alternates,
+    by_far_alternates, by_alternates_of_alternates, by_a_link_to_refs, by_a_link_to_one_object,
+    by_a_link_into_the_tree_and_on, as_a_submodule,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("lead", LEADS)
 def test_a_git_directory_that_leads_to_another_repository_tells_nothing_of_it(
     lead: Callable[[Path, Path], None], private: Path, tmp_path: Path
 ) -> None:
@@ -93,12 +147,62 @@ def test_a_git_directory_that_leads_to_another_repository_tells_nothing_of_it(
     assert subjects(repo) is None
 
 
-def test_work_trees_and_submodules_tell_their_history(private: Path, tmp_path: Path) -> None:
+def test_work_trees_submodules_and_snapshots_tell_their_history(
+    private: Path, tmp_path: Path
+) -> None:
     around = write(tmp_path / "around", {"b.py": "y = 1\n"})
     git(around, "init", "-q")
     git(around, "submodule", "--quiet", "add", str(private), "deep/inner")
     for folder in (private, private.parent / "tree", around / "deep" / "inner"):
         assert subjects(folder) == f"{SECRET}\n"
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    snapshot = take_snapshot(settings, locate(settings, private), "HEAD")
+    Indexer(settings, snapshot).run()
+    with open_engine(settings, snapshot.root) as engine:
+        assert SECRET in engine.call("history", commit="HEAD").text
+        assert "nothing" in engine.call("history", commit="HEAD..HEAD").text
+    assert subjects(snapshot.root) is None  # to whom it does not say what it is
+
+
+@pytest.mark.parametrize("how", ["--shared", "--reference"])
+def test_a_clone_that_borrows_objects_is_searched_and_says_why_its_history_is_not_told(
+    how: str, private: Path, tmp_path: Path
+) -> None:
+    how = f"--reference={private}" if how == "--reference" else how
+    git(tmp_path, "clone", "-q", how, f"file://{private}" * ("=" in how) or str(private), "clone")
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    with open_engine(settings, tmp_path / "clone") as engine:
+        assert engine.index.run().files == 1
+        with pytest.raises(RepositoryError, match="leads to another .*git repack -a -d"):
+            engine.call("history")
+
+
+def test_replaced_and_grafted_commits_are_told_as_they_are(tmp_path: Path) -> None:
+    repo = committed(write(tmp_path / "repo", {"a.py": "x = 1\n"}))
+    first = git(repo, "rev-parse", "HEAD")
+    write(repo, {"a.py": "x = 2\n"})
+    second = git(committed(repo, "second"), "rev-parse", "HEAD")
+    git(repo, "replace", second, first)
+    write(repo, {".git/info/grafts": f"{second}\n"})
+    assert subjects(repo) == "second\nours\n"
+
+
+def test_what_git_prints_does_not_depend_on_how_it_is_configured(tmp_path: Path) -> None:
+    token = "shpat" + "_" + "0123456789abcdef" * 2
+    repo = committed(write(tmp_path / "repo", {"a.py": f"x = '{token}'\n"}), f"Add {token}")
+    git(repo, "branch", token)
+    for key, value in (
+        ("color.ui", "always"), ("color.diff", "always"), ("blame.coloring", "repeatedLines"),
+        ("i18n.logOutputEncoding", "utf-16"), ("diff.orderFile", "nowhere"),
+    ):  # fmt: skip
+        git(repo, "config", key, value)
+    with open_engine(load_settings(data=tmp_path / "data", workers=1), repo) as engine:
+        engine.index.run()
+        every = ({}, {"commit": "HEAD"}, {"path": "a.py", "lines": "1"}, {"commit": token[:6]})
+        told = [engine.call("history", **one).text for one in every[:3]]
+    told += revision_names(repo)
+    assert all("*" * len(token) in text and "\x1b" not in text for text in told if "Add" in text)
+    assert not any(token in text for text in told) and len(told) == 5
 
 
 @pytest.fixture(scope="module")

@@ -48,6 +48,12 @@ _CONFIG = (
     "core.alternateRefsCommand=",
     # A version of a file that is larger is told as changed and not unpacked to be compared.
     "core.bigFileThreshold=5m",
+    # What is printed is read: as it is without a configuration.
+    "color.ui=never",
+    "color.diff=never",
+    "blame.coloring=none",
+    "i18n.logOutputEncoding=UTF-8",
+    f"diff.orderFile={os.devnull}",
     # Names that other systems forbid are names all the same.
     "core.protectHFS=false",
     "core.protectNTFS=false",
@@ -64,11 +70,16 @@ _KEPT_VARIABLES = frozenset(
 )
 """What of the caller's GIT_* remains: where the user's own configuration lies."""
 
-_HISTORY = (b"", b"HEAD", b"objects", b"refs", b"packed-refs")
+_HISTORY = (b"HEAD", b"objects", b"refs", b"packed-refs", b"logs", b"reftable", b"worktrees")
 """What a git directory tells history from."""
 
 _OPENED = (b"HEAD", b"commondir", b"config", b"config.worktree", b"index", b"info/exclude")
 """What git opens in a git directory to list files."""
+
+_WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+"""In the configuration of a submodule: where its files are."""
+_SMALL_FILE = 1_000_000
+"""Bytes of one that git keeps, which are read at most."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*/)': (.*)$", re.MULTILINE)
 
@@ -145,13 +156,21 @@ def _lies_in(path: Path, folders: set[Path]) -> bool:
 
 
 def read_git(
-    git: Git, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
+    git: Git, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b"",
+    *, borrows: bool = False,
 ) -> bytes | None:
-    """What a git command that only reads prints; None when it fails or takes longer, or where it
-    would read a repository other than the one at `folder`. `given` is its standard input."""
+    """What a git command that only reads prints; None when it fails or takes longer. `given` is its
+    standard input, `borrows` as for `_leads_elsewhere`. Raises RepositoryError where it would read
+    another repository than the one at `folder`."""
     tree = os.fsencode(folder)
-    if holding_up(work_tree(tree) or tree) or _leads_elsewhere(tree):
+    if holding_up(work_tree(tree) or tree):
         return None
+    if _leads_elsewhere(tree, borrows):
+        raise RepositoryError(
+            "Its history is not told: its git directory leads to another repository.",
+            "A clone made with --shared or --reference has its own after `git repack -a -d` and "
+            "`rm .git/objects/info/alternates`.",
+        )
     with suppress(TimeoutError):
         done = _run(git, ["-C", folder, *arguments], seconds, given)
         return None if done.returncode else done.stdout
@@ -279,6 +298,7 @@ def _environment(git: Git) -> dict[str, str]:
         # Older gits fetch a missing object all the same; then no transport is permitted.
         "GIT_ALLOW_PROTOCOL": "none",
         "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
         "GIT_PAGER": "cat",
         "GIT_ASKPASS": "",
         "SSH_ASKPASS": "",
@@ -319,31 +339,62 @@ def holding_up(tree: bytes) -> bytes:
     return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
 
 
-def _leads_elsewhere(folder: bytes) -> bool:
-    """Whether git would tell the history of another repository: the file `.git`, `commondir` and
-    links in a git directory may name any.
+def _leads_elsewhere(folder: bytes, borrows: bool) -> bool:
+    """Whether git would tell the history of another repository than that of `folder`: the file
+    `.git`, `commondir`, links at any depth and alternates may name any.
 
-    What lies below the work tree is its own, and so is what knows it: the repository that
-    `git worktree add` noted it in, and one above that has it as a submodule.
+    What lies below the work tree is its own, and so is what knows it: the repository that `git
+    worktree add` noted it in, and of one above the submodule that it is. What CodeQA keeps of one
+    commit `borrows` the objects of its repository.
     """
     top = os.path.realpath(work_tree(folder) or folder)
     directory = os.path.realpath(git_directory(top) or top)
     common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
     noted = os.path.realpath(os.path.join(directory, _line_of(directory + b"/gitdir")))
-    above = [os.fsencode(one) for one in Path(os.fsdecode(top)).parents]
-    own = [top, *(os.path.join(one, b".git/modules") for one in above)]
+    own = [top]
     if noted == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
         own.append(common)
-    places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
+    tree = _WORK_TREE.search(_line_of(directory + b"/config"))
+    if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
+        above = (os.fsencode(one) for one in Path(os.fsdecode(top)).parents)
+        own += [directory for one in above if directory.startswith(one + b"/.git/modules/")]
+    if borrows:
+        own += _alternates(directory + b"/objects")
     trusted = tuple(one + b"/" for one in own)
-    return not all((os.path.realpath(one) + b"/").startswith(trusted) for one in places)
+    places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
+    seen = set[bytes]()
+    while places:
+        real = os.path.realpath(places.pop())
+        if not (real + b"/").startswith(trusted):
+            return True
+        seen.add(real)
+        places |= {*_links_below(real), *_alternates(real)} - seen
+    return False
+
+
+def _links_below(folder: bytes) -> Iterator[bytes]:
+    """Yield each symbolic link in `folder`, at any depth."""
+    folders = [folder]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    yield entry.path
+                elif entry.is_dir():
+                    folders.append(entry.path)
+
+
+def _alternates(objects: bytes) -> list[bytes]:
+    """The real paths of the folders whose objects the folder `objects` borrows."""
+    lines = _line_of(objects + b"/info/alternates").split(b"\n")
+    return [os.path.realpath(os.path.join(objects, one)) for one in lines if one]
 
 
 def _line_of(path: bytes) -> bytes:
     """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
-            return file.read(10_000).strip()
+            return file.read(_SMALL_FILE).strip()
     return b""
 
 
@@ -480,7 +531,8 @@ def _hosted_form(folder: Path, _state: object) -> str:
     """What `hosted_lines` gives of any path in `folder`, which goes where `{path}` stands."""
     try:
         git = find_git(folder)
-        told = _lines(git, folder, "config", "--get-regexp", r"^remote\..*\.url$")
+        wanted = ("config", "--no-includes", "--get-regexp", r"^remote\..*\.url$")
+        told = _lines(git, folder, *wanted)
         urls = dict(line.split(" ", 1) for line in told)
         url = urls.get("remote.origin.url") or next(iter(urls.values()), "")
         server, owners, name = read_remote(url).folder.parts

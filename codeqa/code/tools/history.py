@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from difflib import unified_diff
 from hashlib import blake2b
+from functools import partial
 from itertools import groupby
 from typing import Annotated, NamedTuple
 
@@ -176,14 +177,20 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     raise NotFoundError(f"Nothing here is called {wanted!r}.", hint)
 
 
+def borrows(box: Toolbox) -> bool:
+    """Whether it is a commit's snapshot, which has no objects of its own."""
+    return bool(box.tables().location.snapshot_of)
+
+
 def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
-    """What git prints. Raises NotFoundError where it has no answer."""
-    git = find_git(box.root)
-    printed = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
+    """What git prints. Raises NotFoundError where it has no answer, RepositoryError where that
+    would be another repository's."""
+    read = partial(read_git, find_git(box.root), box.root, seconds=SECONDS, borrows=borrows(box))
+    printed = read(["--literal-pathspecs", *arguments])
     if printed is not None:
         return printed.decode("utf-8", "replace")
     why = "There is no history here.", "It takes git, and a git repository with a commit."
-    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is not None:
+    if read(["rev-parse", "--verify", "HEAD"]) is not None:
         why = "git has no answer to that.", "Is there such a commit, and the file at that commit?"
     raise NotFoundError(*why)
 
@@ -219,7 +226,8 @@ class _Change(NamedTuple):
 def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     """Which functions, classes and sections were added, changed or removed, those nearest to
     `about` first, the diff of the best, and the commits behind."""
-    before, after = commit_of(box.root, start), commit_of(box.root, end)
+    ours = borrows(box)
+    before, after = (commit_of(box.root, one, borrows=ours) for one in (start, end))
     raw = run_git(box, ["diff-tree", "-r", "-z", "--no-renames", "--relative", before, after])
     told = raw.split("\0")[:-1]
     differing = dict(zip(told[1::2], map(str.split, told[::2]), strict=True))
@@ -227,7 +235,8 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     paths = sorted(known & differing.keys(), key=lambda path: (role_of(path) != "source", path))
     read = paths[:MOST_FILES]
     hashes = sorted({one.encode() for path in read for one in _hashes(differing[path])} - {b""})
-    blobs = dict(zip(hashes, read_blobs(box.root, hashes, GROWN_BYTES), strict=True))
+    contents = read_blobs(box.root, hashes, GROWN_BYTES, borrows=ours)
+    blobs = dict(zip(hashes, contents, strict=True))
     every = list[_Change]()
     for path in read:
         versions = [blobs.get(one.encode(), b"") for one in _hashes(differing[path])]
