@@ -20,9 +20,10 @@ from pathlib import Path
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.errors import CodeQAError, IndexMissingError, StorageError
 from codeqa.indexing.indexer import Indexer
-from codeqa.indexing.runs import holder_of
+from codeqa.indexing.runs import hold, holder_of
 from codeqa.llm.models import SOURCES, Models
 from codeqa.repositories import trusted_git
+from codeqa.repositories.collection import Collection, collections
 from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
 from codeqa.state import open_state
@@ -69,6 +70,12 @@ def examine(
         if only is None or location.root == only:
             mend = repair and partial(_rebuild, settings, location)
             yield run_check(f"index of {location.name}", partial(check_index, location), mend)
+    for together in () if only else collections(settings):
+        name, mend = (
+            f"collection {together.location.folder.name}",
+            repair and partial(_empty, together),
+        )
+        yield run_check(name, partial(_collection, together.location), mend)
 
 
 def run_check(
@@ -151,6 +158,20 @@ def _rebuild(settings: Settings, location: Location) -> str:
     """What the chosen embedding costs is left to `codeqa index`."""
     files = Indexer(settings, location).run(refine=False, wait=False).files
     return f"{files:,} files are indexed; `codeqa index` makes what was paid for again"
+
+
+def _collection(location: Location) -> Found:
+    """Whether what was copied of several repositories, to ask them together, can be read."""
+    if holder_of(location):
+        return True, "a run is writing it", ""
+    found = damage(location)
+    return not found, found or f"in {location.folder}", "Ask all of them: it is then made anew."
+
+
+def _empty(together: Collection) -> str:
+    with hold(together.location, wait=False):
+        together.mend()
+    return "the next question over several repositories makes it anew"
 
 
 # The conversations

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories import write
 
+from codeqa.doctor import examine
 from codeqa.engine import open_multi_repo
-from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.repositories import remove_repository, rename_repository
-from codeqa.repositories.collection import Collection
+from codeqa.repositories.collection import MOST_CHOICES, WHOLE, Collection, collections
 from codeqa.repositories.multi_repo import ALL, MultiRepoTables, locations_of
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, Tables, list_locations, locate
@@ -315,6 +317,27 @@ def test_damaged_tables_are_made_anew(shop: tuple[Settings, Location, Location])
     assert_copied(settings, left, right)
 
 
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_a_damaged_file_costs_one_question_or_the_doctor_mends_it(
+    looked_at: bool, shop: tuple[Settings, Location, Location]
+) -> None:
+    settings, left, right = shop
+    tables = together(settings, left, right)
+    (data,) = (Path(tables.location.tables) / "methods.lance/data").glob("*")
+    data.write_bytes(b"\xff" * data.stat().st_size)
+    if looked_at:
+        assert [one.name for one in examine(settings) if not one.ok] == ["collection all"]
+        repaired = [one for one in examine(settings, repair=True) if one.repaired]
+        assert [one.ok for one in repaired] == [True]
+    tables = MultiRepoTables(Collection(settings), "", [left, right]).opened()
+    if not looked_at:
+        with pytest.raises(IndexFormatError):
+            tables.units(Filter())
+    tables.look_again()
+    assert tables.counts().methods == 3
+    assert_copied(settings, left, right)
+
+
 def test_all_stands_for_every_repository_there_is_now(
     shop: tuple[Settings, Location, Location], tmp_path: Path
 ) -> None:
@@ -377,3 +400,42 @@ def test_a_repository_that_another_process_removed_does_not_come_back_by_itself(
     here.open(left.root, update=False).index.run()  # by somebody who asks for it
     assert left.id in {one.id for one in list_locations(settings)}
     here.close()
+
+
+def tables_of_choice(settings: Settings, others: Sequence[Collection]) -> list[str]:
+    """Names of the collections of a choice, but for `others`."""
+    names = {one.location.folder.name for one in collections(settings)}
+    return sorted(names - {WHOLE} - {one.location.folder.name for one in others})
+
+
+def test_what_somebody_may_not_see_changes_no_score_and_no_order(tmp_path: Path) -> None:
+    words = [(f"apple{n}", f"melon{n}") for n in range(8)]
+    files = {"open": {}, "more": {}, "hidden": {}}
+    for n, (left, right) in enumerate(words):
+        for name, word in (("open", left), ("more", right)):
+            files[name][f"{n}.py"] = f"def f{n}():\n    return '{word} pear'\n"
+    for n in range(40):
+        text = f"def g{n}():\n    return '{words[n % 8][n % 2]} pear'\n"
+        files["hidden"][f"{n}.py"] = text
+    rules = Rules(repositories={"hidden": frozenset({"few"}), "*": frozenset({"*"})})
+    member = replace(LOCAL, owner=False, rules=rules, groups=frozenset({"*"}))
+    told = []
+    for names in (("open", "more"), ("open", "more", "hidden")):
+        settings = load_settings(data=tmp_path / f"data of {len(names)}", workers=1)
+        for name in names:
+            root = write(tmp_path / name, files[name])
+            Indexer(settings, locate(settings, root)).run()
+        space = Workspace(settings)
+        space.engine(ALL, LOCAL).search.search("pear")  # the others' rows are there as well
+        search = space.engine(ALL, member).search.search
+        found = [search(" ".join(pair)).units for pair in words]
+        told.append([[(hit.unit.id, hit.score) for hit in units] for units in found])
+        assert all(len(units) > 1 for units in told[-1])
+        if "hidden" in names:
+            every = [Collection(settings, f"{n}") for n in range(MOST_CHOICES)]
+            for one in every:  # others make room
+                one.copy({})
+            assert not tables_of_choice(settings, every)
+            assert [hit.unit.id for hit in search("apple0").units]
+        space.close()
+    assert told[0] == told[1]

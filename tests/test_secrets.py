@@ -306,7 +306,20 @@ def test_any_bytes_keep_their_length(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [b"://a:$", b":_auth=aA1", b"MTk4NjIyNDgzNDcxOTI1MjQ4.", b"?password=", b"sk-", b"eyJ", b"-----BEGIN PRIVATE KEY-----", b"xoxb-1", b"a" * 30, b"+", b'\\n"+', b"eyJ."],
+    [
+        b"://a:$",
+        b":_auth=aA1",
+        b"MTk4NjIyNDgzNDcxOTI1MjQ4.",
+        b"?password=",
+        b"sk-",
+        b"eyJ",
+        b"-----BEGIN PRIVATE KEY-----",
+        b"xoxb-1",
+        b"a" * 30,
+        b"+",
+        b'\\n"+',
+        b"eyJ.",
+    ],
     ids=repr,
 )
 def test_hostile_content_is_masked_in_linear_time(unit: bytes) -> None:

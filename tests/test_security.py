@@ -173,7 +173,7 @@ def test_a_clone_that_borrows_objects_is_searched_and_says_why_its_history_is_no
     settings = load_settings(data=tmp_path / "data", workers=1)
     with open_engine(settings, tmp_path / "clone") as engine:
         assert engine.index.run().files == 1
-        with pytest.raises(RepositoryError, match="leads to another .*git repack -a -d"):
+        with pytest.raises(RepositoryError, match=r"leads to another .*git repack -a -d"):
             engine.call("history")
 
 

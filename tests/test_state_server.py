@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from postgres_server import PostgresServer, close_connections, postgres_server, program_path
+from waiting import AT_ONCE
 
 from codeqa.account import Privacy
 from codeqa.cli.main import main
@@ -22,7 +23,7 @@ from codeqa.doctor import examine
 from codeqa.engine import open_privacy
 from codeqa.errors import SettingsError, StorageError, UsageError
 from codeqa.settings import load_settings
-from codeqa.state import State, database, open_database, open_state
+from codeqa.state import State, database, open_database, open_state, postgres
 from codeqa.state.database import NAMES, TABLES, GoneError, copy_state
 from codeqa.state.records import Turn, TurnExtras
 
@@ -118,6 +119,30 @@ def test_a_server_that_stays_away_is_said_after_a_while_and_then_at_once(
         tries.clear()
     own_server.start()
     assert state.turns.get("t1") == turn(1)
+
+
+def test_a_server_that_is_frozen_is_given_up_and_said(
+    own_server: PostgresServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = State(data_dir, own_server.address())
+    state.turns.save(turn(1))
+    (idle,) = state._database._idle[(os.getpid(),)]  # type: ignore[attr-defined]
+    monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)
+    with own_server.frozen(idle.info.backend_pid), monkeypatch.context() as patched:
+        patched.setattr(postgres, "SILENT_SECONDS", AT_ONCE)
+        for said in ("it said nothing for", "connection timeout expired"):
+            with pytest.raises(GoneError, match=said):
+                state.turns.get("t1")
+    assert state.turns.get("t1") == turn(1)
+
+
+def test_a_statement_that_takes_too_long_is_ended_and_said(
+    server_state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "LIMITED", "SET LOCAL statement_timeout = 1")
+    with pytest.raises(StorageError, match="due to statement timeout") as late:
+        server_state._database.row("SELECT pg_sleep(1000)")
+    assert not isinstance(late.value, GoneError)
 
 
 def test_a_server_that_is_not_there_is_said_in_a_sentence_without_the_password(

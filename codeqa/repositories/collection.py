@@ -5,13 +5,18 @@ Its rows lie there as they do in their own tables, vectors included, but that ea
 its repository's id in a column, by which searches are narrowed before they begin, and before its
 paths and ids, where who asks reads a name (`reader.Scope`). What is copied is a copy: a file is
 replaced when it, a description or a vector of it differs, in the write order of `writer`.
+
+Scores depend on every row of the tables they are counted in. Who may not see all repositories is
+therefore answered from tables that hold what they may see alone, one set of them for each choice.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import math
+import os
 import shutil
 import threading
 import time
@@ -26,7 +31,7 @@ from codeqa.indexing.indexer import Listener
 from codeqa.indexing.runs import RunRecorder, hold, refusals_explained
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations
-from codeqa.store.location import connect, end_of, stamp_of, tables_of
+from codeqa.store.location import connect, end_of, remove, stamp_of, tables_of
 from codeqa.store.reader import Reader, Scope, ScopedReader, damage
 from codeqa.store.records import FileRecord, first_edge
 from codeqa.store.schema import (
@@ -59,16 +64,19 @@ LAYOUT = "2"
 """Raised whenever rows of a collection become others than before: it is then filled anew."""
 MOST_ALONE = 8
 """Repositories of which what was read for one definition after another is remembered."""
+MOST_CHOICES = 8
+"""Choices of repositories whose tables are kept, those asked last; all of them not counted."""
+WHOLE = "all"
 
 
 class Collection:
     """One for all the questions of a process, which read parts, by what each repository has in
     REPOSITORY. Nothing is read or made before something is asked of it."""
 
-    def __init__(self, settings: Settings) -> None:
-        folder, name = settings.data_dir / "collections" / "all", "collection-all"
+    def __init__(self, settings: Settings, name: str = WHOLE) -> None:
+        folder, id_ = settings.data_dir / "collections" / name, f"collection-{name}"
         self.settings = settings
-        self.location = Location(folder, name, folder, tables_of(settings, folder, name))
+        self.location = Location(folder, id_, folder, tables_of(settings, folder, id_))
         self.looked_at = set[str]()
         """Ids of those whose files were looked at since this process began."""
         self.alone = functools.lru_cache(MOST_ALONE)(
@@ -83,10 +91,10 @@ class Collection:
 
     def held(self) -> Mapping[str, Copied]:
         """What it has of each repository."""
-        if self._reader is None:
-            with contextlib.suppress(CodeQAError):
-                self._reader = Reader(self.location)
-        meta = self._reader.snapshot().meta if self._reader else Meta()
+        meta = Meta()
+        with contextlib.suppress(CodeQAError):  # it made room, or is damaged
+            self._reader = self._reader or Reader(self.location)
+            meta = self._reader.snapshot().meta
         return meta.members if meta.parser == LAYOUT else {}
 
     def part(self, names: Mapping[str, str]) -> ScopedReader:
@@ -102,7 +110,8 @@ class Collection:
     ) -> bool:
         """Copy what is new in the own indices of `places`. Who else copies is waited for `wait`
         seconds; False where that goes on."""
-        if self._sound and not _stale(self.held(), places):
+        suspect = self._reader is not None and self._reader.failed
+        if self._sound and not suspect and not _stale(self.held(), places):
             return True
         end = time.monotonic() + wait
 
@@ -111,10 +120,13 @@ class Collection:
                 raise IndexBusyError(f"They are put together by {holder}.")
 
         try:
+            if not self.location.folder.is_dir():
+                self._make_room()
             self.location.folder.mkdir(parents=True, exist_ok=True)
+            os.utime(self.location.folder)
             with hold(self.location, waiting=waiting), refusals_explained():
-                if not self._sound and damage(self.location, thorough=False):
-                    shutil.rmtree(self.location.tables)
+                if suspect or not self._sound:
+                    self.mend(thorough=suspect)
                 self._sound = False
                 known = {end_of(one.id) for one in list_locations(self.settings, "repos", "revs/*")}
                 with RunRecorder(self.location, progress, lambda: "", lambda: False) as told:
@@ -125,9 +137,25 @@ class Collection:
         except CodeQAError as error:
             self.trouble = str(error)
         if self._reader:
+            self._reader.failed = False
             self._reader.look_again()
         self._tidy_behind()
         return True
+
+    def mend(self, *, thorough: bool = True) -> str:
+        """Delete damaged tables, which are then filled anew; what was wrong, '' for nothing."""
+        found = damage(self.location, thorough=thorough)
+        if found:
+            shutil.rmtree(self.location.tables)
+        return found
+
+    def _make_room(self) -> None:
+        """Delete the tables of the choice that was asked longest ago, where there are too many."""
+        kept = [one for one in collections(self.settings) if one.location.folder.name != WHOLE]
+        kept.sort(key=lambda one: -one.location.folder.stat().st_mtime)
+        for old in kept[MOST_CHOICES - 1 :]:
+            with contextlib.suppress(IndexBusyError), hold(old.location, wait=False):
+                remove(self.settings, old.location)
 
     def _fill(
         self, asked: Mapping[str, Location], known: Container[str], progress: Listener
@@ -216,10 +244,21 @@ class Collection:
             behind.join(timeout)
 
 
+def collection_of(settings: Settings, choice: Sequence[Location]) -> Collection:
+    """Return the collection for who may see the repositories of `choice` alone."""
+    ids = "\n".join(sorted(one.id for one in choice))
+    return Collection(settings, hashlib.blake2b(ids.encode(), digest_size=16).hexdigest())
+
+
+def collections(settings: Settings) -> list[Collection]:
+    """Those that lie in the data folder."""
+    every = (settings.data_dir / "collections").glob("*/")
+    return [Collection(settings, folder.name) for folder in sorted(every)]
+
+
 def forget_removed(settings: Settings) -> None:
-    """Take out of the collection what is of no repository any more."""
-    collection = Collection(settings)
-    if collection.location.folder.is_dir():
+    """Take out of every collection what is of no repository any more."""
+    for collection in collections(settings):
         collection.copy({})
         collection.close(0)
 

@@ -92,9 +92,7 @@ def revision_names(root: Path) -> list[str]:
     return [name for name in names if name and not name.endswith("/HEAD") and name != "origin"]
 
 
-def _git(
-    root: Path, *arguments: str, given: bytes = b"", borrows: bool = False
-) -> bytes | None:
+def _git(root: Path, *arguments: str, given: bytes = b"", borrows: bool = False) -> bytes | None:
     return read_git(find_git(root), root, arguments, SECONDS, given, borrows=borrows)
 
 

@@ -156,8 +156,13 @@ def _lies_in(path: Path, folders: set[Path]) -> bool:
 
 
 def read_git(
-    git: Git, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b"",
-    *, borrows: bool = False,
+    git: Git,
+    folder: Path,
+    arguments: Sequence[str],
+    seconds: float,
+    given: bytes = b"",
+    *,
+    borrows: bool = False,
 ) -> bytes | None:
     """What a git command that only reads prints; None when it fails or takes longer. `given` is its
     standard input, `borrows` as for `_leads_elsewhere`. Raises RepositoryError where it would read

@@ -22,6 +22,9 @@ from codeqa.state.database import NAMES, TABLES, VERSION, Database, GoneError, c
 
 CONNECTIONS = 8  # most of a process: a transaction takes some thousandths of a second
 OURS = {"connect_timeout": 3, "tcp_user_timeout": 20_000, "options": "-c lock_timeout=20s"}
+LIMITED = "SET LOCAL statement_timeout = '25s'"
+SILENT_SECONDS = 30.0
+"""After which a server is given up that says nothing at all: a frozen one keeps its connections."""
 _WORDS = (
     (r"\buser\b", '"user"'),  # else it is whoever opened the connection
     (r"\?", "%s"),
@@ -43,6 +46,18 @@ _WORDS = (
 
 
 class _Connection(psycopg.Connection[Any]):
+    hurried = True
+    """Whether a server that says nothing is given up."""
+
+    def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        options |= {"timeout": SILENT_SECONDS} if self.hurried else {}
+        try:
+            return super().wait(gen, *args, **options)
+        except psycopg.errors._WaitTimeout:
+            raise psycopg.OperationalError(
+                f"it said nothing for {SILENT_SECONDS:.0f} seconds"
+            ) from None
+
     def execute(self, query: Any, parameters: Any = (), **options: Any) -> Any:  # type: ignore[override]
         for said, instead in _WORDS:
             query = re.sub(said, instead, query)
@@ -69,18 +84,18 @@ class Postgres(Database):
         self._free = defaultdict[int, Any](lambda: threading.Semaphore(CONNECTIONS))
 
     def reading(self) -> AbstractContextManager[_Connection]:
-        return self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return self._begun(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {LIMITED}")
 
     def writing(self, user: str = "") -> AbstractContextManager[_Connection]:
         number = zlib.crc32(user.encode(errors="replace"))
-        return self._begun(f"BEGIN; SELECT pg_advisory_xact_lock({number})")
+        return self._begun(f"BEGIN; {LIMITED}; SELECT pg_advisory_xact_lock({number})")
 
     def compact(self) -> str:
-        with self._begun(f"VACUUM {', '.join(NAMES)}"):
+        with self._begun(f"VACUUM {', '.join(NAMES)}", hurried=False):
             return "Logs, copies and backups of PostgreSQL may hold it: ask whoever runs it."
 
     @contextmanager
-    def _begun(self, statement: str) -> Iterator[_Connection]:
+    def _begun(self, statement: str, *, hurried: bool = True) -> Iterator[_Connection]:
         """A connection with its first statement done; what follows is kept as a whole, or not at
         all when the block raises. A server that went away is waited for, for BUSY_SECONDS."""
         connection, idle = None, self._idle[(os.getpid(),)]
@@ -89,6 +104,7 @@ class Postgres(Database):
                 while True:
                     try:
                         connection = idle.pop() if idle else self._connect()
+                        connection.hurried = hurried
                         connection.execute(statement)
                         break
                     except psycopg.Error as error:

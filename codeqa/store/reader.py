@@ -162,6 +162,8 @@ class Reader:
         self._lock = threading.Lock()
         self._checked = 0.0
         self._seen: tuple[int, ...] = ()
+        self.failed = False
+        """Something could not be read since this was reset."""
         self._snapshot: Snapshot
         self._connect()
         self._open()
@@ -192,7 +194,11 @@ class Reader:
             try:
                 return run_on_loop(action(snapshot))
             except Exception as error:
+                self.note_failure()
                 raise unreadable(error) from error
+
+    def note_failure(self) -> None:
+        self.failed = True
 
     def arrow(
         self, table: str, columns: Iterable[str], where: str = "", limit: int = ALL_ROWS
@@ -299,6 +305,9 @@ class ScopedReader(Reader):
 
     def look_again(self) -> None:
         self._reader.look_again()
+
+    def note_failure(self) -> None:
+        self._reader.note_failure()
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:

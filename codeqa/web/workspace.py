@@ -26,7 +26,7 @@ from codeqa.repositories import (
     rename_repository,
     report_on,
 )
-from codeqa.repositories.collection import Collection
+from codeqa.repositories.collection import Collection, collection_of
 from codeqa.repositories.multi_repo import ALL, ID_SEPARATOR, MOST_REPOSITORIES, locations_of
 from codeqa.repository.git import Report
 from codeqa.settings import Settings
@@ -246,17 +246,23 @@ class Workspace:
         # The id stays that of the conversations, also where one of them is removed by now.
         key = id_ = ID_SEPARATOR.join(sorted({*map(end_of, repo.split(ID_SEPARATOR))})) or ALL
         found, hidden = list[Location](), frozenset[str]()
+        seeing, collection = "", self._collection
         if id_ == ALL or member.rules:
             found = locations_of(self.settings, id_, partial(may_see, member))
             seen = [end_of(one.id) for one in found]
+            every = list_locations(self.settings)
+            visible = [one for one in every if may_see(member, one)]
+            if len(visible) < len(every):
+                collection = collection_of(self.settings, visible)
+                seeing = f" {collection.location.id}"
             if id_ == ALL:  # whatever that is now, and for whom
-                every = {end_of(one.id) for one in list_locations(self.settings)}
-                hidden = frozenset(every.difference(seen))
+                hidden = frozenset(end_of(one.id) for one in every).difference(seen)
                 key = " ".join((ALL, *seen, "without", *sorted(hidden)))
             elif len(seen) == 1:
                 return self._engine(found[0].id, member)
             else:  # others are not in the id: under that it is kept what they said
                 key = id_ = ID_SEPARATOR.join(sorted(seen))
+        key += seeing
         if not (engine := self._engines.pop(key, None)):
             for old in [one for one in self._engines if ID_SEPARATOR in one][
                 : 1 - MULTI_REPOS_OPEN
@@ -264,7 +270,7 @@ class Workspace:
                 del self._engines[old]  # it may be answering now
             found = found or locations_of(self.settings, id_)
             engine = open_multi_repo(
-                self.settings, found, id_, collection=self._collection, hidden=hidden
+                self.settings, found, id_, collection=collection, hidden=hidden
             )
         self._engines[key] = engine  # behind those asked longer ago
         return engine

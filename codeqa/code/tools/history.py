@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from difflib import unified_diff
-from hashlib import blake2b
 from functools import partial
+from hashlib import blake2b
 from itertools import groupby
 from typing import Annotated, NamedTuple
 
