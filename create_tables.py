@@ -39,7 +39,7 @@ def create_tables(
         from codeqa.cluster.ray_engine import RayEngine
 
         builder = RayEngine(engine)
-    indexer = Indexer(settings, open_location(settings, root))
+    indexer = Indexer(settings, open_location(settings, root, anew=True))
     if not progress:
         return indexer.run(full=full, refine=refine, wait=wait, engine=builder)
     with ProgressDisplay() as display:

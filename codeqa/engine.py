@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,7 +20,7 @@ from codeqa.chat.values import AnswerGenerator, AskOptions, Citation
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.chat.writers import Writers
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult, declare
-from codeqa.errors import AnswerStoppedError, UsageError, error_from
+from codeqa.errors import AnswerStoppedError, RepositoryError, UsageError, error_from
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
 from codeqa.mentions.completion import MentionCompleter
@@ -35,7 +36,7 @@ from codeqa.state import open_state
 from codeqa.state.cache import open_redis
 from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
-from codeqa.store.location import end_of
+from codeqa.store.location import confirm, end_of
 from codeqa.text import has_tag
 from codeqa.types import Event, Progress
 
@@ -201,6 +202,9 @@ def open_multi_repo(
     """
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
+    for one in repositories:
+        with suppress(RepositoryError):  # nothing of it is read then but its index
+            confirm(one)
     tables = MultiRepoTables(collection or Collection(settings), id_, repositories, progress)
     index = MultiRepoIndexer(tables, repositories)
     engine = _joined(settings, tables.location, tuple(repositories), tables.opened, index)

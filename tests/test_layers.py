@@ -20,7 +20,8 @@ OUTSIDE = {"app", "create_tables", "preprocessing", "prompts", "llm_comments"} |
 }
 
 LAYERS = (
-    {"environment", "errors", "hosts", "metrics", "settings", "text", "types", "__init__"},
+    {"environment", "errors", "folders", "hosts", "metrics", "settings"}
+    | {"text", "types", "__init__"},
     {"languages", "embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},
     {"parsing"},

@@ -20,6 +20,7 @@ import click
 
 from codeqa.environment import prepare_lancedb, with_home
 from codeqa.errors import CodeQAError, UsageError
+from codeqa.folders import confirm_folder, is_direct
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
@@ -47,10 +48,15 @@ def noted_repositories(data: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def folder_of(given: str, data: Path) -> Path:
-    """The repository that `given` is the folder, name or id of. Raises UsageError."""
+def folder_of(given: str, data: Path, *, anew: bool = False) -> Path:
+    """The repository that `given` is the folder, name or id of. Raises UsageError, and
+    RepositoryError where a link took the place of an indexed one, unless its folder is given to be
+    indexed `anew`."""
     folder = Path.cwd() / with_home(Path(given))
     if folder.is_dir():
+        path = os.path.normpath(folder)
+        if not anew and path in (root for _, root, _ in noted_repositories(data)):
+            confirm_folder(Path(path))
         return folder.resolve()
     if folder.exists():
         raise UsageError(f"{given} is not a folder.", "Give the folder that holds the source code.")
@@ -64,6 +70,7 @@ def folder_of(given: str, data: Path) -> Path:
             f"There is no folder {given}, and no repository of that name is indexed.",
             "`codeqa repos list` shows what is.",
         )
+    confirm_folder(Path(named[0][1]))
     return Path(named[0][1])
 
 
@@ -83,7 +90,8 @@ EVERY = "all"
 def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
     """The repositories that are named, else that of the current folder. Raises UsageError."""
     if [*repos] == [EVERY] and (known := noted_repositories(data)):
-        return [folder for _, root, _ in known if (folder := Path(root)).is_dir()]
+        every = (Path(root) for _, root, _ in known)
+        return [folder for folder in every if folder.is_dir() and is_direct(folder)]
     if here := None if repos else folder_here(data):
         return [here]
     if not repos:

@@ -129,9 +129,10 @@ def index_command(
         raise UsageError("--branch goes with the address of a repository.", "Leave it out.")
     else:
         usual = load_settings()
-        root = folder_of(repo, usual.data_dir) if repo else chosen_repositories(usual)[0].root
+        named = folder_of(repo, usual.data_dir, anew=True) if repo else None
+        root = named or chosen_repositories(usual)[0].root
     settings = load_settings(root)
-    location = open_location(settings, root)
+    location = open_location(settings, root, anew=True)
     if rev:
         location = take_snapshot(settings, location, rev)
     indexer = Indexer(settings, location)
@@ -169,7 +170,7 @@ def _index_each(names: Path, how: dict[str, Any]) -> None:
 
     def index(root: str) -> IndexSummary:
         settings = load_settings(Path(root))
-        location = open_location(settings, Path(root))
+        location = open_location(settings, Path(root), anew=True)
         indexers.append(indexer := Indexer(settings, location))
         summary = indexer.run(**how)
         report_on(location)

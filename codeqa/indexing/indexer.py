@@ -32,7 +32,7 @@ from codeqa.indexing.runs import (
 )
 from codeqa.repository.walk import checked_root, walk
 from codeqa.settings import Settings
-from codeqa.store.location import NOTE, Location, local_bytes, save_location
+from codeqa.store.location import NOTE, Location, confirm, local_bytes, save_location
 from codeqa.store.reader import damage, give_back_memory
 from codeqa.store.schema import ROWS_VERSION, record_of
 from codeqa.store.tables import Tables, open_once
@@ -112,6 +112,7 @@ class Indexer:
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)
+        confirm(self.location)
         checked_root(self.location.root)  # one that was removed is not noted anew
         if behind and self.was_removed():
             raise CancelledError("The index was removed.")

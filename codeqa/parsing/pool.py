@@ -27,6 +27,7 @@ from pkgutil import resolve_name
 from queue import Empty, Queue
 from typing import IO, Any, NamedTuple
 
+from codeqa import folders
 from codeqa.errors import RepositoryError
 from codeqa.parsing import parse_file
 from codeqa.repository.classify import classify
@@ -87,7 +88,7 @@ def parse_many(
     """
     waiting = list(entries)
     count = min(max(1, workers), -(-len(waiting) // FILES_PER_WORKER))
-    start = (os.fspath(root), max_file_bytes, SECONDS_PER_FILE, packer)
+    start = (os.fspath(root), folders.found(root), max_file_bytes, SECONDS_PER_FILE, packer)
     pool = _WorkerPool(start, waiting, known or {}, count)
     try:
         for _ in waiting:
@@ -104,7 +105,7 @@ class _WorkerPool:
 
     def __init__(
         self,
-        start: tuple[str, int, float, str],
+        start: tuple[str, str | None, int, float, str],
         waiting: list[FileEntry],
         known: Mapping[str, str],
         count: int,
@@ -227,7 +228,8 @@ def run_worker() -> None:
         os.nice(NICENESS)
     messages, results = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the protocol
-    root, max_file_bytes, seconds, packer_name = _receive(messages)
+    root, found, max_file_bytes, seconds, packer_name = _receive(messages)
+    folders.expect(Path(root), found)
     packer = resolve_name(packer_name)
     _send(results, ())
     while (files := _receive(messages)) is not None:

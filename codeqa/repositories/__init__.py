@@ -16,14 +16,18 @@ from pathlib import Path
 
 from codeqa.environment import with_home
 from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.folders import is_direct
 from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repositories.collection import forget_removed
 from codeqa.repository.git import Git, Remote, Report, clone, delete_clone, find_git, sync
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate
 from codeqa.store.location import (
+    NOTE,
+    confirm,
     local_bytes,
     location_of,
+    pin_of,
     read_note,
     remove,
     save_location,
@@ -57,12 +61,19 @@ class RepositoryReport:
     progress: Progress | None = None
 
 
-def open_location(settings: Settings, root: Path) -> Location:
+def open_location(settings: Settings, root: Path, *, anew: bool = False) -> Location:
     """The place of the index of the repository at `root`, which is now the one used last.
 
-    Raises UsageError when it is no folder.
+    Raises UsageError when it is no folder, RepositoryError when another took its place, unless
+    that is to be indexed `anew`.
     """
+    given = location_of(settings, Path(os.path.normpath(Path.cwd() / with_home(root))))
+    if not anew and (given.folder / NOTE).exists():
+        confirm(given)
     location = locate(settings, root)
+    if anew and (location.folder / NOTE).exists():
+        save_location(location, **pin_of(location))
+    confirm(location)
     if not location.snapshot_of:
         with contextlib.suppress(OSError):  # it has no index yet, or the folder is read-only
             os.utime(location.folder / "repository.json")
@@ -78,7 +89,8 @@ def last_used(
         note = location.folder / "repository.json"
         return note.stat().st_mtime if note.exists() else 0.0
 
-    found = [one for one in list_locations(settings) if one.root.is_dir() and among(one)]
+    every = list_locations(settings)
+    found = [one for one in every if one.root.is_dir() and is_direct(one.root) and among(one)]
     return max(found, key=opened).root if found else None
 
 
@@ -187,7 +199,7 @@ def report_on(location: Location) -> RepositoryReport:
     """What there is of one repository now."""
     url, branch = location.remote
     report = replace(_counted(location), name=location.name, url=url, branch=branch)
-    if not location.root.is_dir():
+    if not location.root.is_dir() or not is_direct(location.root):
         return replace(report, state="folder gone")
     if holder_of(location):
         run = read_run(location)

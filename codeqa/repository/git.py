@@ -36,6 +36,7 @@ from urllib.parse import quote, urlsplit
 from filelock import FileLock, Timeout
 
 from codeqa.errors import RepositoryError, UsageError
+from codeqa.folders import is_same
 from codeqa.types import Progress
 
 _CONFIG = (
@@ -167,19 +168,23 @@ def read_git(
     """What a git command that only reads prints; None when it fails or takes longer. `given` is its
     standard input, `borrows` as for `_leads_elsewhere`. Raises RepositoryError where it would read
     another repository than the one at `folder`."""
-    tree = os.fsencode(folder)
+    tree, done = os.fsencode(folder), None
     if holding_up(work_tree(tree) or tree):
         return None
-    if _leads_elsewhere(tree, borrows):
+    _refuse_elsewhere(folder, borrows)
+    with suppress(TimeoutError):
+        done = _run(git, ["-C", folder, *arguments], seconds, given)
+    _refuse_elsewhere(folder, borrows)  # it may have been changed meanwhile
+    return done.stdout if done and not done.returncode else None
+
+
+def _refuse_elsewhere(folder: Path, borrows: bool) -> None:
+    if not is_same(folder) or _leads_elsewhere(os.fsencode(folder), borrows):
         raise RepositoryError(
             "Its history is not told: its git directory leads to another repository.",
             "A clone made with --shared or --reference has its own after `git repack -a -d` and "
             "`rm .git/objects/info/alternates`.",
         )
-    with suppress(TimeoutError):
-        done = _run(git, ["-C", folder, *arguments], seconds, given)
-        return None if done.returncode else done.stdout
-    return None
 
 
 def list_files(

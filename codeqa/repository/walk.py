@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from codeqa import folders
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import (
@@ -107,6 +108,7 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
         for folder in own:
             walker.drop_folder(folder)
         walker.apply_own_ignores()
+        folders.refuse_another(walker.root)  # names are those of the folder that was begun with
     except TimeoutError:
         raise RepositoryError(
             f"git does not list {walker.root} within {GIT_SECONDS:.0f} seconds.",
@@ -119,7 +121,7 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
 def checked_root(root: Path) -> Path:
     """The real path of `root`. Raises UsageError or RepositoryError with a sentence."""
     try:
-        top = root.expanduser().resolve(strict=True)
+        top = root if folders.found(root) else root.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
         raise UsageError(f"There is no folder {root}.", "Give the path of a repository.") from None
     if not top.is_dir():
@@ -379,6 +381,8 @@ def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[byte
 def _open_stepwise(root: Path, parts: list[str]) -> int:
     folder = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        if not folders.is_same(root, os.fstat(folder)):
+            raise OSError(errno.ENOENT, "Another folder took the repository's place")
         for part in parts[:-1]:
             inner = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
             os.close(folder)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
+from codeqa.folders import confirm_folder, identity
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -141,11 +142,28 @@ def save_location(location: Location, **changed: str) -> None:
         location.folder.chmod(0o700)  # code that nobody else could read where it came from
     known = {"root": str(location.root), "name": location.name}
     note = read_note(location.folder / NOTE)
+    if not note:
+        known |= pin_of(location)
     if note != (wanted := note | known | changed):
         path = location.folder / NOTE
         if path.is_dir():
             shutil.rmtree(path)
         write_atomically(path, json.dumps(wanted, ensure_ascii=False))
+
+
+def pin_of(location: Location) -> dict[str, str]:
+    """Return what the note of a location says of the folder that lies there now."""
+    with contextlib.suppress(OSError):
+        return {"pinned": identity(location.root.stat())}
+    return {}
+
+
+def confirm(location: Location) -> None:
+    """Raise RepositoryError where the folder of a repository is another than the one indexed, as
+    `confirm_folder` does; `codeqa index PATH` pins another. Clones and snapshots are our own."""
+    data, note = location.folder.parents[2 if location.snapshot_of else 1], location.folder / NOTE
+    if not location.root.is_relative_to(data.resolve()):
+        confirm_folder(location.root, lambda: str(read_note(note).get("pinned")))
 
 
 def read_note(path: Path) -> dict[str, Any]:

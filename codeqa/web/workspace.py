@@ -32,7 +32,7 @@ from codeqa.repository.git import Report
 from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
-from codeqa.store.location import end_of, location_of
+from codeqa.store.location import confirm, end_of, location_of
 from codeqa.types import Event
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errors import RequestRefusedError
@@ -60,7 +60,7 @@ class Workspace:
         self.jobs = QueuedJobs(settings) if settings.jobs else Jobs(self._work)
         self.answers = AnswerStreams(settings.threads, open_redis(settings))
         self.asked: set[Iterator[Event]] = set()
-        self._start = repository.absolute() if repository else None
+        self._start = repository.resolve() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
         self._collection = Collection(settings)
@@ -96,6 +96,7 @@ class Workspace:
                 if known.location.snapshot_of:
                     os.utime(known.location.root)  # those asked longest ago make room
                 if not known.index.was_removed():
+                    confirm(known.location)
                     return known
             del self._engines[repo]  # another process removed it
             return self._open_listed(repo, member)
@@ -103,7 +104,9 @@ class Workspace:
             raise IndexMissingError(
                 "No repository is open.", "Choose one on the page, or start with its path."
             )
-        return self._engines.get(usual.id) or self._open(_folder(usual.root, self.settings))
+        if usual.id in self._engines:
+            return self._engine(usual.id, member)
+        return self._open(_folder(usual.root, self.settings))
 
     def usual(self, member: Member | None = None) -> Location | None:
         """The current repository, which `engine()` gives: the one the server was started with, else
@@ -112,7 +115,7 @@ class Workspace:
         current = self._engines.get(self._current)
         first = current and current.location
         if not first and self._start:
-            first = location_of(self.settings, self._start.resolve())
+            first = location_of(self.settings, self._start)
         if first and may_see(member, first):
             return first
         used = last_used(self.settings, partial(may_see, member))
@@ -130,7 +133,7 @@ class Workspace:
     def _open(self, folder: Path) -> Engine:
         engine = open_engine(self.settings, folder)
         engine = self._engines.setdefault(engine.location.id, engine)
-        if self._start is None or self._start.resolve() == engine.location.root:
+        if self._start in (None, engine.location.root):
             self._current = self._current or engine.location.id
         return engine
 
@@ -173,7 +176,7 @@ class Workspace:
             self.answers.stop(engine.location.id)
             engine.close()
         remove_repository(self.settings, location)
-        if self._start is not None and self._start.resolve() == location.root:
+        if self._start == location.root:
             self._start = None
 
     def rename(self, location: Location, name: str) -> None:

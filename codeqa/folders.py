@@ -1,0 +1,72 @@
+"""Folders that must be what they were: whoever may write beside a repository could put a link, or
+another folder, in its place, and have that read in its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from codeqa.errors import RepositoryError
+
+_FOUND: dict[str, str] = {}
+"""Device and inode of the folders that this process opened, by their paths; '' for one that is not
+to be read. Both change with a reboot or a mount, so they are kept no longer."""
+
+
+def identity(about: os.stat_result) -> str:
+    """Return device and inode of a folder."""
+    return f"{about.st_dev}:{about.st_ino}"
+
+
+def is_direct(folder: Path) -> bool:
+    """Whether no link leads to the folder at this path."""
+    return os.path.realpath(folder) == str(folder)
+
+
+def found(folder: Path) -> str | None:
+    """Return the identity of the folder that `confirm_folder` found at this path, None for none."""
+    return _FOUND.get(str(folder))
+
+
+def expect(folder: Path, found: str | None) -> None:
+    """Let the folder at this path be the one that another process found."""
+    if found is not None:
+        _FOUND[str(folder)] = found
+
+
+def is_same(folder: Path, about: os.stat_result | None = None) -> bool:
+    """Whether the folder that is reached at this path, or that `about` tells of, is the one that
+    `confirm_folder` found there; where it found none, any is."""
+    if (found := _FOUND.get(str(folder))) is None:
+        return True
+    with suppress(OSError):
+        return found == identity(about or folder.stat())
+    return False
+
+
+def confirm_folder(folder: Path, pinned: Callable[[], str] = str) -> None:
+    """Raise RepositoryError where a link leads to the folder at a path that had none, or where
+    another took its place since this process found it first, unless that is the `pinned` one."""
+    try:
+        here = identity(folder.stat())
+    except OSError:  # that it is gone is told elsewhere
+        return
+    path = str(folder)
+    if _FOUND.get(path) == here:
+        return
+    if is_direct(folder) and (path not in _FOUND or pinned() == here):
+        _FOUND[path] = here
+        return
+    _FOUND.setdefault(path, "")
+    refuse_another(folder)
+
+
+def refuse_another(folder: Path) -> None:
+    """Raise RepositoryError where the folder at this path is not the one found there before."""
+    if not is_same(folder):
+        raise RepositoryError(
+            f"{folder} leads to another folder than the one that was indexed.",
+            f"Where that is meant: codeqa index {folder}",
+        )
