@@ -19,6 +19,7 @@ from pathlib import Path
 
 from codeqa.chat.hooks import ARGUMENTS, load_hooks
 from codeqa.errors import CodeQAError, IndexMissingError, StorageError
+from codeqa.folders import OTHERS, make_private
 from codeqa.indexing.indexer import Indexer
 from codeqa.indexing.runs import hold, holder_of
 from codeqa.llm.models import SOURCES, Models
@@ -58,6 +59,8 @@ def examine(
     state = settings.data_dir / "state.sqlite"
     yield run_check("git", lambda: (True, trusted_git(settings).program, ""))
     yield run_check("data", partial(_data, settings))
+    mend = repair and partial(_close, settings)
+    yield run_check("rights", partial(_rights, settings), mend)
     mend = repair and not settings.state and partial(_rescue, state)
     yield run_check("state", partial(_state, settings, state), mend)
     yield run_check("model", partial(_model, settings))
@@ -102,6 +105,19 @@ def _data(settings: Settings) -> Found:
     hint = "Free some space, or set CODEQA_DATA to a folder that you may write to."
     usable = free > LITTLE_SPACE and existing.is_dir() and os.access(existing, os.W_OK)
     return usable, f"{folder}, {free / 1e9:,.1f} GB free", hint
+
+
+def _rights(settings: Settings) -> Found:
+    """Whether what is kept is its user's alone."""
+    every = [*settings.data_dir.rglob("*")]
+    opened = [path for path in every if not path.is_symlink() and path.lstat().st_mode & OTHERS]
+    first = f", such as {opened[0]}" if opened else ""
+    told = f"{len(opened):,} of {len(every):,} files and folders are open to others{first}"
+    return not opened, told, "Run 'codeqa doctor --repair'."
+
+
+def _close(settings: Settings) -> str:
+    return f"{make_private(settings.data_dir):,} are this user's alone now"
 
 
 def _model(settings: Settings) -> Found:

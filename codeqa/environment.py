@@ -35,11 +35,24 @@ def with_home(path: Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)
 
 
-def env_file(repository: Path | None = None) -> Path | None:
-    """The `.env` of the working directory; None where that lies in `repository` or any other, as
-    nothing in a repository is configuration."""
+def noted_repositories(data: Path) -> list[tuple[str, str, str]]:
+    """Name, folder and id of each that has an index in the data folder `data`, by id. Read from
+    notes, which takes nothing of the program."""
+    found = []
+    for file in sorted(data.glob("repos/*/repository.json")):
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+            found.append((str(about["name"]), str(about["root"]), file.parent.name))
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue  # being written, or of another version
+    return found
+
+
+def env_file(repository: Path | None = None, data: Path | None = None) -> Path | None:
+    """The `.env` of the working directory; None where that lies in `repository` or any other, of
+    git or indexed in the folder `data`: nothing in a repository is configuration."""
     here = Path.cwd()
-    return None if _in_repository(here, repository) else here / ".env"
+    return None if _in_repository(here, repository, data) else here / ".env"
 
 
 def digest_of(variables: Iterable[str], key: str) -> str:
@@ -96,8 +109,9 @@ def only_variables(beginnings: tuple[str, ...], given: Mapping[str, str]) -> Ite
         os.environ.update(before)
 
 
-def _in_repository(folder: Path, repository: Path | None) -> bool:
-    """Whether `folder` lies in `repository` or in any git work tree but CodeQA's own.
+def _in_repository(folder: Path, repository: Path | None, data: Path | None) -> bool:
+    """Whether `folder` lies in `repository`, or in any git work tree or indexed one but CodeQA's
+    own.
 
     The work tree counts as a whole: one of its folders may be all that is indexed, or
     nothing of it, and its `.env` would still choose where code and keys are sent.
@@ -106,4 +120,7 @@ def _in_repository(folder: Path, repository: Path | None) -> bool:
     if repository is not None and real.is_relative_to(with_home(repository).resolve()):
         return True
     tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
-    return tree is not None and tree != Path(__file__).resolve().parents[1]
+    if tree is not None:
+        return tree != Path(__file__).resolve().parents[1]
+    noted = noted_repositories(data or data_folder())
+    return any(real.is_relative_to(root) for _, root, _ in noted)

@@ -1,14 +1,22 @@
-"""Folders that must be what they were: whoever may write beside a repository could put a link, or
-another folder, in its place, and have that read in its name."""
+"""Folders that must be what they were, and those that are nobody else's.
+
+Whoever may write beside a repository could put a link, or another folder, in its place, and have
+that read in its name. What CodeQA keeps, code that nobody else could read where it came from among
+it, is for its own user alone.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from codeqa.errors import RepositoryError
+
+OTHERS = 0o077
+"""The rights of everybody but the owner of a file."""
 
 _FOUND: dict[str, str] = {}
 """Device and inode of the folders that this process opened, by their paths; '' for one that is not
@@ -70,3 +78,18 @@ def refuse_another(folder: Path) -> None:
             f"{folder} leads to another folder than the one that was indexed.",
             f"Where that is meant: codeqa index {folder}",
         )
+
+
+def make_private(*folders: Path, deep: bool = True) -> int:
+    """Take the rights of everybody else from folders and, where `deep`, from what is in them.
+    Returns how many files and folders had some."""
+    mended = 0
+    for folder in folders:
+        inside = folder.rglob("*") if deep else ()
+        for path in (folder, *inside):
+            with suppress(OSError):  # it is gone by now, or another user's
+                mode = path.lstat().st_mode
+                if mode & OTHERS and not stat.S_ISLNK(mode):
+                    path.chmod(mode & 0o7777 & ~OTHERS)
+                    mended += 1
+    return mended

@@ -250,7 +250,11 @@ def load_settings(repository: Path | None = None, **overrides: Any) -> Settings:
     # What is executed is named by the user's own environment, never by a file that lies around.
     given.setdefault("plugins", os.environ.get(f"{PREFIX}PLUGINS", ""))
     try:
-        return Settings(_env_file=env_file(repository), **given)  # type: ignore[call-arg]
+        file = env_file(repository)
+        settings = Settings(_env_file=file, **given)  # type: ignore[call-arg]
+        if file and not env_file(repository, settings.data_dir):  # where that file says the data is
+            settings = Settings(_env_file=None, **given)  # type: ignore[call-arg]
+        return settings
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "?"

@@ -9,8 +9,10 @@ from types import ModuleType
 import pytest
 from conftest import ROOT
 
+from codeqa.environment import env_file
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings, load_settings, settings_table
+from codeqa.store.location import locate, save_location
 
 
 def script(name: str) -> ModuleType:
@@ -80,6 +82,23 @@ def test_a_dotenv_file_is_read_unless_it_lies_in_a_repository(
         monkeypatch.setenv(variable, str(tmp_path / here))
     named = Path("~") if indexed == "~" else indexed and tmp_path / indexed
     assert load_settings(named or None).port == (5007 if read else 5001)
+
+
+@pytest.mark.parametrize("data_in", ["the environment", "the file"])
+def test_a_dotenv_file_below_an_indexed_folder_is_no_configuration_whatever_is_asked(
+    data_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, here = tmp_path / "data", tmp_path / "shop/src"
+    here.mkdir(parents=True)
+    save_location(locate(load_settings(data=data), tmp_path / "shop"))
+    (here / ".env").write_text("CODEQA_PORT=5007\n")
+    if data_in == "the environment":
+        monkeypatch.setenv("CODEQA_DATA", str(data))
+    else:
+        (here / ".env").write_text(f"CODEQA_PORT=5007\nCODEQA_DATA={data}\n")
+    monkeypatch.chdir(here)
+    assert [load_settings(one).port for one in (None, tmp_path / "other")] == [5001, 5001]
+    assert env_file() is None or data_in == "the file"
 
 
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

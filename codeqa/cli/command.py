@@ -6,7 +6,6 @@ Importing this loads nothing but click: `codeqa --version` takes as long as Pyth
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -18,9 +17,9 @@ from typing import Any
 
 import click
 
-from codeqa.environment import prepare_lancedb, with_home
+from codeqa.environment import noted_repositories, prepare_lancedb, with_home
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.folders import confirm_folder, is_direct
+from codeqa.folders import OTHERS, confirm_folder, is_direct
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
 """The only exit statuses of every command."""
@@ -33,19 +32,6 @@ debug_option = click.option(
     "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
 )
 """`--debug`, which `run_command` looks for by itself."""
-
-
-def noted_repositories(data: Path) -> list[tuple[str, str, str]]:
-    """Name, folder and id of each that has an index in the data folder `data`, by id. Read from
-    notes, which takes nothing of the program."""
-    found = []
-    for file in sorted(data.glob("repos/*/repository.json")):
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-            found.append((str(about["name"]), str(about["root"]), file.parent.name))
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            continue  # being written, or of another version
-    return found
 
 
 def folder_of(given: str, data: Path, *, anew: bool = False) -> Path:
@@ -214,6 +200,7 @@ def run_command(
     traceback.
     """
     prepare_lancedb()
+    before = os.umask(OTHERS)
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_trace = "--debug" in given
     for stream in (sys.stdout, sys.stderr):
@@ -244,6 +231,8 @@ def run_command(
         message, status = _explained(error, show_trace)
         print_error(message, program)
         return status
+    finally:
+        os.umask(before)
 
 
 def _explained(error: Exception, traced: bool) -> tuple[str, int]:

@@ -15,8 +15,8 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import quote
 
-from codeqa.cli.command import EVERY, folders_of, noted_repositories
-from codeqa.environment import data_folder
+from codeqa.cli.command import EVERY, folders_of
+from codeqa.environment import data_folder, noted_repositories
 from codeqa.errors import CodeQAError
 from codeqa.types import Event, Events
 from codeqa.web.running import proof, running_servers

@@ -23,6 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from codeqa.errors import CodeQAError, IndexBusyError, IndexMissingError, StorageError
+from codeqa.folders import make_private
 from codeqa.metrics import measure
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Location, Tables
@@ -72,6 +73,9 @@ def hold(
     finally:
         with contextlib.suppress(OSError):
             note.unlink()
+        own = [location.folder, *([Path(location.tables)] * location.tables_are_local)]
+        make_private(*location.folder.parents[: 1 + bool(location.snapshot_of)], deep=False)
+        make_private(*own)
         lock.release()
 
 
@@ -91,7 +95,7 @@ def holder_of(location: Location) -> str:
 
 
 def _lock(location: Location) -> FileLock:
-    return FileLock(location.folder / "lock")
+    return FileLock(location.folder / "lock", mode=0o600)
 
 
 def _noted(location: Location) -> str:

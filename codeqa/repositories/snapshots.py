@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, NotFoundError, RepositoryError, UsageError
+from codeqa.folders import make_private
 from codeqa.indexing.runs import hold
 from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import find_git, read_git
@@ -54,6 +55,7 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
     if not folder.is_dir():
         _write_files(location.root, commit, folder, settings.max_file_bytes)
     os.utime(folder)  # used now
+    make_private(folder)
     there = locate(settings, folder)
     _begin_with_a_copy(location, there)
     kept = snapshots_of(settings, location)

@@ -36,7 +36,7 @@ from urllib.parse import quote, urlsplit
 from filelock import FileLock, Timeout
 
 from codeqa.errors import RepositoryError, UsageError
-from codeqa.folders import is_same
+from codeqa.folders import OTHERS, is_same, make_private
 from codeqa.types import Progress
 
 _CONFIG = (
@@ -603,6 +603,7 @@ def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
                 report,
             )  # fmt: skip
             target.parent.mkdir(parents=True, exist_ok=True)
+            make_private(target.parent, target.parents[1], deep=False)
             unfinished.rename(target)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -639,7 +640,7 @@ def delete_clone(folder: Path) -> None:
 def _alone(clones: Path, report: Report) -> Iterator[None]:
     """One change of clones at a time, of all processes."""
     clones.mkdir(parents=True, exist_ok=True, mode=0o700)  # what came with a sign-in is private
-    lock = FileLock(clones / ".lock")
+    lock = FileLock(clones / ".lock", mode=0o600)
     while not lock.is_locked:
         try:
             lock.acquire(timeout=0.2, poll_interval=0.05)
@@ -666,6 +667,7 @@ def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=output,
+            umask=OTHERS,  # it may be nobody else's to read where it comes from
             start_new_session=True,  # ssh has no terminal to ask at, and all of it can be ended
         ) as process,
     ):

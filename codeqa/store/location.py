@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.folders import confirm_folder, identity
+from codeqa.folders import confirm_folder, identity, make_private
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -138,8 +138,7 @@ def save_location(location: Location, **changed: str) -> None:
         if os.path.lexists(folder) and not folder.is_dir():  # what else lies there is none of ours
             folder.unlink()
     location.folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(OSError):  # where modes mean nothing
-        location.folder.chmod(0o700)  # code that nobody else could read where it came from
+    make_private(location.folder, deep=False)
     known = {"root": str(location.root), "name": location.name}
     note = read_note(location.folder / NOTE)
     if not note:
@@ -254,6 +253,7 @@ def write_atomically(path: Path, text: str) -> None:
     # Threads of a server write the same note at the same time.
     beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
+        beside.touch(0o600)
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     finally:  # a full disk leaves a part of it
