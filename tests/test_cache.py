@@ -150,6 +150,9 @@ def test_keys_and_lifetimes_are_those_of_the_caller(shared_server: RedisServer) 
         "localhost:6379",
         "redis://localhost:port",
         "redis://:secret/word@localhost",
+        "redis://:1234/secret@localhost",
+        "redis://:1234#secret@localhost",
+        "redis://:12@secret@localhost",
         "redis://:secret@localhost?nonsense=secret",
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -179,6 +180,19 @@ def test_where_nothing_has_changed_no_run_is_made(
     for path in (repository, *repository.rglob("*")):
         os.utime(path, (old, old))
     assert "(lines 1-2" in definition(engine, "four")  # their times are others
+    # As if that had been long after: when they changed the system alone says.
+    monkeypatch.setattr(engine.index, "checked_ns", time.time_ns() + 10**10)
     monkeypatch.setattr(engine.index, "catch_up", lambda: pytest.fail("a run was made"))
     assert "(lines 1-2" in definition(engine, "four")
     assert subprocess.run(["git", "-C", str(repository), "diff", "--quiet"]).returncode == 0
+
+
+def test_other_content_of_equal_size_is_seen_though_its_time_was_set_back(
+    engine: Engine, repository: Path
+) -> None:
+    file, old = repository / "shop/eggs.py", 1_700_000_000
+    os.utime(file, (old, old))
+    engine.index.run()
+    write(repository, FILES["shop/eggs.py"].replace("four", "five"))
+    os.utime(file, (old, old))
+    assert "(lines 1-2" in definition(engine, "five")

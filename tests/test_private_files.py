@@ -73,7 +73,8 @@ def test_after_every_kind_of_run_nothing_is_open_to_others(
         create_tables(cloned.root, settings=settings)
     assert open_to_others(data) == [], "cloned"
     for command in (
-        ["index", "--full", str(shops[1])], ["ask", "--local", "--no-model", "--repo", str(shops[0]), "where is pay?"],
+        ["index", "--full", str(shops[1])],
+        ["ask", "--local", "--no-model", "--repo", str(shops[0]), "where is pay?"],
         ["repos", "list"], ["doctor"], ["doctor", "--repair"],
     ):  # fmt: skip
         assert main(command) == 0

@@ -17,8 +17,9 @@ RULES = (".git/index", ".git/info/exclude")
 
 
 def is_behind(root: Path, catalogue: Catalogue, checked_ns: int) -> bool:
-    """Whether a file of the index differs from the one below `root` in size or time, or a folder
-    that holds one, or a rule of git, has changed since the last run, which began at `checked_ns`.
+    """Whether a file of the index differs from the one below `root` in size or time, or it, or a
+    folder that holds one, or a rule of git, has changed since the last run, which began at
+    `checked_ns`.
 
     What changed in the two seconds before that may have been missed by that run, and counts as
     changed; of a folder nobody knows whether what is new in it counts. Both cost a run.
@@ -45,6 +46,6 @@ def is_behind(root: Path, catalogue: Catalogue, checked_ns: int) -> bool:
             return True
         if (now.st_size, now.st_mtime_ns) != (size, mtime_ns) or not stat.S_ISREG(now.st_mode):
             return True
-        if oldest <= mtime_ns <= newest:
+        if oldest <= max(mtime_ns, now.st_ctime_ns) <= newest:
             return True
     return False

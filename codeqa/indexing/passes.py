@@ -69,7 +69,8 @@ def make_plan(
 
     def same(entry: FileEntry) -> bool:
         known = manifest.get(entry.path, none)
-        return bool(known.hash) and _looks_same(known, entry) and entry.mtime_ns < trusted_ns
+        changed_ns = max(entry.mtime_ns, entry.ctime_ns)  # who writes can set the first back
+        return bool(known.hash) and _looks_same(known, entry) and changed_ns < trusted_ns
 
     read = [entry for entry in found.files if not same(entry)]
     read.sort(key=lambda entry: (_LAST.get(role_of(entry.path), 1), entry.path))

@@ -83,6 +83,8 @@ class FileEntry:
     path: str
     size: int
     mtime_ns: int
+    ctime_ns: int = 0
+    """When anything of it changed, as the system alone says; 0 for before everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,7 @@ class _Walker:
             if reason:
                 self._skip(name, reason)
             else:
-                yield FileEntry(path, status.st_size, status.st_mtime_ns)
+                yield FileEntry(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _made_folders(listing: Listing) -> tuple[bytes, ...]:

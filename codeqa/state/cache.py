@@ -135,6 +135,9 @@ class RedisCache:
         try:
             result = work(self._client)
         except Exception as error:
+            if "WRONGTYPE" in str(error):  # what lies there is none of ours; the server works
+                self.problem = ""
+                return None
             # The client, the resolver and TLS fail in their own ways; none may cost an answer. The
             # server's own words may quote keys and values.
             cause = error.__cause__ or error.__context__
@@ -170,6 +173,8 @@ def redis_client(url: str, **options: Any) -> Redis:
         "driver_info": None,
     }
     try:
+        if not re.fullmatch(r"\w+://([^/?#@]*@)?[^@]*", url):  # a password that is not escaped
+            raise ValueError
         client = redis.Redis.from_url(url, **ours | options)
         client.connection_pool.make_connection()
     except (ValueError, TypeError, redis.RedisError):

@@ -9,6 +9,7 @@ a commit (`repositories/snapshots.py`) lies with its index in `<data>/revs/<id o
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -168,8 +169,14 @@ def confirm(location: Location) -> None:
 def read_note(path: Path) -> dict[str, Any]:
     """The JSON object in the file at `path`; an empty one if there is none that can be read."""
     with contextlib.suppress(OSError, ValueError):  # of text that is none
-        return json_object(path.read_text(encoding="utf-8")) or {}
+        about = path.stat()
+        return {**_read(path, about.st_mtime_ns, about.st_size, about.st_ino)}
     return {}
+
+
+@functools.lru_cache(4_096)
+def _read(path: Path, *_version: int) -> dict[str, Any]:
+    return json_object(path.read_text(encoding="utf-8")) or {}
 
 
 def list_locations(settings: Settings, *below: str) -> list[Location]:

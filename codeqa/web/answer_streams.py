@@ -20,13 +20,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 from codeqa.chat.record import BROKE_OFF
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Cancelled
-from codeqa.render import Cite, finished_items, render_markdown, split_blocks
+from codeqa.render import Cite, finished_items, render_markdown, sanitise, split_blocks
 from codeqa.state.cache import RedisCache, escaped
 from codeqa.types import Event
 from codeqa.web.errors import RequestRefusedError, explained
@@ -65,6 +64,7 @@ COPIED_EVERY = 0.2
 ALIVE_SECONDS = 5
 """Without a sign for so long an answer's process counts as dead, and readers elsewhere are told."""
 PLACES, COPIES = "codeqa:answering:", "codeqa:answer:"
+LINE_CODES = frozenset("038de")
 END = b""
 """Stands behind the last line."""
 
@@ -246,17 +246,18 @@ class _AnswerStream:
             yield b"".join(new)
 
     def copy(self, place: str) -> list[tuple[Any, ...]]:
-        """What Redis is told of it."""
+        """What Redis is told of it. The reply to the last command is 0 where it lost the lines
+        copied before: nothing is put in the place of what would then be the beginning."""
         lines, new = f"{COPIES}{self.id}", self._lines[self.copied :]
+        push = ("RPUSHX" if self.copied else "RPUSH", lines, *new, *[END] * self.over)
         before = [] if self.copied else [("DEL", lines)]
         self.copied += len(new)
-        new += [END] if self.over else []
         about = self.id if self.turn is None else f"{self.id}:{self.turn}"
         return [
             *before,
-            *([("RPUSH", lines, *new)] if new else []),
-            ("EXPIRE", lines, ALIVE_SECONDS),
+            *([push] if len(push) > 2 else []),
             ("DEL", place) if self.over else ("SET", place, about, "EX", ALIVE_SECONDS),
+            ("EXPIRE", lines, ALIVE_SECONDS),
         ]
 
     def wait(self, *, for_turn: bool = False) -> None:
@@ -270,6 +271,27 @@ class _AnswerStream:
 
 def _key(place: Sequence[str]) -> str:
     return PLACES + ":".join(map(escaped, place))
+
+
+def checked_line(line: str) -> bytes:
+    """Return a line of a data stream that comes from Redis, its HTML sanitised anew; nothing for
+    what is none."""
+    code, _, text = line.partition(":")
+    try:
+        value = json.loads(text, object_hook=_sanitised)
+    except (ValueError, RecursionError):
+        return b""
+    if code not in LINE_CODES:
+        return b""
+    return f"{code}:{json.dumps(value, ensure_ascii=False)}\n".encode("utf-8", "replace")
+
+
+def _sanitised(value: dict[str, Any]) -> dict[str, Any]:
+    """What a page shows as HTML are the values called so."""
+    return {
+        name: sanitise(one) if name.endswith("html") and isinstance(one, str) else one
+        for name, one in value.items()
+    }
 
 
 class _Elsewhere:
@@ -300,7 +322,7 @@ class _Elsewhere:
             told = self._redis.together([("LRANGE", lines, at, -1), ("GET", self._place)])
             new, about = told or ([], "")
             at += len(new)
-            yield "".join(new).encode()
+            yield b"".join(map(checked_line, new))
             if new[-1:] == [END.decode()]:
                 return
             if about and about.startswith(self._id):
@@ -395,15 +417,30 @@ class AnswerStreams:
             going = {place: stream for place, stream in streams.items() if not stream.over}
             if not self._redis or not going:
                 return
-            commands = [("GET", f"{COPIES}{stream.id}:stop") for stream in going.values()]
-            for place, stream in going.items():
+            for stream in going.values():
                 stream.over = over
-                commands += stream.copy(_key(place))
-            told = self._redis.together(commands)
-            for stream, stop in zip(going.values(), told or repeat(""), strict=False):
-                stream.copied *= bool(told)
-                if stop:
-                    stream.stop.set()
+            lost = self._copied(going)
+            if over and lost:  # of its end nothing may be lost
+                self._copied(lost)
+
+    def _copied(self, streams: Mapping[Place, _AnswerStream]) -> dict[Place, _AnswerStream]:
+        """Copy what has come of `streams`, and take note of who stops one. Returns those of which
+        Redis lost what was copied before: all of that is copied the next time."""
+        assert self._redis
+        commands, ends = list[tuple[Any, ...]](), list[tuple[int, int]]()
+        for place, stream in streams.items():
+            first = len(commands)
+            commands += [("GET", f"{COPIES}{stream.id}:stop"), *stream.copy(_key(place))]
+            ends.append((first, len(commands) - 1))
+        told = self._redis.together(commands)
+        lost = dict[Place, _AnswerStream]()
+        for (place, stream), (first, last) in zip(streams.items(), ends, strict=True):
+            if told and told[first]:
+                stream.stop.set()
+            if stream.copied and not (told and told[last]):
+                stream.copied = 0
+                lost |= {place: stream} if told else {}
+        return lost
 
     def _make(
         self, place: Place, stream: _AnswerStream, events: Iterator[Event], cite: Cite
@@ -430,7 +467,8 @@ class AnswerStreams:
             (key, self._redis.get(key))
             for key in keys
             if key not in here
-            and all(want in ("", has) for want, has in zip(parts, key.split(":")[2:], strict=True))
+            and len(has := key.split(":")[2:]) == len(parts)
+            and all(want in ("", own) for want, own in zip(parts, has, strict=True))
         ]
         return [_Elsewhere(self._redis, key, id_) for key, id_ in found if id_]
 

@@ -24,6 +24,7 @@ from codeqa.review.reviewer import MOST_CHARACTERS, Reviewer
 from codeqa.search.hybrid import search_for_programs
 from codeqa.types import HydeMode
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Filled, Schema, Text, Values
+from codeqa.web.security import count_request
 
 MOST_ITEMS = 100
 
@@ -59,6 +60,8 @@ class ReviewBody(Schema):
 @endpoints.route("POST", "/api/search")
 def search(engine: Engine, body: SearchBody) -> Values:
     """The units and files that a question is about, the best first."""
+    if body.rerank or body.hyde != "off":
+        count_request()
     return search_for_programs(engine.search, **body.model_dump())
 
 

@@ -30,6 +30,8 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         names = Counter(line.partition(b":")[0].upper() for line in header_plus.split(b"\r\n"))
         twice = b" ".join(name for name, many in names.items() if many > 1)
         self.headers[TWICE] = twice.decode("latin-1")
+        if {b"CONTENT-LENGTH", b"TRANSFER-ENCODING"} <= names.keys():  # RFC 9112, 6.3
+            self.headers["CONNECTION"] = "close"
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]

@@ -9,13 +9,17 @@ the job of a dead worker is simply done again.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
 
 from codeqa.errors import IndexBusyError, SettingsError, UsageError
 from codeqa.indexing import Indexer
@@ -44,6 +48,7 @@ SHOWN, TRIED_AGAIN, KEPT_SECONDS = 500, 2, 7 * 86_400
 DIED = (
     "The workers that did this were killed. It is not lost: start it again, and look at their log."
 )
+PERFORM = "codeqa.web.jobs.perform"
 BUSY, CANCELLED = "is being cloned or refreshed.", "codeqa:cancelled:"
 
 Given = Sequence[str]
@@ -141,15 +146,13 @@ class QueuedJobs(Jobs):
 
     def reports(self) -> dict[str, RepositoryReport]:
         """Those at work, where dead workers are noticed; those that ended badly; those to come."""
-        from rq.job import Job
-
         queue = self._queue
         with suppress(RequestRefusedError), self._asked():
             ended = queue.failed_job_registry, queue.finished_job_registry
             places = (queue.started_job_registry, *ended, queue)
             ids = dict.fromkeys(id_ for one in places for id_ in one.get_job_ids(0, SHOWN))
-            jobs = Job.fetch_many([*ids], queue.connection, queue.serializer)
-            return {job.id: _told(job) for job in jobs if job}
+            jobs = filter(None, map(queue.fetch_job, ids))
+            return {job.id: told for job in jobs if (told := _told(job))}
         return {}
 
     def start(
@@ -166,16 +169,17 @@ class QueuedJobs(Jobs):
                 queue.connection.delete(CANCELLED + repo)
                 if ended := queue.fetch_job(repo):
                     ended.delete()
+                queue.connection.delete(queue.job_class.key_for(repo))  # be it ours or not
             with suppress(DuplicateJobError):
                 queue.enqueue_call(
-                    "codeqa.web.jobs.perform", (doing, repo, *given), job_id=repo, unique=True,
+                    PERFORM, (doing, repo, *given), job_id=repo, unique=True,
                     description=doing, timeout=-1, result_ttl=0, failure_ttl=KEPT_SECONDS,
                     retry=Retry(max=TRIED_AGAIN), meta=meta,
                 )  # fmt: skip
             job = queue.fetch_job(repo)
             if job and job.args[0] != doing:
                 raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
-            return _told(job) if job else before
+            return (job and _told(job)) or before
 
     def cancel(self, repo: str) -> None:
         end = time.monotonic() + LONGEST_WAIT
@@ -201,13 +205,26 @@ class QueuedJobs(Jobs):
             raise RequestRefusedError(503, hint) from None
 
 
-def _told(job: Job) -> RepositoryReport:
-    before = RepositoryReport(**job.meta["before"])
+def _told(job: Job) -> RepositoryReport | None:
+    """What a job says of itself; None for nothing that this version understands."""
+    try:
+        meta = _Meta.model_validate(job.meta)
+    except ValidationError:
+        return None
     if job.get_status(refresh=False) in ("failed", "finished"):
-        return replace(before, problem=job.meta.get("problem") or DIED)
-    told = _at_work(job) and job.meta.get("progress")
-    step = Progress(**told) if told else Progress("waiting for a `codeqa worker`", 0, 0)
-    return replace(before, state=job.meta["doing"], progress=step, problem="")
+        return replace(meta.before, problem=meta.problem or DIED)
+    told = meta.progress if _at_work(job) else None
+    step = told or Progress("waiting for a `codeqa worker`", 0, 0)
+    return replace(meta.before, state=meta.doing, progress=step, problem="")
+
+
+class _Meta(BaseModel):
+    """What a job tells; it comes from Redis, where others may have written it."""
+
+    doing: str
+    before: RepositoryReport
+    progress: Progress | None = None
+    problem: str = ""
 
 
 def _at_work(job: Job) -> bool:
@@ -224,7 +241,36 @@ def open_queue(settings: Settings, seconds: float | None = 5.0) -> Queue:
     if not settings.redis_url:
         raise SettingsError("CODEQA_JOBS=rq needs Redis.", "Set REDIS_URL.")
     connection = redis_client(settings.redis_url, decode_responses=False, socket_timeout=seconds)
-    return Queue("codeqa", connection=connection, serializer="json")
+    return Queue("codeqa", connection=connection, serializer="json", job_class=_own_job())
+
+
+@cache
+def _own_job() -> type[Job]:
+    """The class of jobs that are ours: any other record in Redis is none, so that nothing else is
+    called for it."""
+    from redis import ConnectionError, TimeoutError
+    from rq.exceptions import NoSuchJobError
+    from rq.job import Job
+
+    class OwnJob(Job):
+        @classmethod
+        def fetch(cls, id: str, *args: Any, **options: Any) -> Job:
+            try:
+                job = super().fetch(id, *args, **options)
+                plain = all(isinstance(one, str) for one in job.args) and not job.kwargs
+                if plain and job.func_name == PERFORM:
+                    return job
+            except (ConnectionError, TimeoutError):
+                raise
+            except Exception as error:
+                log.warning("A record of a job cannot be read: %s.", type(error).__name__)
+            raise NoSuchJobError
+
+        def restore(self, raw_data: Any) -> None:
+            told = {key: raw_data[key] for key in raw_data if not re.search(b"callback|hook", key)}
+            super().restore(told)
+
+    return OwnJob
 
 
 def perform(doing: str, repo: str, *given: str) -> None:
@@ -267,6 +313,6 @@ def work(settings: Settings) -> None:
     from rq import Worker
 
     Worker(
-        [queue], connection=queue.connection, serializer="json",
+        [queue], connection=queue.connection, serializer="json", job_class=_own_job(),
         job_monitoring_interval=5, maintenance_interval=30,
     ).work(logging_level="WARNING")  # fmt: skip

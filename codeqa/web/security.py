@@ -20,8 +20,8 @@ import os
 import secrets
 import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -30,7 +30,8 @@ from typing import cast
 from urllib.parse import quote, urlsplit
 
 from filelock import FileLock
-from flask import Flask, Response, g, redirect, request, session
+from flask import Flask, Response, current_app, g, redirect, request, session
+from flask.sessions import SecureCookieSessionInterface
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa.errors import SettingsError
@@ -55,6 +56,8 @@ HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
 as TERMINAL, from this machine alone."""
+THREADS = "CODEQA_THREADS"
+"""Of the app's configuration: how many there are."""
 METRICS_PATH = "/metrics"
 OPEN_PATHS = ("/health", "/ready", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
@@ -123,19 +126,34 @@ class Allowance:
         times = self._times.get(key) or deque()  # who only asks leaves no entry
         if len(times) >= self._most and time.monotonic() - times[0] <= self._seconds:
             raise RequestRefusedError(429, advice)
-        if self._redis and int(self._redis.get(self._key(key)) or 0) >= self._most:
+        if not self._redis:
+            return
+        told = self._redis.get(self._key(key)) or "0"
+        if not told.isdecimal():  # what lies there is none of ours
+            self._redis.delete(self._key(key))
+        elif int(told) >= self._most:
             raise RequestRefusedError(429, advice)
 
     def _key(self, key: str) -> str:
         return f"codeqa:allowance:{self._name}:{_digest(key)}"
 
-    def count(self, key: str) -> None:
+    def count(self, key: str, advice: str = "") -> None:
+        """Raises RequestRefusedError (429) where another process has used up the rest."""
         if len(self._times) >= KEYS_KEPT:
             self._times.clear()
         self._times[key].append(time.monotonic())
         if self._redis:
             key = self._key(key)
-            self._redis.together([("SET", key, 0, "NX", "EX", self._seconds), ("INCR", key)])
+            counted = [("SET", key, 0, "NX", "EX", self._seconds), ("INCR", key)]
+            if (told := self._redis.together(counted)) and told[1] > self._most:
+                raise RequestRefusedError(429, advice)
+
+
+class Sessions(SecureCookieSessionInterface):
+    """Cookies that a browser behind TLS sends over TLS alone: it says where its page is from."""
+
+    def get_cookie_secure(self, app: Flask) -> bool:
+        return request.headers.get("Origin", "").startswith("https://")
 
 
 class Gate:
@@ -155,6 +173,8 @@ class Gate:
         """Wrong tokens from one address; more are not even compared."""
         self._questions = Allowance("questions", 120, 60, redis)
         """Of one user, so that none keeps the server from the others."""
+        self._answered = Counter[str]()
+        """Requests of each user that hold a thread for long."""
 
     def member(self) -> Member | None:
         """Who sent this request, by session or bearer token; None for nobody known. Raises as
@@ -181,6 +201,23 @@ class Gate:
         with self._lock:
             self._questions.check(user)
             self._questions.count(user)
+
+    def hold(self, user: str, threads: int) -> Callable[[], None]:
+        """Count a request that holds one of `threads` for long; what is returned ends that. Raises
+        RequestRefusedError (429) where `user` has too many, or all have so many that nothing else
+        would be answered."""
+        mine = max(threads // 4, min(threads - 1, 16))
+        with self._lock:
+            every = self._answered.total()
+            if self._answered[user] >= mine or every >= threads - max(1, threads // 8):
+                raise RequestRefusedError(429, "Too much is being answered: wait for some of it.")
+            self._answered[user] += 1
+
+        def release() -> None:
+            with self._lock:
+                self._answered[user] -= 1
+
+        return release
 
 
 class Proxy:
@@ -265,12 +302,13 @@ def guard(app: Flask, settings: Settings) -> None:
     gate = Gate(settings.tokens, open_redis(settings))
     proxy = Proxy(settings) if settings.auth else None
     app.extensions["codeqa_gate"] = gate
+    app.session_interface = Sessions()
     app.config.update(
         SECRET_KEY=settings.secret_key.get_secret_value() or secret_key(settings.data_dir),
         MAX_CONTENT_LENGTH=BODY_BYTES,
         MAX_FORM_MEMORY_SIZE=BODY_BYTES,
         SESSION_COOKIE_NAME="codeqa",
-        **{TERMINAL_TOKEN: secrets.token_hex(SECRET_BYTES)},
+        **{TERMINAL_TOKEN: secrets.token_hex(SECRET_BYTES), THREADS: settings.threads},
         SESSION_COOKIE_SAMESITE="Strict",
         SESSION_COOKIE_HTTPONLY=True,
     )
@@ -293,13 +331,15 @@ def guard(app: Flask, settings: Settings) -> None:
                 return redirect("/login")
             if member is None:
                 raise RequestRefusedError(401)
-            if known and _asks():
-                gate.count_question(member.user)
             g.member = member
+            if _asks():
+                count_request()
         return None
 
     @app.after_request
     def protect(response: Response) -> Response:
+        if release := g.pop("release", None):
+            response.call_on_close(release)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         if not request.path.startswith("/static/"):
@@ -358,6 +398,16 @@ def _wants_page() -> bool:
 
 def _asks(paths: tuple[str, ...] = ASKING_PATHS) -> bool:
     return request.method == "POST" and (request.path == "/" or request.path.startswith(paths))
+
+
+def count_request() -> None:
+    """Count this request among those that ask a model or hold a thread for long. Raises
+    RequestRefusedError (429) where there are too many of its user, lately or now."""
+    app, member = current_app, member_of_request()
+    gate: Gate = app.extensions["codeqa_gate"]
+    if member not in (LOCAL, TERMINAL):
+        gate.count_question(member.user)
+    g.release = gate.hold(member.user, app.config[THREADS])
 
 
 def _note(settings: Settings, status: int) -> None:

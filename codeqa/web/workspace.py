@@ -173,8 +173,9 @@ class Workspace:
             if self._current in gone:
                 self._current = ""
         for engine in closing:
-            self.answers.stop(engine.location.id)
-            engine.close()
+            if engine.location == location:  # several are asked without it from now on
+                self.answers.stop(repo)
+                engine.close()
         remove_repository(self.settings, location)
         if self._start == location.root:
             self._start = None
@@ -280,8 +281,10 @@ class Workspace:
 
     def _open_listed(self, repo: str, member: Member) -> Engine:
         """Only a repository that has an index is opened by its id."""
-        for location in list_locations(self.settings, "repos", "revs/*"):
-            if location.id == repo and may_see(member, location):
+        every = list_locations(self.settings, "repos", "revs/*")
+        # Of all: how long it takes does not tell which of them there are.
+        for location in [one for one in every if may_see(member, one)]:
+            if location.id == repo:
                 # A snapshot lies among our own data, where nothing else may be opened.
                 own = bool(location.snapshot_of)
                 return self._open(location.root if own else _folder(location.root, self.settings))

@@ -543,8 +543,9 @@ class FakeEngine:
             context_characters=12_000, context_tokens=0,
         )  # fmt: skip
         self.location = SimpleNamespace(
-            id="store-0123abcd", name="store", root=root, snapshot_of="", commit="", remote=("", "")
-        )
+            id="store-0123abcd", name="store", root=root, folder=root, snapshot_of="", commit="",
+            remote=("", ""),
+        )  # fmt: skip
         self.repositories = (self.location,)
         self.index = FakeIndex()
         self.models = FakeModels()

@@ -1,0 +1,153 @@
+"""What lies in Redis may be of another version, or somebody else's: it ends nothing, and nothing is
+run or shown for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser.fakes import FakeEngine
+from flask.testing import FlaskClient
+from redis_server import RedisServer, redis_server, server_binaries
+from repositories import write
+
+from codeqa.settings import Settings, load_settings
+from codeqa.state.cache import RedisCache
+from codeqa.web.answer_streams import checked_line
+from codeqa.web.app import create_app
+from codeqa.web.jobs import open_queue
+from codeqa.web.security import Allowance
+
+pytest.importorskip("rq")
+pytest_plugins = ("web_kit",)
+pytestmark = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
+
+CALLED = "somebody else's function"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def redis(running: RedisServer) -> RedisServer:
+    running.command("FLUSHALL")
+    return running
+
+
+@pytest.fixture
+def queued(redis: RedisServer, data_dir: Path) -> Settings:
+    return load_settings(data=data_dir, jobs="rq", redis_url=redis.url, workers=1)
+
+
+@pytest.fixture
+def client(queued: Settings) -> Iterator[FlaskClient]:
+    app = create_app(queued)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
+
+
+def record(redis: RedisServer, id_: str, **changed: str) -> None:
+    """Put a job into the queue as RQ keeps one, but for what is `changed`."""
+    meta = {"doing": "indexing", "before": {"name": id_, "path": "/", "state": "ready"}}
+    fields = {
+        "data": json.dumps(["codeqa.web.jobs.perform", None, ["indexing", id_, "/nowhere"], {}]),
+        "created_at": "2026-01-01T00:00:00.000000Z", "origin": "codeqa", "status": "queued",
+        "meta": json.dumps(meta),
+    } | changed  # fmt: skip
+    redis.command("HSET", f"rq:job:{id_}", *(part for pair in fields.items() for part in pair))
+    redis.command("RPUSH", "rq:queue:codeqa", id_)
+
+
+def spoil(redis: RedisServer) -> None:
+    """Fill the queue with what is none of ours."""
+    record(redis, "date", created_at="yesterday")
+    record(redis, "version", meta=json.dumps({"doing": "indexing", "before": {"nom": 1}}))
+    numbers = {"doing": "x", "before": {"name": "n", "path": "p", "state": "s", "updated_at": "no"}}
+    record(redis, "numbers", meta=json.dumps(numbers))
+    record(redis, "no meta", meta="[" * 10_000)
+    record(redis, "no data", data="\\xff")
+    record(redis, "function", data=json.dumps(["os.system", None, ["false"], {}]))
+    record(redis, "arguments", data=json.dumps(["codeqa.web.jobs.perform", None, [1, {}], {}]))
+    record(redis, "hooks", webhooks='[{"url": "http://127.0.0.1:1"}]', failure_callback_name="x.y")
+    redis.command("SET", "rq:job:text", "no record")
+    redis.command("RPUSH", "rq:queue:codeqa", "text")
+
+
+def test_records_of_jobs_that_are_none_cost_the_list_of_repositories_nothing(
+    client: FlaskClient, redis: RedisServer
+) -> None:
+    record(redis, "ours")
+    spoil(redis)
+    told = client.get("/api/repos")
+    assert told.status_code == 200
+    assert {one["id"] for one in told.json["repositories"]} >= {"ours"}
+    assert not {"date", "version", "numbers", "text", "function"} & {
+        one["id"] for one in told.json["repositories"]
+    }
+
+
+def test_a_worker_goes_on_after_entries_that_are_no_jobs_and_calls_nothing_for_them(
+    queued: Settings, redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rq import SimpleWorker
+
+    shop, ran = write(tmp_path / "shop", {"a.py": "x = 1\n"}), list[str]()
+    monkeypatch.setattr("os.system", ran.append)
+    monkeypatch.setenv("CODEQA_DATA", str(queued.data_dir))
+    spoil(redis)
+    call = ["codeqa.web.jobs.perform", None, ["indexing", "last", str(shop)], {}]
+    record(redis, "last", data=json.dumps(call))
+    queue = open_queue(queued, None)
+    kind = {"job_class": queue.job_class, "serializer": "json"}
+    SimpleWorker([queue], connection=queue.connection, **kind).work(burst=True)
+    assert ran == [] and redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n"
+    assert (queued.data_dir / "repos").is_dir(), "the last one was done"
+
+
+def test_a_record_in_the_place_of_a_job_keeps_that_from_nothing(
+    client: FlaskClient, redis: RedisServer, tmp_path: Path
+) -> None:
+    shop = write(tmp_path / "shop", {"a.py": "x = 1\n"})
+    repo = client.post("/api/repos", json={"path": str(shop)}).json["id"]
+    redis.command("FLUSHALL")
+    record(redis, repo, created_at="yesterday")
+    redis.command("DEL", "rq:queue:codeqa")
+    client.post("/api/index", query_string={"repo": repo}, json={"action": "check"})
+    assert redis.command("LLEN", "rq:queue:codeqa") == ":1\r\n"
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "²", "9" * 5_000])
+def test_what_is_no_number_under_an_allowance_is_none(redis: RedisServer, value: str) -> None:
+    allowance = Allowance("questions", 3, 60, RedisCache(redis.url))
+    redis.command("SET", allowance._key("anna"), value)
+    if value != "9" * 5_000:  # which is more than any allowance
+        allowance.check("anna")
+        allowance.count("anna")
+
+
+def test_values_of_another_kind_under_our_keys_are_as_none_and_the_server_is_not_blamed(
+    redis: RedisServer, data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    redis.command("RPUSH", "user:local:chat_context", "a")
+    redis.command("RPUSH", "codeqa:answering:shop", "a")
+    redis.command("SET", "codeqa:answering:too:few", "a")
+    cache = RedisCache(redis.url)
+    assert cache.get("user:local:chat_context") is None and cache.problem == ""
+    app = create_app(load_settings(data=data_dir, redis_url=redis.url), engine=fake_engine)
+    assert app.extensions["codeqa"].answers.stop("shop", "local") == 0
+
+
+@pytest.mark.parametrize("line", ["", "x", "9:1", "8:", "8:[", f"8:{'[' * 100_000}", "q:{}"])
+def test_a_line_of_an_answer_that_is_none_is_left_out(line: str) -> None:
+    assert checked_line(line) == b""
+
+
+def test_a_line_of_an_answer_keeps_its_text_and_loses_what_a_page_must_not_run() -> None:
+    block = {"block": {"html": "<em>b</em><script>1</script>", "index": 1}, "a": "<script>"}
+    told = json.loads(checked_line(f"8:{json.dumps([block])}\n")[2:])
+    assert told == [{"block": {"html": "<em>b</em>", "index": 1}, "a": "<script>"}]
