@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from browser.fakes import FakeEngine
 from flask.testing import FlaskClient
 from redis_server import RedisServer, redis_server, server_binaries
 from repositories import write
+from waiting import until
 
 from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import RedisCache
-from codeqa.web.answer_streams import checked_line
+from codeqa.types import Event
+from codeqa.web.answer_streams import AnswerStreams, Place, checked_line
 from codeqa.web.app import create_app
 from codeqa.web.jobs import open_queue
 from codeqa.web.security import Allowance
@@ -151,3 +154,37 @@ def test_a_line_of_an_answer_keeps_its_text_and_loses_what_a_page_must_not_run()
     block = {"block": {"html": "<em>b</em><script>1</script>", "index": 1}, "a": "<script>"}
     told = json.loads(checked_line(f"8:{json.dumps([block])}\n")[2:])
     assert told == [{"block": {"html": "<em>b</em>", "index": 1}, "a": "<script>"}]
+
+
+class Scripted:
+    """An answer whose events a test hands out."""
+
+    def __init__(self) -> None:
+        self.events: Queue[Event | None] = Queue()
+
+    def __call__(self, _: object) -> Iterator[Event]:
+        yield Event("asked", {"turn": "t1"})
+        yield from iter(self.events.get, None)
+
+
+def test_who_reads_along_after_redis_lost_everything_has_the_answer_from_its_beginning(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    makes, reads = (AnswerStreams(9, RedisCache(redis.url)) for _ in range(2))
+    monkeypatch.setattr(makes, "_keep_copying", lambda: None)  # the test says when
+    place, answer = Place("shop", "anna", "c"), Scripted()
+    lines = makes.start(place, answer, lambda *_: None, lambda: False)
+    stream = makes._streams[place]
+    for n, lost in enumerate((False, True, False)):
+        answer.events.put(Event("token", {"text": f"part {n} "}))
+        until(lambda n=n: any(f"part {n} ".encode() in one for one in stream._lines))
+        makes._copied({place: stream})
+        if lost:
+            redis.command("FLUSHALL")
+    makes._copied({place: stream})
+    along = reads.join(place, lambda: False)
+    answer.events.put(None)
+    told = b"".join(along)
+    assert [told.count(f"part {n}".encode()) for n in range(3)] == [1, 1, 1]
+    assert told.index(b"part 0") < told.index(b"part 1") < told.index(b"part 2")
+    assert b"".join(lines).count(b"part 0") == 1

@@ -102,8 +102,9 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
 
 
 def test_what_has_its_size_and_time_is_not_opened_and_what_was_touched_keeps_its_rows(
-    built: Indexer,
+    built: Indexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", LONG_BEFORE)
     repository, before = built.location.root, versions(built.location)
     swap_a_name(repository / "app.py")
     summary = built.run()
@@ -116,6 +117,10 @@ def test_what_has_its_size_and_time_is_not_opened_and_what_was_touched_keeps_its
     assert [after[table] for table in TABLES[:3]] == [before[table] for table in TABLES[:3]]
     record = Tables(built.location).file("helpers.py")
     assert record is not None and record.mtime_ns == 1_600_000_000 * 10**9
+
+
+LONG_BEFORE = -(10**12)
+"""With it files are as if they had changed long before the last run."""
 
 
 def swap_a_name(file: Path) -> None:
@@ -133,7 +138,7 @@ def test_a_file_changed_right_after_it_was_read_is_compared_by_content_and_then_
     swap_a_name(repository / "app.py")
     indexer.run()
     assert Tables(indexer.location).named(["niam"])
-    monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", 1_000_000)
+    monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", LONG_BEFORE)
     before, seen = versions(indexer.location), list[Progress]()
     indexer.run(seen.append)
     assert versions(indexer.location) == before

@@ -10,7 +10,9 @@ import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lancedb
 import pytest
@@ -27,7 +29,13 @@ from codeqa.indexing import Indexer
 from codeqa.repositories.snapshots import revision_names, take_snapshot
 from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
-from codeqa.store import Location, locate
+from codeqa.store import Location, list_locations, locate
+from codeqa.web import workspace
+from codeqa.web.access import Rules
+from codeqa.web.app import create_app
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.security import LOCAL, Gate
+from codeqa.web.workspace import Workspace
 
 pytest_plugins = ("web_kit",)
 
@@ -364,3 +372,96 @@ def test_a_challenge_that_is_no_text_is_answered_all_the_same(client: FlaskClien
         "/api/terminal/hello", data=rb'{"challenge": "\udcb4"}', content_type="application/json"
     )
     assert sent.status_code == 200
+
+
+def test_searches_that_ask_a_model_are_counted_with_the_questions(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    shared = client_of(load_settings(data=data_dir, token=f"{ANNA},{BELA}"), fake_engine)
+    given = {"Authorization": f"Bearer {BELA}"}
+
+    def asked(**more: Any) -> int:
+        body = {"question": "pay"} | more
+        return shared.post("/api/search", json=body, headers=given).status_code
+
+    statuses = [asked(hyde="one") for _ in range(60)] + [asked(rerank=True) for _ in range(61)]
+    assert statuses.count(429) == 1 and statuses[-1] == 429
+    assert asked() != 429, "a search alone costs milliseconds"
+
+
+def test_one_who_reads_too_much_along_at_once_is_refused_and_others_are_not(
+    data_dir: Path,
+) -> None:
+    gate = Gate([ANNA, BELA])
+    mine = [gate.hold("anna", 256) for _ in range(64)]
+    with pytest.raises(RequestRefusedError):
+        gate.hold("anna", 256)
+    others = [gate.hold(f"u{n // 60}", 256) for n in range(256 - 32 - 64)]
+    with pytest.raises(RequestRefusedError):  # some threads stay for what is short
+        gate.hold("zoe", 256)
+    for release in (*mine, *others):
+        release()
+    assert gate.hold("anna", 4) and gate._answered.total() == 1
+
+
+def test_a_stream_holds_its_thread_until_it_is_read_or_left(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    app = create_app(load_settings(data=data_dir), engine=fake_engine)
+    held = app.extensions["codeqa_gate"]._answered
+    for path in ("/chat/stream", "/chat"):
+        sent = app.test_client().post(path, json={"question": "pay"})
+        assert held.total() == (path == "/chat/stream")
+        sent.close()
+        assert held.total() == 0
+    assert app.test_client().get("/api/conversations/none/answer").status_code == 404
+    assert held.total() == 0
+
+
+@pytest.mark.parametrize(("origin", "secure"), [("https", True), ("http", False)])
+def test_the_cookie_of_a_page_over_tls_is_sent_over_tls_alone(
+    origin: str, secure: bool, data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    shared = client_of(load_settings(data=data_dir, token=ANNA), fake_engine)
+    headers = {"Origin": f"{origin}://localhost"}
+    sent = shared.post("/login", data={"token": ANNA}, headers=headers)
+    assert ("Secure" in sent.headers["Set-Cookie"]) == secure
+
+
+def test_removing_a_repository_ends_no_answer_over_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    for name in ("left", "right"):
+        Indexer(settings, locate(settings, write(tmp_path / name, {"a.py": "x = 1\n"}))).run()
+    space, ended = Workspace(settings), list[str]()
+    monkeypatch.setattr(space.answers, "stop", lambda repo="", **_: ended.append(repo))
+    left, right = list_locations(settings)
+    for repo in ("~", left.id, right.id):
+        space.engine(repo, LOCAL)
+    space.remove(left)
+    assert ended == [left.id]
+    space.close()
+
+
+def test_an_id_that_is_hidden_takes_what_one_takes_that_does_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    for name in ("open", "hidden"):
+        Indexer(settings, locate(settings, write(tmp_path / name, {"a.py": "x = 1\n"}))).run()
+    rules = Rules(repositories={"hidden": frozenset(), "*": frozenset({"*"})})
+    member = replace(LOCAL, owner=False, rules=rules, groups=frozenset({"*"}))
+    hidden, looked = list_locations(settings)[0], list[Location]()
+    judge = workspace.may_see
+    monkeypatch.setattr(
+        workspace, "may_see", lambda who, at: (looked.append(at), judge(who, at))[1]
+    )
+    space, counts = Workspace(settings), []
+    for repo in (hidden.id, "hidden-00000000"):
+        looked.clear()
+        with pytest.raises(NotFoundError, match="no repository with this id"):
+            space.engine(repo, member)
+        counts.append(len(looked))
+    assert counts[0] == counts[1] > 1
+    space.close()

@@ -339,7 +339,7 @@ def guard(app: Flask, settings: Settings) -> None:
     @app.after_request
     def protect(response: Response) -> Response:
         if release := g.pop("release", None):
-            response.call_on_close(release)
+            response.call_on_close(release) if response.is_streamed else release()
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         if not request.path.startswith("/static/"):
