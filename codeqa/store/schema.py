@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 """Raised whenever a table's columns or their meaning change: an older index is rebuilt."""
 
-ROWS_VERSION = "2"
+ROWS_VERSION = "3"
 """Raised whenever some file becomes other rows than before: an older index is then read anew from
 the files. `tests/golden/rows.json` notices such a change."""
 
