@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TextIO
 
-import click
-
 from codeqa.types import IndexSummary, Progress
+
+SAY_SECONDS = 1.0
+"""Between two lines about one piece of work: who waits sees within two seconds that it goes on."""
+MODULES_OF_PAGE = 780
+"""Modules that are loaded once the page is, about."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -83,13 +90,19 @@ class Line:
 
 
 class ProgressDisplay:
-    """Shows the `Progress` values that it is called with: on a terminal a bar for each phase,
-    elsewhere its name."""
+    """Say every second how far the `Progress` values are that it is called with, also while none
+    comes: on a terminal in one line for each phase, elsewhere in lines."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream = stream or sys.stderr
-        self._phase = ""
-        self._bar: Any = None
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        self._began = self._said = 0.0
+        self._line = ""
+        self._closed: threading.Event | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -98,24 +111,85 @@ class ProgressDisplay:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
-        if progress.phase != self._phase:
-            self.close()
-            self._phase = progress.phase
-            if not (progress.total and self._stream.isatty()):
-                click.echo(visible(progress.phase), file=self._stream)
-        if progress.total and self._stream.isatty():
-            if self._bar is None:
-                self._bar = click.progressbar(
-                    length=progress.total, label=visible(progress.phase), file=self._stream
-                )
-            self._bar.length = progress.total
-            self._bar.update(progress.done - self._bar.pos)
+        with self._lock:
+            if self._progress is None or progress.phase != self._progress.phase:
+                self._end_phase()
+                self._began, self._said = self._clock(), -math.inf
+            self._progress = progress
+            if self._closed is None:
+                self._closed = threading.Event()
+                threading.Thread(
+                    target=self._repeat, args=(self._closed,), name="codeqa-progress", daemon=True
+                ).start()
+        self.tick()
+
+    def tick(self) -> None:
+        """Say how far it is, unless that was said less than a second ago, or nothing is done."""
+        with self._lock:
+            if self._progress is None or self._clock() - self._said < SAY_SECONDS:
+                return
+            if self._said < self._began or not self._progress.phase.endswith("paused"):
+                self._say()
 
     def close(self) -> None:
         """Finish the phase on display; its last state stays visible."""
-        if self._bar is not None:
-            self._bar.render_finish()
-        self._phase, self._bar = "", None
+        with self._lock:
+            self._end_phase()
+            if self._closed:
+                self._closed.set()
+            self._closed = None
+
+    def _repeat(self, closed: threading.Event) -> None:
+        with suppress(OSError, ValueError):  # nobody listens any more
+            while not closed.wait(SAY_SECONDS):
+                self.tick()
+
+    def _say(self) -> None:
+        self._said, self._line = self._clock(), self._described()
+        if self._stream.isatty():
+            room = shutil.get_terminal_size().columns - 1
+            print(f"\r\x1b[K{self._line[:room]}", end="", file=self._stream, flush=True)
+        else:
+            print(self._line, file=self._stream, flush=True)
+
+    def _described(self) -> str:
+        assert self._progress
+        phase, done, total = self._progress.phase, self._progress.done, self._progress.total
+        seconds = self._clock() - self._began
+        if not total:
+            return visible(f"{phase}, {seconds:.0f} s" if seconds >= 1 else phase)
+        line = f"{phase}: {done:,} of {total:,} ({100 * done // total}%)"
+        if self._progress.far_enough and done < total:
+            line += f", {seconds / done * (total - done):.0f} s left"
+        return visible(line)
+
+    def _end_phase(self) -> None:
+        if self._progress is not None:
+            if self._line != self._described():
+                self._say()
+            if self._stream.isatty():
+                print(file=self._stream, flush=True)
+        self._progress = None
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Say every second how many modules are loaded while the page is imported."""
+    finished = threading.Event()
+
+    def count() -> None:
+        with ProgressDisplay() as show:
+            while not finished.wait(SAY_SECONDS):
+                loaded = min(len(sys.modules), MODULES_OF_PAGE)
+                show(Progress("starting CodeQA, modules", loaded, MODULES_OF_PAGE))
+
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:
