@@ -17,13 +17,14 @@ import os
 import re
 import stat
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.repository.classify import skip_by_name
+from codeqa.errors import CodeQAError, NotFoundError, RepositoryError, UsageError
+from codeqa.repository.classify import classify, skip_by_name
 from codeqa.repository.git import (
     Listing,
     excluded_by,
@@ -114,6 +115,40 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
         ) from None
     entries = tuple(walker.examine(max_file_bytes))
     return Walk(walker.root, entries, tuple(sorted(walker.skipped, key=lambda item: item.path)))
+
+
+def require_source(found: Walk) -> None:
+    """Raise RepositoryError where no file of `found` can be indexed, with what there is instead."""
+    reasons = Counter(item.reason for item in found.skipped)
+    for entry in found.files:
+        try:
+            judged = classify(entry.path, read_file(found.root, entry.path))
+        except CodeQAError:
+            judged = Skipped(entry.path, "unreadable")
+        if not isinstance(judged, Skipped):
+            return
+        reasons[judged.reason] += 1
+    raise no_source(found.root, reasons)
+
+
+def no_source(root: Path, reasons: Mapping[str, int]) -> RepositoryError:
+    """The error of a folder in which nothing can be indexed, with how many files are left out for
+    which reason."""
+    counts = [f"{count:,} {reason}" for reason, count in reasons.items()]
+    number = sum(reasons.values())
+    if number == 1:
+        holds = f"holds 1 file: {next(iter(reasons))}"
+    elif len(reasons) == 1:
+        holds = f"holds {number:,} files, all {next(iter(reasons))}"
+    elif reasons:
+        holds = f"holds {number:,} files: {', '.join(counts)}"
+    elif any(path.name != ".git" for path in root.iterdir()):
+        holds = "holds no files, or only those that git ignores"
+    else:
+        holds = "is empty"
+    return RepositoryError(
+        f"no source files here: {root} {holds}.", "Give a folder with source code or documents."
+    )
 
 
 def checked_root(root: Path) -> Path:
