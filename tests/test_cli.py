@@ -90,7 +90,7 @@ def test_a_folder_without_source_is_refused_and_is_not_the_repository_used_last(
     before = last_used(load_settings())
     refused = shop_codeqa(words, empty)
     assert (refused.status, refused.out) == (1, "")
-    assert refused.error.startswith(f"no source files here: {empty} is empty.")
+    assert refused.error.startswith(f"no source files here: {empty} is empty")
     assert last_used(load_settings()) == before == shop
     assert "empty" not in shop_codeqa("repos", "list").out
 

@@ -245,18 +245,17 @@ def test_a_repository_whose_files_are_gone_says_so_and_finds_nothing(
 @pytest.mark.parametrize(
     ("files", "what"),
     [
-        ({}, "is empty"),
-        ({"a.bin": b"\0\0", "b.png": b"\x89PNG", "c": b"\0"}, "holds 3 files, all binary"),
-        ({"a.bin": b"\0\0"}, "holds 1 file: binary"),
-        ({"yarn.lock": "a", "b": b"\0", "c.png": b"\x89PNG"}, ": 2 binary, 1 lock file"),
-        ({".gitignore": "*\n", "a.py": "x = 1\n"}, "or only those that git ignores"),
+        ({}, "folder is empty, or git ignores all that it holds"),
+        ({"a.bin": b"\0\0", "b.png": b"\x89PNG", "c": b"\0"}, r"folder are left out \(3 binary\)"),
+        ({"yarn.lock": "a", "b": b"\0", "c.png": b"\x89PNG"}, r"\(2 binary, 1 lock file\)"),
+        ({".gitignore": "*\n", "a.py": "x = 1\n"}, "or git ignores all that it holds"),
     ],
 )
 def test_a_folder_without_source_is_refused_and_noted_nowhere(
     settings: Settings, tmp_path: Path, files: dict[str, str | bytes], what: str
 ) -> None:
     root = write(tmp_path / "folder", files)
-    with pytest.raises(RepositoryError, match=f"^no source files here: {root} .*{what}"):
+    with pytest.raises(RepositoryError, match=f"^no source files here: .*{what}"):
         Indexer(settings, locate(settings, root)).run()
     assert last_used(settings) is None and not list_locations(settings)
 

@@ -104,7 +104,7 @@ def test_a_folder_or_clone_without_source_is_refused_with_what_is_in_it(
     refused = client.post("/api/repos", json={"path": str(folder)})
     assert refused.status_code == 400
     message = refused.json["error"]["message"]
-    assert message == f"no source files here: {folder} holds 1 file: binary."
+    assert message == f"no source files here: all files of {folder} are left out (1 binary)."
     server.commit("anna/pictures", {"a.bin": "\0"})
     repo = client.post("/api/repos", json={"path": f"{server.address}/anna/pictures"}).json["id"]
     row = until(lambda: rows(client)[repo]["problem"] and rows(client)[repo])

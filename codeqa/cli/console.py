@@ -90,7 +90,7 @@ class Line:
 
 
 class ProgressDisplay:
-    """Say every second how far the `Progress` values are that it is called with, also while none
+    """Say each second how far the `Progress` values are that it is called with, also while none
     comes: on a terminal in one line for each phase, elsewhere in lines."""
 
     def __init__(
@@ -98,11 +98,11 @@ class ProgressDisplay:
     ) -> None:
         self._stream = stream or sys.stderr
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._progress: Progress | None = None
         self._began = self._said = 0.0
         self._line = ""
-        self._closed: threading.Event | None = None
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -113,83 +113,65 @@ class ProgressDisplay:
     def __call__(self, progress: Progress) -> None:
         with self._lock:
             if self._progress is None or progress.phase != self._progress.phase:
-                self._end_phase()
+                self.close()
                 self._began, self._said = self._clock(), -math.inf
+                self._ended = threading.Event()
+                threading.Thread(target=self._repeat, args=(self._ended,), daemon=True).start()
             self._progress = progress
-            if self._closed is None:
-                self._closed = threading.Event()
-                threading.Thread(
-                    target=self._repeat, args=(self._closed,), name="codeqa-progress", daemon=True
-                ).start()
-        self.tick()
+            self.tick()
 
     def tick(self) -> None:
-        """Say how far it is, unless that was said less than a second ago, or nothing is done."""
+        """Say how far it is, unless that was said less than a second ago, or it is paused."""
         with self._lock:
             if self._progress is None or self._clock() - self._said < SAY_SECONDS:
                 return
             if self._said < self._began or not self._progress.phase.endswith("paused"):
-                self._say()
+                self._say(self._progress)
 
     def close(self) -> None:
         """Finish the phase on display; its last state stays visible."""
         with self._lock:
-            self._end_phase()
-            if self._closed:
-                self._closed.set()
-            self._closed = None
+            self._ended.set()
+            if self._progress is not None:
+                self._say(self._progress, end="\n")
+            self._progress = None
 
-    def _repeat(self, closed: threading.Event) -> None:
+    def _repeat(self, ended: threading.Event) -> None:
         with suppress(OSError, ValueError):  # nobody listens any more
-            while not closed.wait(SAY_SECONDS):
+            while not ended.wait(SAY_SECONDS):
                 self.tick()
 
-    def _say(self) -> None:
-        self._said, self._line = self._clock(), self._described()
+    def _say(self, progress: Progress, end: str = "") -> None:
+        self._said, before = self._clock(), self._line
+        seconds, done, total = self._said - self._began, progress.done, progress.total
+        self._line = progress.phase + (f", {seconds:.0f} s" if seconds >= 1 and not total else "")
+        if total:
+            self._line += f": {done:,} of {total:,} ({100 * done // total}%)"
+        if progress.far_enough and done < total:
+            self._line += f", {seconds / done * (total - done):.0f} s left"
+        self._line = visible(self._line)
         if self._stream.isatty():
             room = shutil.get_terminal_size().columns - 1
-            print(f"\r\x1b[K{self._line[:room]}", end="", file=self._stream, flush=True)
-        else:
+            print(f"\r\x1b[K{self._line[:room]}", end=end, file=self._stream, flush=True)
+        elif self._line != before:
             print(self._line, file=self._stream, flush=True)
-
-    def _described(self) -> str:
-        assert self._progress
-        phase, done, total = self._progress.phase, self._progress.done, self._progress.total
-        seconds = self._clock() - self._began
-        if not total:
-            return visible(f"{phase}, {seconds:.0f} s" if seconds >= 1 else phase)
-        line = f"{phase}: {done:,} of {total:,} ({100 * done // total}%)"
-        if self._progress.far_enough and done < total:
-            line += f", {seconds / done * (total - done):.0f} s left"
-        return visible(line)
-
-    def _end_phase(self) -> None:
-        if self._progress is not None:
-            if self._line != self._described():
-                self._say()
-            if self._stream.isatty():
-                print(file=self._stream, flush=True)
-        self._progress = None
 
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Say every second how many modules are loaded while the page is imported."""
-    finished = threading.Event()
+    """Say each second how many modules are loaded while the page is imported."""
+    loaded = threading.Event()
 
     def count() -> None:
-        with ProgressDisplay() as show:
-            while not finished.wait(SAY_SECONDS):
-                loaded = min(len(sys.modules), MODULES_OF_PAGE)
-                show(Progress("starting CodeQA, modules", loaded, MODULES_OF_PAGE))
+        while not loaded.wait(SAY_SECONDS):
+            line = f"starting CodeQA: {len(sys.modules)} of about {MODULES_OF_PAGE} modules"
+            print(line, file=sys.stderr, flush=True)
 
-    thread = threading.Thread(target=count, daemon=True)
-    thread.start()
+    threading.Thread(target=count, daemon=True).start()
     try:
         yield
     finally:
-        finished.set()
-        thread.join()
+        loaded.set()
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:

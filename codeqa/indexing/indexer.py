@@ -29,7 +29,7 @@ from codeqa.indexing.runs import (
     read_status,
     refusals_explained,
 )
-from codeqa.repository.walk import Walk, checked_root, no_source, require_source, walk
+from codeqa.repository.walk import Walk, checked_root, require_source, walk
 from codeqa.settings import Settings
 from codeqa.store.location import NOTE, Location, local_bytes, save_location
 from codeqa.store.reader import damage, give_back_memory
@@ -137,8 +137,7 @@ class Indexer:
             self._open().look_again()  # else it is seen some seconds later
             if not self._open().counts().files:
                 os.utime(self.location.folder / NOTE, (0, 0))  # no longer the one used last
-                skipped = count_reasons(self._open().skipped())
-                raise no_source(self.location.root, skipped)
+                require_source(self._walk())
             if chosen is not None:
                 recorder.state("refining")
                 batch = self.settings.embedding_batch

@@ -18,7 +18,7 @@ import re
 import stat
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +118,7 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
 
 
 def require_source(found: Walk) -> None:
-    """Raise RepositoryError where no file of `found` can be indexed, with what there is instead."""
+    """Raise RepositoryError where no file of `found` can be indexed, with the reasons."""
     reasons = Counter(item.reason for item in found.skipped)
     for entry in found.files:
         try:
@@ -128,27 +128,11 @@ def require_source(found: Walk) -> None:
         if not isinstance(judged, Skipped):
             return
         reasons[judged.reason] += 1
-    raise no_source(found.root, reasons)
-
-
-def no_source(root: Path, reasons: Mapping[str, int]) -> RepositoryError:
-    """The error of a folder in which nothing can be indexed, with how many files are left out for
-    which reason."""
-    counts = [f"{count:,} {reason}" for reason, count in reasons.items()]
-    number = sum(reasons.values())
-    if number == 1:
-        holds = f"holds 1 file: {next(iter(reasons))}"
-    elif len(reasons) == 1:
-        holds = f"holds {number:,} files, all {next(iter(reasons))}"
-    elif reasons:
-        holds = f"holds {number:,} files: {', '.join(counts)}"
-    elif any(path.name != ".git" for path in root.iterdir()):
-        holds = "holds no files, or only those that git ignores"
-    else:
-        holds = "is empty"
-    return RepositoryError(
-        f"no source files here: {root} {holds}.", "Give a folder with source code or documents."
-    )
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+    holds = f"all files of {found.root} are left out ({counts})"
+    if not counts:
+        holds = f"{found.root} is empty, or git ignores all that it holds"
+    raise RepositoryError(f"no source files here: {holds}.", "Give a folder with source code.")
 
 
 def checked_root(root: Path) -> Path:
