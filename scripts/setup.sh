@@ -75,9 +75,11 @@ step() {
 
 count() {
     seconds=0
-    while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
-        seconds=$((seconds + 1))
-        printf "$begin%s$end" "$title:$($counter) $seconds s" >&2
+    while kill -0 $$ 2>/dev/null; do
+        sleep 1 >/dev/null 2>&1 &
+        state=$($counter) seconds=$((seconds + 1)) # meanwhile: on a busy machine it takes a second
+        wait $!
+        printf "$begin%s$end" "$title:$state $seconds s" >&2
     done
 }
 
@@ -85,14 +87,15 @@ count() {
 packages() {
     arrived=$(($(unpacked) - unpacked_before))
     if [ "$arrived" -gt 0 ]; then
-        printf ' %s downloaded (%s MB),' "$arrived" $(($(megabytes) - megabytes_before))
+        size=$(($(megabytes) - megabytes_before)) # may miss what is being moved
+        printf ' %s downloaded (%s MB),' "$arrived" $((size > 0 ? size : 0))
     elif lines=$(grep -c '^ *Downloading .*(' .venv/set-up.log); then
         printf ' %s downloaded,' "$lines"
     fi
     printf ' %s of %s installed,' "$(number .venv/lib/python*/site-packages/*.dist-info)" "$wanted"
 }
 unpacked() { number "$wheels"/uv/archive-v*/*; }
-megabytes() { du -sm "$wheels" 2>/dev/null | cut -f 1; }
+megabytes() { size=$(du -sm "$wheels/uv" 2>/dev/null) && echo "${size%%[!0-9]*}" || echo 0; }
 number() { [ -e "$1" ] && echo $# || echo 0; }
 
 # Also with the smallest Python there is: that of Debian comes without pip.

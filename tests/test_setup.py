@@ -19,7 +19,7 @@ from conftest import ROOT
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="make and sh are POSIX tools")
 
 TOOLS = (
-    "sh", "cat", "chmod", "cksum", "cut", "dirname", "du", "grep", "mkdir", "mv", "rm", "sed",
+    "sh", "cat", "chmod", "cksum", "dirname", "du", "grep", "mkdir", "mv", "rm", "sed",
     "sleep", "tail",
 )  # fmt: skip
 FILES = (

@@ -138,7 +138,7 @@ class ProgressDisplay:
 
     def _repeat(self, ended: threading.Event) -> None:
         with suppress(OSError, ValueError):  # nobody listens any more
-            while not ended.wait(SAY_SECONDS):
+            while not ended.wait(SAY_SECONDS / 4):
                 self.tick()
 
     def _say(self, progress: Progress, end: str = "") -> None:
