@@ -75,27 +75,20 @@ step() {
 
 count() {
     seconds=0
-    while kill -0 $$ 2>/dev/null; do
-        sleep 1 >/dev/null 2>&1 &
-        state=$($counter) seconds=$((seconds + 1)) # meanwhile: on a busy machine it takes a second
-        wait $!
-        printf "$begin%s$end" "$title:$state $seconds s" >&2
+    while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+        seconds=$((seconds + 1))
+        printf "$begin%s$end" "$title:$($counter) $seconds s" >&2
     done
 }
 
 # What is there of the packages: unpacked by uv, or on its way as pip says; and in .venv.
 packages() {
     arrived=$(($(unpacked) - unpacked_before))
-    if [ "$arrived" -gt 0 ]; then
-        size=$(($(megabytes) - megabytes_before)) # may miss what is being moved
-        printf ' %s downloaded (%s MB),' "$arrived" $((size > 0 ? size : 0))
-    elif lines=$(grep -c '^ *Downloading .*(' .venv/set-up.log); then
-        printf ' %s downloaded,' "$lines"
-    fi
+    [ "$arrived" -gt 0 ] || arrived=$(grep -c '^ *Downloading .*(' .venv/set-up.log) || :
+    [ "$arrived" = 0 ] || printf ' %s of %s downloaded,' "$arrived" "$wanted"
     printf ' %s of %s installed,' "$(number .venv/lib/python*/site-packages/*.dist-info)" "$wanted"
 }
 unpacked() { number "$wheels"/uv/archive-v*/*; }
-megabytes() { size=$(du -sm "$wheels/uv" 2>/dev/null) && echo "${size%%[!0-9]*}" || echo 0; }
 number() { [ -e "$1" ] && echo $# || echo 0; }
 
 # Also with the smallest Python there is: that of Debian comes without pip.
@@ -150,7 +143,7 @@ again=''
 [ ! -e .venv/.installing ] || again=--force-reinstall
 : > .venv/.installing
 wanted=$(cat $locks | grep -c '^[A-Za-z]')
-unpacked_before=$(unpacked) megabytes_before=$(megabytes)
+unpacked_before=$(unpacked)
 if ! step "3 of $steps: installing $wanted packages into .venv" packages \
         install_into .venv --no-deps --require-hashes $again $(printf -- '-r %s ' $locks); then
     tail -n 5 .venv/set-up.log >&2

@@ -15,8 +15,9 @@ from typing import Any, Self, TextIO
 
 from codeqa.types import IndexSummary, Progress
 
-SAY_SECONDS = 1.0
-"""Between two lines about one piece of work: who waits sees within two seconds that it goes on."""
+SAY_SECONDS = 0.75
+"""Between two lines about one piece of work: who waits sees within two seconds that it goes on,
+also on a busy machine."""
 MODULES_OF_PAGE = 780
 """Modules that are loaded once the page is, about."""
 
@@ -90,7 +91,7 @@ class Line:
 
 
 class ProgressDisplay:
-    """Say each second how far the `Progress` values are that it is called with, also while none
+    """Say every moment how far the `Progress` values are that it is called with, also while none
     comes: on a terminal in one line for each phase, elsewhere in lines."""
 
     def __init__(
@@ -121,7 +122,7 @@ class ProgressDisplay:
             self.tick()
 
     def tick(self) -> None:
-        """Say how far it is, unless that was said less than a second ago, or it is paused."""
+        """Say how far it is, unless that was said a moment ago, or it is paused."""
         with self._lock:
             if self._progress is None or self._clock() - self._said < SAY_SECONDS:
                 return
@@ -159,7 +160,7 @@ class ProgressDisplay:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Say each second how many modules are loaded while the page is imported."""
+    """Say every moment how many modules are loaded while the page is imported."""
     loaded = threading.Event()
 
     def count() -> None:
