@@ -76,7 +76,7 @@ def test_elsewhere_than_on_a_terminal_lines_say_what_is_done_and_how_much_is_lef
     assert lines[79:] == [
         "parsing: 238 of 241 (98%), 1 s left",
         "parsing: 240 of 241 (99%), 0 s left",
-        "walking", "walking, 2 s",
+        "walking", "walking, 1 s", "walking, 2 s",
     ]  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def test_on_a_terminal_each_phase_has_one_line_whose_last_state_stays() -> None:
     assert parsing.count("\r\x1b[K") == 82
     assert parsing.endswith("\x1b[Kparsing: 240 of 241 (99%), 0 s left")
     shown = [*dict.fromkeys(walking.split("\r\x1b[K"))]
-    assert shown == ["", "walking", "walking, 2 s"]
+    assert shown == ["", "walking", "walking, 1 s", "walking, 2 s"]
     assert end == ""
 
 

@@ -145,7 +145,9 @@ class ProgressDisplay:
     def _say(self, progress: Progress, end: str = "") -> None:
         self._said, before = self._clock(), self._line
         seconds, done, total = self._said - self._began, progress.done, progress.total
-        self._line = progress.phase + (f", {seconds:.0f} s" if seconds >= 1 and not total else "")
+        self._line = progress.phase
+        if seconds >= SAY_SECONDS and not total:
+            self._line += f", {seconds:.0f} s"
         if total:
             self._line += f": {done:,} of {total:,} ({100 * done // total}%)"
         if progress.far_enough and done < total:
@@ -154,7 +156,7 @@ class ProgressDisplay:
         if self._stream.isatty():
             room = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[K{self._line[:room]}", end=end, file=self._stream, flush=True)
-        elif self._line != before:
+        elif self._line != before or not end:
             print(self._line, file=self._stream, flush=True)
 
 
