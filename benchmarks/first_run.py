@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 from urllib.request import urlopen
 
 from benchmarks.machine import ROOT, conditions, free_port
@@ -93,8 +94,12 @@ class Run:
         times = [self.began, *(at for at, _ in self.heard), time.monotonic()]
         return max(later - before for before, later in pairwise(times))
 
-    def stop(self) -> None:
-        os.killpg(self._process.pid, signal.SIGINT)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGINT)
         self._process.wait(120)
 
 
@@ -134,21 +139,18 @@ def measure(checkout: str, repo: Path, terminal: bool, log: Path | None) -> dict
             subprocess.run(["git", "clone", "-q", Path(source).resolve(), clone], check=True)
             subprocess.run(["git", "checkout", "-q", commit or "HEAD"], cwd=clone, check=True)
         figures: dict[str, float] = {}
-        run = Run(clones[0], repo, home, terminal)
-        figures["page"], figures["processor"] = run.until_page()
-        figures["silence"] = run.silence()
-        run.until_indexed()
-        figures["silence_indexing"] = run.silence()
-        run.stop()
+        with Run(clones[0], repo, home, terminal) as run:
+            figures["page"], figures["processor"] = run.until_page()
+            figures["silence"] = run.silence()
+            run.until_indexed()
+            figures["silence_indexing"] = run.silence()
         if log:
             at = (f"{when - run.began:7.2f}  {data.decode()!r}\n" for when, data in run.heard)
             log.write_text("".join(at), "utf-8")
-        run = Run(clones[0], repo, home, terminal)
-        figures["second"], figures["second_processor"] = run.until_page()
-        run.stop()
-        run = Run(clones[1], repo, home, terminal)
-        figures["second_clone"], _ = run.until_page()
-        run.stop()
+        with Run(clones[0], repo, home, terminal) as run:
+            figures["second"], figures["second_processor"] = run.until_page()
+        with Run(clones[1], repo, home, terminal) as run:
+            figures["second_clone"], _ = run.until_page()
         return figures
 
 
@@ -162,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, help="write what the last first run said to this file")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends with it
     taken: dict[str, list[dict[str, float]]] = {one: [] for one in options.checkouts}
     with busy(options.load):
         for _ in range(options.rounds):
