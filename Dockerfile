@@ -22,8 +22,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && git config --system --add safe.directory /repository
 # The pinned packages first: they change less often than the wheel, and this layer is kept.
-COPY requirements.txt constraints.txt /tmp/
-RUN pip install --no-cache-dir -c /tmp/constraints.txt -r /tmp/requirements.txt
+COPY requirements.lock constraints.txt /tmp/
+RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
 COPY --from=build /wheels /tmp/wheels
 # `--build-arg EXTRA=server` adds what several processes and machines need (deploy/compose.yaml).
 ARG EXTRA=""

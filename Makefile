@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON WHEELS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser postgresql run test test-slow test-training test-cluster bench-retrieval bench-intents lint lint-js format types docs wheel clean
+.PHONY: help setup setup-dev lock browser postgresql run test test-slow test-training test-cluster bench-retrieval bench-intents lint lint-js format types docs wheel clean
 
 help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make lint-js           the page alone'
 	@echo 'make format            let them correct what they can'
 	@echo 'make types             mypy --strict'
+	@echo 'make lock              write requirements*.lock and constraints.txt; UPGRADE=name takes its newest version'
 	@echo 'make docs              write the generated table of docs/settings.md'
 	@echo 'make wheel             build dist/*.whl and dist/*.tar.gz'
 	@echo 'make clean             remove .venv and everything that was built'
@@ -37,9 +38,21 @@ setup:
 setup-dev:
 	@sh scripts/setup.sh dev
 
-# CODEQA_PORT is the setting; PORT is its short form here.
+# Every version with its hashes, for all supported systems and Pythons. What is pinned stays as it is,
+# unless UPGRADE names it: make lock UPGRADE="flask pandas".
+COMPILE := $(PY) -m uv pip compile -q --universal --python-version 3.11 --no-annotate --custom-compile-command 'make lock' \
+	$(patsubst %,--upgrade-package %,$(UPGRADE))
+
+lock: setup-dev
+	@$(COMPILE) --strip-extras requirements.txt requirements-dev.txt -o constraints.txt
+	@$(COMPILE) --generate-hashes -c constraints.txt requirements.txt -o requirements.lock
+	@$(COMPILE) --generate-hashes -c constraints.txt requirements.txt requirements-dev.txt -o requirements-dev.lock
+	@printf 'pip\nuv\n' | $(COMPILE) --generate-hashes - -o requirements-setup.lock
+
+# CODEQA_PORT is the setting; PORT is its short form here. What Python compiles is kept whatever the
+# environment says: compiling the packages takes seconds each time.
 run: setup
-	@$(if $(PORT),CODEQA_PORT='$(PORT)') exec $(PY) app.py "$${REPO:-.}"
+	@PYTHONDONTWRITEBYTECODE= $(if $(PORT),CODEQA_PORT='$(PORT)') exec $(PY) app.py "$${REPO:-.}"
 
 export REPO
 
@@ -67,12 +80,12 @@ test-training: setup-dev
 	@sh scripts/setup_training.sh
 	@.venv-training/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
 
+# $(call install,ENVIRONMENT,OPTIONS): makes the environment and installs into it.
+install = $(PY) -m venv --without-pip $(1) && . scripts/packages.sh && install_into $(1) $(2)
+
 # Ray is some 300 MB, and nothing else needs it.
 .venv-cluster/installed: pyproject.toml requirements.txt requirements-dev.txt constraints.txt | setup-dev
-	@$(PY) -m venv .venv-cluster
-	@.venv-cluster/bin/python -m pip install -qq --disable-pip-version-check --prefer-binary \
-		$(if $(WHEELS),--find-links '$(WHEELS)') -c constraints.txt \
-		-r requirements.txt -r requirements-dev.txt 'lance-ray>=0.5' 'ray[data]>=2.50'
+	@$(call install,.venv-cluster,-c constraints.txt -r requirements.txt -r requirements-dev.txt 'lance-ray>=0.5' 'ray[data]>=2.50')
 	@touch $@
 
 test-cluster: .venv-cluster/installed
@@ -83,9 +96,7 @@ bench-retrieval: setup-dev
 	@[ -n '$(TREES)' ] || { \
 		echo 'Give TREES=/folder, laid out by: $(PY) -m benchmarks.retrieval.trees MIRRORS /folder'; \
 		exit 2; }
-	@[ -x .venv-bench/bin/python ] || $(PY) -m venv .venv-bench
-	@.venv-bench/bin/python -m pip install -qq --disable-pip-version-check \
-		-r requirements-bench.txt || echo 'semble could not be installed'
+	@$(call install,.venv-bench,-r requirements-bench.txt) || echo 'semble could not be installed'
 	@$(PY) -m benchmarks.retrieval.run '$(TREES)' \
 		$(if $(TUNING_TREES),--tuning-trees '$(TUNING_TREES)') $(if $(CHECK),--check) \
 		--json benchmarks/results/retrieval.json
@@ -103,8 +114,7 @@ LINT := .venv-lint
 SCRIPTS_AND_STYLES := static/js static/css
 
 $(LINT)/installed: requirements-lint.txt | setup-dev
-	@$(PY) -m venv --without-pip $(LINT)
-	@$(PY) -m pip --python $(LINT)/bin/python install -qq --disable-pip-version-check -r requirements-lint.txt
+	@$(call install,$(LINT),-r requirements-lint.txt)
 	@touch $@
 
 lint-js: $(LINT)/installed

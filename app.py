@@ -6,13 +6,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codeqa.cli import main as codeqa
-from codeqa.errors import IndexMissingError
-from codeqa.settings import load_settings
-from codeqa.web.app import create_app
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from codeqa.engine import Engine
+    from codeqa.settings import Settings
 
 __all__ = ["create_app", "generate_context", "main"]
+
+
+def create_app(
+    settings: Settings | None = None, repository: Path | None = None, engine: Engine | None = None
+) -> Flask:
+    """Make the application, as a WSGI server calls it: `codeqa.web.app.create_app`."""
+    from codeqa.web.app import create_app
+
+    return create_app(settings, repository, engine)
 
 
 def generate_context(query: str, rerank: bool | str = False) -> str:
@@ -22,8 +36,10 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
     IndexMissingError when none has been indexed.
     """
     from codeqa.engine import open_engine
+    from codeqa.errors import IndexMissingError
     from codeqa.repositories import last_used
     from codeqa.search.rerank import parse_rerank
+    from codeqa.settings import load_settings
 
     settings = load_settings()
     repository = last_used(settings)

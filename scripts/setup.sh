@@ -1,10 +1,12 @@
 #!/bin/sh
 # Prepares .venv for `make`: `sh scripts/setup.sh run` or `sh scripts/setup.sh dev`.
 #
-# Finds a Python that is new enough, creates .venv and installs the pinned packages. What is
-# done is stamped with a checksum of the requirements, so that a second call does nothing and
-# touches no network. Downloaded packages are kept in WHEELS, so that another checkout on the
-# same machine is set up offline. Interrupted at any moment, the next call completes it.
+# Finds a Python that is new enough, creates .venv, gets uv and has it install the packages of the
+# lock file, checked by their hashes. Packages that a user added stay. What is done is stamped with
+# a checksum of the lock, so that a second call does nothing and touches no network. Downloaded
+# packages are kept in WHEELS, so that another checkout on the same machine is set up offline.
+# Interrupted at any moment, the next call completes it. Nothing is compiled: Python compiles what
+# it imports, which is a sixth of all there is.
 #
 # PYTHON  the interpreter to use instead of the first that fits
 # WHEELS  folder of downloaded packages; default: the user's cache folder
@@ -13,12 +15,11 @@ set -eu
 cd "$(dirname "$0")/.."
 kind=${1:?"usage: sh scripts/setup.sh run|dev"}
 case $kind in
-    run) lists="requirements.txt" ;;
-    dev) lists="requirements.txt requirements-dev.txt" ;;
+    run) lock=requirements.lock steps=4 ;;
+    dev) lock=requirements-dev.lock steps=3 ;;
     *) echo "setup: unknown kind '$kind': say run or dev." >&2; exit 2 ;;
 esac
-
-say() { printf '%s\n' "$*" >&2; }
+. scripts/packages.sh
 
 # $1 is the interpreter, $2 the condition on its version.
 fits() {
@@ -49,86 +50,109 @@ find_python() {
     return 1
 }
 
-checksum() { cat $lists constraints.txt | cksum; }
+checksum() { cat requirements-setup.lock "$1" | cksum; }
 
 stamp=.venv/.set-up-$kind
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(checksum)" ] && .venv/bin/python -c "" 2>/dev/null; then
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(checksum $lock)" ] && .venv/bin/python -c "" 2>/dev/null; then
     exit 0
 fi
 
-if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+# step TITLE COUNTER COMMAND...: runs the command, what it prints going to a file, and says each
+# second how far it is: on a terminal in one line, elsewhere in a line of its own.
+step() {
+    title=$1 counter=$2; shift 2
+    begin='' end='\n'
+    [ ! -t 2 ] || { begin='\r\033[K' end=''; }
+    printf "$begin%s$end" "$title" >&2
+    count &
+    counting=$! status=0
+    "$@" >.venv/set-up.log 2>&1 || status=$?
+    kill "$counting" 2>/dev/null || :
+    wait "$counting" 2>/dev/null || :
+    [ -z "$begin" ] || printf "$begin%s\n" "$title" >&2
+    return "$status"
+}
+
+count() {
+    seconds=0
+    while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+        seconds=$((seconds + 1))
+        printf "$begin%s$end" "$title:$($counter) $seconds s" >&2
+    done
+}
+
+# What is there of the packages: unpacked by uv, or on its way as pip says; and in .venv.
+packages() {
+    arrived=$(($(unpacked) - unpacked_before))
+    [ "$arrived" -gt 0 ] || arrived=$(grep -c '^ *Downloading .*(' .venv/set-up.log) || :
+    [ "$arrived" = 0 ] || printf ' %s of %s downloaded,' "$arrived" "$wanted"
+    printf ' %s of %s installed,' "$(number .venv/lib/python*/site-packages/*.dist-info)" "$wanted"
+}
+unpacked() { number "$wheels"/uv/archive-v*/*; }
+number() { [ -e "$1" ] && echo $# || echo 0; }
+
+# Also with the smallest Python there is: that of Debian comes without pip.
+get_uv() {
+    unpack_uv && return
+    pip --version || .venv/bin/python -m ensurepip || return
+    pip download --disable-pip-version-check --retries 2 --no-cache-dir --no-deps \
+        --only-binary :all: -d "$wheels" -r requirements-setup.lock
+    unpack_uv
+}
+
+# The kept wheel of uv that runs on this machine.
+unpack_uv() {
+    for wheel in "$wheels"/uv-*.whl; do
+        rm -rf .venv/uv
+        .venv/bin/python -m zipfile -e "$wheel" .venv/uv || continue
+        chmod +x .venv/uv/uv-*.data/scripts/uv
+        .venv/uv/uv-*.data/scripts/uv --version || continue
+        mv .venv/uv/uv-*.data/scripts/uv .venv/bin/uv
+        rm -rf .venv/uv
+        return
+    done
+    return 1
+}
+
+if ! .venv/bin/python -c "import sys; sys.exit(sys.prefix == sys.base_prefix)" 2>/dev/null; then
     python=$(find_python)
-    say "Creating .venv with $("$python" --version 2>&1)"
+    say "1 of $steps: creating .venv with $("$python" --version 2>&1)"
     rm -rf .venv
-    if ! "$python" -m venv .venv; then
+    if ! "$python" -m venv --without-pip .venv; then
         rm -rf .venv
         say "setup: '$python -m venv' failed. On Debian and Ubuntu: apt-get install python3-venv"
         exit 1
     fi
 fi
+mkdir -p "$wheels"
 
-wheels=${WHEELS:-${XDG_CACHE_HOME:-${HOME:-.}/.cache}/codeqa/wheels}
-mkdir -p "$wheels" 2>/dev/null && [ -w "$wheels" ] || { wheels=.venv/wheels; mkdir -p "$wheels"; }
-
-arguments="-c constraints.txt --prefer-binary --disable-pip-version-check"
-for list in $lists; do arguments="$arguments -r $list"; done
-
-# Some are for other systems.
-wanted=$(cat $lists constraints.txt | grep -c '^[A-Za-z]')
-
-# How many packages are in .venv, each second: on a terminal in one line, in a log each twenty.
-count() {
-    told=$(installed)
-    while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
-        now=$(installed)
-        if [ -t 2 ]; then
-            [ "$now" = "$told" ] || printf '\r  %s of at most %s packages' "$now" "$wanted" >&2
-        elif [ "$now" -ge $((told + 20)) ]; then
-            say "  $now of at most $wanted packages"
-            told=$now
-        fi
-    done
-}
-installed() { set -- .venv/lib/python*/site-packages/*.dist-info; echo $#; }
-
-# From the kept downloads alone; tried first, so that it works offline. pip's errors go to 3.
-install() {
-    count 3>&- &
-    counting=$! failed=0
-    .venv/bin/python -m pip install -q --no-compile $arguments --no-index --find-links "$wheels" 2>&3 || failed=$?
-    kill "$counting"
-    [ ! -t 2 ] || printf '\r\033[K' >&2
-    return "$failed"
-}
-
-# pip draws bars on a terminal; of what it says in a log one line a package is enough.
-download() {
-    if [ -t 2 ]; then
-        .venv/bin/python -m pip download $arguments --no-cache-dir -d "$wheels"
-        return
-    fi
-    failed=$({ { .venv/bin/python -m pip download $arguments --progress-bar off --no-cache-dir \
-        -d "$wheels" 2>&1 && echo 0 >&3 || echo 1 >&3; } | grep -E '^ *Downloading .*\(|ERROR|WARNING' >&2; } 3>&1) || :
-    return "$failed"
-}
-
-for kept in "$wheels"/*.whl; do
-    [ ! -e "$kept" ] || say "Installing the packages into .venv, as they are kept in $wheels"
-    break
-done
-if ! install 3>/dev/null; then
-    say "Downloading the packages to $wheels (once; about 170 MB, with the tests' 230, half a minute on a fast line)"
-    if ! download; then
-        say "setup: the packages could not be downloaded. Check the network and run the same command"
-        say "       again; what has arrived is kept in $wheels."
+locks="requirements-setup.lock $lock"
+if ! .venv/bin/uv --version >/dev/null 2>&1 &&
+    ! step "2 of $steps: getting uv, which installs the packages (25 MB)" : get_uv; then
+    locks=$lock
+    if ! step "2 of $steps: uv cannot be had; getting pip, which takes a few times as long" : \
+            .venv/bin/python -m ensurepip; then
+        tail -n 5 .venv/set-up.log >&2
+        say "setup: Python's ensurepip failed. On Debian and Ubuntu: apt-get install python3-venv"
         exit 1
     fi
-    say "Installing the packages into .venv"
-    install 3>&2 || { say "setup: the packages could not be installed; the reason stands above."; exit 1; }
 fi
-# On all processors; pip takes one. Some packages bring files of other versions of Python, and two
-# fifths of all are what hardly anything reads: their tests, and modules that are compiled to C.
-.venv/bin/python -m compileall -q -j 0 -x '/(tests|moto|mypyc?|setuptools|types)/' .venv/lib >/dev/null 2>&1 || :
+
+# An installation that was interrupted may have left packages in part.
+again=''
+[ ! -e .venv/.installing ] || again=--force-reinstall
+: > .venv/.installing
+wanted=$(cat $locks | grep -c '^[A-Za-z]')
+unpacked_before=$(unpacked)
+if ! step "3 of $steps: installing $wanted packages into .venv" packages \
+        install_into .venv --no-deps --require-hashes $again $(printf -- '-r %s ' $locks); then
+    tail -n 5 .venv/set-up.log >&2
+    say "setup: the packages could not be installed; the reason stands above. Check the network and run"
+    say "       the same command again; what has arrived is kept in $wheels."
+    exit 1
+fi
+rm .venv/.installing
+
 # The command `codeqa`, for any folder: the environment finds the package in this checkout.
 .venv/bin/python -c "import pathlib, sysconfig
 folder = pathlib.Path(sysconfig.get_path('purelib'))
@@ -136,6 +160,7 @@ folder = pathlib.Path(sysconfig.get_path('purelib'))
 printf '%s\n' '#!/bin/sh' 'exec "$(dirname "$0")/python" -P -m codeqa "$@"' > .venv/bin/codeqa
 chmod +x .venv/bin/codeqa
 
-checksum > "$stamp"
-# The development list holds the other one.
-[ "$kind" = run ] || { lists=requirements.txt; checksum > .venv/.set-up-run; }
+checksum "$lock" > "$stamp"
+# The development lock holds the other one.
+[ "$kind" = run ] || checksum requirements.lock > .venv/.set-up-run
+[ "$kind" = dev ] || say "4 of 4: starting CodeQA"

@@ -8,9 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 environment=.venv-training
 stamp=$environment/.set-up
-wheels=${WHEELS:-${XDG_CACHE_HOME:-${HOME:-.}/.cache}/codeqa/wheels}
-
-say() { printf '%s\n' "$*" >&2; }
+. scripts/packages.sh
 
 checksum() { cat requirements*.txt constraints.txt | cksum; }
 
@@ -19,11 +17,10 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(checksum)" ]; then
 fi
 
 say "Installing what training needs into $environment (once; a minute or two on a fast line)"
-[ -x "$environment/bin/python" ] || .venv/bin/python -m venv "$environment"
-arguments="-qq --disable-pip-version-check --prefer-binary -c constraints.txt"
+[ -x "$environment/bin/python" ] || .venv/bin/python -m venv --without-pip "$environment"
 log=$environment/install.log
 
-if ! "$environment/bin/python" -m pip install $arguments --find-links "$wheels" \
+if ! install_into "$environment" -c constraints.txt \
         -r requirements.txt -r requirements-dev.txt -r requirements-training.txt >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     if grep -Eq 'ResolutionImpossible|conflicting dependencies|metadata-generation-failed' "$log"; then

@@ -6,6 +6,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from codeqa.errors import RepositoryError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, Tables, locate
@@ -20,6 +23,16 @@ def indexed(folder: Path, files: Mapping[str, str | bytes]) -> Tables:
     location = locate(settings, folder / "repo")
     Indexer(settings, location).run()
     return Tables(location)
+
+
+def emptied(folder: Path) -> Tables:
+    """The tables of a repository whose files are gone."""
+    tables = indexed(folder, {"a.py": "def gone():\n    pass\n"})
+    (tables.location.root / "a.py").unlink()
+    with pytest.raises(RepositoryError, match="no source files here"):
+        Indexer(load_settings(data=folder / "data", workers=1), tables.location).run()
+    tables.look_again()
+    return tables
 
 
 def copied(made: Location, settings: Settings, root: Path) -> Location:

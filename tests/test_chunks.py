@@ -1,15 +1,13 @@
-"""Cutting text by lines: as the source system does to the letter, and the index's own spans."""
+"""Cutting text by lines into the spans of the index."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.parsing.units import CHUNK_SIZE, line_spans, split_lines, trim
-from codeqa.review.chunk_index import ChunkIndex
 
 
 def numbered(count: int) -> str:
@@ -19,55 +17,6 @@ def numbered(count: int) -> str:
 def spans(text: str) -> list[tuple[int, int]]:
     lines = split_lines(text)
     return list(line_spans(lines, 1, len(lines)))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (numbered(46), [(1, 46), (46, 46)]),
-        (numbered(51), [(1, 50), (46, 51)]),
-        (numbered(95), [(1, 50), (46, 95), (91, 95)]),
-        ("", [(1, 1)]),
-        ("a\n", [(1, 2)]),
-    ],
-    ids=["46", "51", "95", "empty", "newline"],
-)
-def test_the_source_systems_chunks_are_exact(text: str, expected: list[tuple[int, int]]) -> None:
-    index = ChunkIndex()
-    assert index.add_file("a.py", text) == len(expected)
-    chunks = [chunk for chunk, _ in index._chunks]
-    assert [(chunk["start_line"], chunk["end_line"]) for chunk in chunks] == expected
-    lines = text.split("\n")
-    for (first, last), chunk in zip(expected, chunks, strict=True):
-        assert chunk["content"] == "\n".join(lines[first - 1 : last])
-
-
-def test_a_chunk_is_found_by_the_cosine_of_whole_words_in_any_case() -> None:
-    index = ChunkIndex()
-    texts = (
-        "_id _id 9lives x = user",
-        "getUserById(http_404)",
-        "user",
-        "User user",
-        "a user b user",
-    )
-    for number, text in enumerate(texts):
-        index.add_file(f"{number}.py", text)
-    found = [(one["path"], one["score"]) for one in index.search("User", k=9)]
-    scores = {"2.py": 1, "3.py": 1, "4.py": 2 / 6**0.5, "0.py": 1 / 6**0.5}
-    assert found == [(path, pytest.approx(score)) for path, score in scores.items()]
-    assert [one["path"] for one in index.search("user")] == ["2.py", "3.py", "4.py"], "three"
-    for word in ("GETUSERBYID", "http_404", "_id"):
-        assert len(index.search(word)) == 1, word
-    for part in ("getuser", "http", "404", "lives", "9lives", "id", ""):
-        assert index.search(part) == [], part
-    assert ChunkIndex().search("user") == []
-
-
-@pytest.mark.parametrize(("size", "overlap"), [(5, 5), (0, 0), (5, -1)])
-def test_chunks_that_would_not_advance_are_refused(size: int, overlap: int) -> None:
-    with pytest.raises(ValueError, match="overlap"):
-        ChunkIndex(size, overlap).add_file("a.py", "a")
 
 
 def test_the_index_drops_contained_tails_and_empties() -> None:

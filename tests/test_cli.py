@@ -20,6 +20,9 @@ from conftest import ROOT, Run
 from openai_server import ScriptedServer, dropped, failure, openai_server, stream
 
 from codeqa.prompts import PROMPTS
+from codeqa.repositories import last_used
+from codeqa.settings import load_settings
+from tests.indexed import emptied
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -78,16 +81,30 @@ def test_a_wrong_call_is_one_line_that_says_what_is_wrong(
     assert "Traceback" in traced.err and traced.err.endswith(result.err)
 
 
-def test_an_empty_repository_is_indexed_and_finds_nothing(codeqa: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["index", "serve"])
+def test_a_folder_without_source_is_refused_and_is_not_the_repository_used_last(
+    words: str, shop_codeqa: Command, shop: Path, tmp_path: Path
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    indexed = codeqa("index", empty)
-    assert indexed.status == 0, indexed.err
-    assert re.search(r"files +0 ", indexed.out)
-    found = codeqa("search", "anything", "--repo", empty)
+    before = last_used(load_settings())
+    refused = shop_codeqa(words, empty)
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.error.startswith(f"no source files here: {empty} is empty")
+    assert last_used(load_settings()) == before == shop
+    assert "empty" not in shop_codeqa("repos", "list").out
+
+
+def test_a_repository_whose_files_are_gone_is_asked_in_vain(
+    codeqa: Command, tmp_path: Path
+) -> None:
+    location = emptied(tmp_path).location
+    indexed = codeqa("index", location.root)
+    assert indexed.status == 1 and "codeqa: no source files here" in indexed.err
+    found = codeqa("search", "anything", "--repo", location.root)
     assert (found.status, found.out) == (0, "")
     assert "Nothing was found." in found.err
-    asked = codeqa("ask", "anything at all?", "--repo", empty)
+    asked = codeqa("ask", "anything at all?", "--repo", location.root)
     assert asked.status == 0 and asked.out.strip()
 
 

@@ -476,7 +476,7 @@ def test_index_with_comments_describes_over_http(
     assert "4 methods, ≈ " in first.out
     assert "tokens to custom/m at 127.0.0.1" in first.out
     assert "4 descriptions written." in first.out
-    assert "comments\n" in first.err
+    assert "comments: 4 of 4 (100%)\n" in first.err
     assert (asked, asked_again) == (4, 0)
     assert "4 described before. No other method needs a description." in second.out
     assert found_by(location, "walrus") == ["second"]

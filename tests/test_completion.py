@@ -18,7 +18,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
 from codeqa.types import Unit
 from codeqa.web.app import create_app
-from tests.indexed import indexed
+from tests.indexed import emptied, indexed
 
 FILES = {
     "Makefile": "all:\n\tpython -m shop\n",
@@ -313,7 +313,7 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
 
 
 def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
-    tables = indexed(tmp_path, {"notes.bin": "\0\0"})
+    tables = emptied(tmp_path)
     completer = MentionCompleter(lambda: tables)
     for typed in ("", "a", "a.b", "a b", "a/b", "a:1"):
         assert completer.complete(typed) == ()

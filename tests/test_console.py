@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 
 import pytest
 
@@ -53,21 +54,58 @@ def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def shown_on(stream: io.StringIO) -> str:
-    with console.ProgressDisplay(stream) as show:
-        for done in range(1, 101):
-            show(Progress("parsing", done, 100))
+    """What is shown of 60 seconds of parsing, 1 of which stands still, and 2 of walking."""
+    now = [0.0]
+    with console.ProgressDisplay(stream, clock=lambda: now[0]) as show:
+        for done in range(1, 241):
+            now[0] += 0.25
+            show(Progress("parsing", done, 241))
+        now[0] += 1.0
+        show.tick()
         show(Progress("walking", 3, 0))
+        for _ in range(8):
+            now[0] += 0.25
+            show.tick()
     return stream.getvalue()
 
 
-def test_elsewhere_than_on_a_terminal_a_phase_is_its_name() -> None:
-    assert shown_on(io.StringIO()) == "parsing\nwalking\n"
+def test_elsewhere_than_on_a_terminal_lines_say_what_is_done_and_how_much_is_left() -> None:
+    lines = shown_on(io.StringIO()).splitlines()
+    assert lines[:2] == ["parsing: 1 of 241 (0%)", "parsing: 4 of 241 (1%)"]
+    assert lines[2] == "parsing: 7 of 241 (2%), 50 s left", "one every 0.75 of 60 s"
+    assert lines[79:] == [
+        "parsing: 238 of 241 (98%), 1 s left",
+        "parsing: 240 of 241 (99%), 0 s left",
+        "walking", "walking, 1 s", "walking, 2 s",
+    ]  # fmt: skip
 
 
-def test_on_a_terminal_a_phase_with_a_total_is_a_bar() -> None:
-    shown = shown_on(Terminal())
-    bar, walking = shown.split("\n")[:2]
-    assert "parsing  [" in bar and "50%" in bar and "100%" in bar and walking == "walking"
+def test_on_a_terminal_each_phase_has_one_line_whose_last_state_stays() -> None:
+    parsing, walking, end = shown_on(Terminal()).split("\n")
+    assert parsing.count("\r\x1b[K") == 82
+    assert parsing.endswith("\x1b[Kparsing: 240 of 241 (99%), 0 s left")
+    shown = [*dict.fromkeys(walking.split("\r\x1b[K"))]
+    assert shown == ["", "walking", "walking, 1 s", "walking, 2 s"]
+    assert end == ""
+
+
+def test_that_work_is_paused_is_said_once() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with console.ProgressDisplay(stream, clock=lambda: now[0]) as show:
+        show(Progress("indexing, paused", 1, 2))
+        now[0] = 3_600.0
+        show.tick()
+        assert stream.getvalue() == "indexing, paused: 1 of 2 (50%), 0 s left\n"
+
+
+def test_a_display_that_nobody_listens_to_any_more_ends_quietly() -> None:
+    stream, threads = io.StringIO(), set(threading.enumerate())
+    show = console.ProgressDisplay(stream, clock=iter(range(99)).__next__)
+    show(Progress("walking", 0, 0))
+    stream.close()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_on_a_terminal_the_seconds_that_a_model_is_waited_for_count_down() -> None:

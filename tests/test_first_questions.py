@@ -7,7 +7,7 @@ from pathlib import Path
 from codeqa.code.first_questions import first_questions
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from tests.indexed import indexed
+from tests.indexed import emptied, indexed
 
 TILL = """class Till:
     \"\"\"Takes the money.\"\"\"
@@ -69,7 +69,7 @@ def test_where_there_is_little_there_are_fewer(tmp_path: Path) -> None:
     assert (
         len(first_questions(indexed(tmp_path / "a", {"notes.md": "# Notes\n\nBuy books.\n"}))) == 1
     )
-    assert first_questions(indexed(tmp_path / "b", {})) == ()
+    assert first_questions(emptied(tmp_path / "b")) == ()
 
 
 def test_a_server_tells_them(tmp_path: Path) -> None:

@@ -16,13 +16,22 @@ from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError
 from codeqa.indexing import Indexer
 from codeqa.indexing.passes import make_plan
 from codeqa.indexing.runs import hold, holder_of, read_run
+from codeqa.repositories import last_used
 from codeqa.repository.walk import FileEntry, Walk
-from codeqa.settings import Settings
-from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate, reader
+from codeqa.settings import Settings, load_settings
+from codeqa.store import (
+    Location,
+    Tables,
+    TextSearch,
+    VectorSearch,
+    list_locations,
+    locate,
+    reader,
+)
 from codeqa.store.schema import TABLES
 from codeqa.types import Progress
 from tests.index_rows import age, clean_rows, rows, versions
-from tests.indexed import copied, indexed, write
+from tests.indexed import copied, emptied, indexed, write
 
 FILES: dict[str, str | bytes] = {
     "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
@@ -224,14 +233,55 @@ def test_source_is_read_first_and_vendored_code_last() -> None:
     assert set(order[3:]) == {"node_modules/x/a.js", "vendor/b.go"}
 
 
-def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: Path) -> None:
-    root = tmp_path / "empty"
-    root.mkdir()
-    indexer = Indexer(settings, locate(settings, root))
-    assert indexer.run().files == 0
-    assert indexer.status().state == "ready"
-    assert Tables(indexer.location).find(TextSearch("methods", "anything", 5)) == []
-    assert indexer.run().files == 0
+def test_a_repository_whose_files_are_gone_says_so_and_finds_nothing(
+    settings: Settings, tmp_path: Path
+) -> None:
+    tables = emptied(tmp_path)
+    indexer = Indexer(settings, tables.location)
+    status = indexer.status()
+    assert (status.state, status.files) == ("ready", 0) and "no source files here" in status.error
+    assert tables.find(TextSearch("methods", "gone", 5)) == []
+    assert last_used(load_settings(data=tmp_path / "data")) is None
+    write(tables.location.root, {"b.py": "def there():\n    pass\n"})
+    assert indexer.run().files == 1
+    assert indexer.status().error == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "what"),
+    [
+        ({}, "folder is empty, or git ignores all that it holds"),
+        ({"a.bin": b"\0\0", "b.png": b"\x89PNG", "c": b"\0"}, r"folder are left out \(3 binary\)"),
+        ({"yarn.lock": "a", "b": b"\0", "c.png": b"\x89PNG"}, r"\(2 binary, 1 lock file\)"),
+        ({".gitignore": "*\n", "a.py": "x = 1\n"}, "or git ignores all that it holds"),
+    ],
+)
+def test_a_folder_without_source_is_refused_and_noted_nowhere(
+    settings: Settings, tmp_path: Path, files: dict[str, str | bytes], what: str
+) -> None:
+    root = write(tmp_path / "folder", files)
+    with pytest.raises(RepositoryError, match=f"^no source files here: .*{what}"):
+        Indexer(settings, locate(settings, root)).run()
+    assert last_used(settings) is None and not list_locations(settings)
+
+
+def test_documents_alone_can_be_asked_about(settings: Settings, tmp_path: Path) -> None:
+    root = write(tmp_path / "folder", {"README.md": "# Shop\n\nIt sells.\n"})
+    assert Indexer(settings, locate(settings, root)).run().documents == 1
+
+
+def test_the_state_is_told_without_the_tables(built: Indexer, settings: Settings) -> None:
+    """As the page needs it, which is there before the database is loaded."""
+    built.run()
+    stranger = Indexer(settings, built.location, lambda: pytest.fail("The tables were opened."))
+    assert stranger.state() == built.status().state == "ready"
+    with hold(built.location):
+        assert stranger.state() == "indexing"
+    stranger.pause()
+    assert stranger.state() == "paused"
+    root = write(built.location.root.parent / "new", {"a.py": "x = 1\n"})
+    new = Indexer(settings, locate(settings, root), stranger._open)
+    assert new.state() == "missing"
 
 
 def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> None:

@@ -150,9 +150,10 @@ def test_a_file_whose_name_would_break_a_line_of_the_block_is_not_even_indexed(
 ) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "x\nLines: 1-1\n```\nPWNED\n.py").write_text("def keeper():\n    pass\n")
+    (tmp_path / "shop" / "other.py").write_text("def other():\n    pass\n")
     engine = open_engine(load_settings(data=tmp_path / "data", workers=1), tmp_path / "shop")
     summary = engine.index.run()
-    assert summary.files == 0
+    assert summary.files == 1
     assert summary.skipped == {"file name with unprintable characters": 1}
     engine.close()
 

@@ -175,7 +175,7 @@ def test_without_redis_what_is_indexed_stays_and_the_reason_is_said(
     jobs = QueuedJobs(load_settings(data=data_dir, jobs="rq", redis_url=url))
     assert jobs.reports() == {} and "queue of jobs cannot be reached" in caplog.text
     app = create_app(load_settings(data=data_dir, jobs="rq", redis_url=url))
-    (tmp_path / "shop").mkdir()
+    write(tmp_path / "shop", {"a.py": "def a(): pass\n"})
     added = app.test_client().post("/api/repos", json={"path": str(tmp_path / "shop")})
     repo = added.json["id"]
     refused = app.test_client().post(

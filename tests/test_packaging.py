@@ -8,6 +8,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -25,34 +26,76 @@ IN_THE_WHEEL = (
 LARGEST_TABLE = 20_000_000
 """Bytes that the embedding table may take in the wheel."""
 IMPORT = re.compile(r"^ *(?:import|from) (\w+)(?=[.\w]*(?: import| as|,|$))", re.MULTILINE)
-PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[\w+\])?==([^\s;]+)(?:; .+)?$")
+PIN = re.compile(
+    r"^([A-Za-z0-9._-]+)(?:\[\w+\])?==([^\s;]+)(?: ?; .+?)?((?: --hash=sha256:[0-9a-f]{64})*)$"
+)
+
+
+def pinned(name: str) -> dict[str, tuple[str, int]]:
+    """The version of each package in a list, and how many hashes it has."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace(" \\\n    --hash", " --hash")
+    lines = [line.strip() for line in text.splitlines()]
+    listed = [PIN.match(line) for line in lines if line and not line.startswith("#")]
+    assert all(listed), f"{name} holds a line that pins nothing"
+    return {m[1].lower().replace("_", "-"): (m[2], m[3].count(" ")) for m in listed if m}
 
 
 def pins(name: str) -> dict[str, str]:
-    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    listed = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    found = [PIN.match(line) for line in listed]
-    assert all(found), f"{name} holds a line that pins nothing"
-    return {m[1].lower().replace("_", "-"): m[2] for m in found if m is not None}
+    return {package: version for package, (version, _) in pinned(name).items()}
 
 
-def test_every_list_pins_exactly_and_no_package_stands_in_two() -> None:
-    lists = [pins(f"{name}.txt") for name in ("requirements", "requirements-dev", "constraints")]
-    names = [name for pinned in lists for name in pinned]
-    assert len(names) == len(set(names))
-
-
-def test_no_default_dependency_brings_a_model_framework() -> None:
-    waiting, everything = list(pins("requirements.txt")), set()
+def needed_by(names: Iterable[str]) -> set[str]:
+    """These packages and all that they need on this machine."""
+    waiting, everything = [*names], set[str]()
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
         if name in everything:
             continue
         everything.add(name)
         for line in metadata.requires(name) or ():
-            needed = Requirement(line)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                waiting.append(needed.name)
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                waiting.append(requirement.name)
+    return everything
+
+
+def test_every_list_pins_exactly_and_no_package_stands_in_two() -> None:
+    lists = [pins("requirements.txt"), pins("requirements-dev.txt")]
+    names = [name for versions in lists for name in versions]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("lock", "lists"),
+    [
+        ("requirements.lock", ("requirements.txt",)),
+        ("requirements-dev.lock", ("requirements.txt", "requirements-dev.txt")),
+        ("constraints.txt", ("requirements.txt", "requirements-dev.txt")),
+    ],
+)
+def test_a_lock_holds_what_the_lists_pin_and_need(lock: str, lists: tuple[str, ...]) -> None:
+    """Else it is stale: `make lock` writes it."""
+    locked, constraints = pins(lock), pins("constraints.txt")
+    listed = {name: version for one in lists for name, version in pins(one).items()}
+    assert listed.items() <= locked.items() <= constraints.items()
+    assert needed_by(listed) <= locked.keys()
+
+
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-dev.lock", "requirements-setup.lock"]
+)
+def test_a_lock_holds_hashes_of_every_package_and_the_name_of_no_host(lock: str) -> None:
+    assert all(hashes for _, hashes in pinned(lock).values())
+    assert "://" not in (ROOT / lock).read_text(encoding="utf-8")
+
+
+def test_what_sets_up_is_locked_and_is_no_dependency() -> None:
+    assert pins("requirements-setup.lock").keys() == {"pip", "uv"}
+    assert not {"pip", "uv"} & pins("constraints.txt").keys()
+
+
+def test_no_default_dependency_brings_a_model_framework() -> None:
+    everything = needed_by(pins("requirements.txt"))
     assert "pydantic-core" in everything
     assert not {"torch", "transformers", "tensorflow", "onnxruntime", "fastembed"} & everything
 

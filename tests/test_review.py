@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from codeqa.chat.values import ToolStep
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.errors import UsageError
-from codeqa.review.chunk_index import ChunkIndex
 from codeqa.review.report import IssueReport, read_review
 from codeqa.review.reviewer import WITHOUT, Reviewer
 
@@ -209,23 +207,3 @@ def test_the_command_prints_the_fields_or_json(
     issue.write_text("")
     assert main(["review", str(issue), *place]) == 2
     assert "The issue is empty" in capsys.readouterr().err
-
-
-def found(index: ChunkIndex, query: str, k: int = 3) -> Sequence[tuple[str, int, int]]:
-    return [(one["path"], one["start_line"], one["end_line"]) for one in index.search(query, k)]
-
-
-def test_the_index_of_lines_does_what_its_source_says(engine: Engine) -> None:
-    index = ChunkIndex()
-    lines = [f"value_{number} = {number}" for number in range(100)]
-    assert index.add_file("a.py", "\n".join(lines)) == 3
-    assert found(index, "value_60") == [("a.py", 46, 95)]
-    assert found(index, "value_47") == [("a.py", 1, 50), ("a.py", 46, 95)]
-    assert found(index, "value_99", k=1) == [("a.py", 91, 100)]
-    assert index.search("nothing here") == [] and index.search("VALUE_60")[0]["score"] > 0
-    assert set(index.search("value_60")[0]) == {
-        "path", "content", "start_line", "end_line", "score",
-    }  # fmt: skip
-    whole = ChunkIndex()
-    assert whole.ingest(engine.toolbox, "shop/*.py") >= 9
-    assert found(whole, "expire_session cookie month", k=1) == [("shop/session.py", 1, 11)]

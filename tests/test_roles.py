@@ -116,6 +116,7 @@ def lines(text: str, count: int) -> bytes:
         ("Cargo.lock", b"x", "lock file"),
         ("sub/go.sum", b"x", "lock file"),
         ("poetry.lock", b"x", "lock file"),
+        ("requirements-dev.lock", b"x", "lock file"),
         ("a.css.map", b"{}", "source map"),
     ],
 )

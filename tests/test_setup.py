@@ -1,10 +1,16 @@
-"""Setting up a checkout: which Python is taken, what is said when none fits, what is not redone."""
+"""Setting up a checkout: which Python is taken, who installs, what is said, what is not redone."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pty
+import re
 import shutil
 import subprocess
+import sys
+import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,19 +18,29 @@ from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="make and sh are POSIX tools")
 
-TOOLS = ("sh", "cat", "chmod", "cksum", "dirname", "grep", "mkdir", "rm", "sleep", "tail")
+TOOLS = (
+    "sh", "cat", "chmod", "cksum", "dirname", "grep", "mkdir", "mv", "rm", "sed",
+    "sleep", "tail",
+)  # fmt: skip
 FILES = (
     "pyproject.toml",
     "requirements.txt",
+    "requirements.lock",
     "requirements-dev.txt",
+    "requirements-dev.lock",
+    "requirements-setup.lock",
     "requirements-training.txt",
     "constraints.txt",
+    "scripts/packages.sh",
     "scripts/setup.sh",
     "scripts/setup_training.sh",
 )
+UV = shutil.which("uv", path=str(Path(sys.executable).parent))
 
-# Stands in for an interpreter: answers the questions of setup.sh and notes every call.
-NOTING = '#!/bin/sh\necho "$@" >> "{log}"\ncase "$*" in {answers}) exit 0 ;; *) exit 1 ;; esac\n'
+# Stands in for an interpreter or for uv: notes every call, and answers those of `answers`.
+NOTING = (
+    '#!/bin/sh\necho "{name} $@" >> "{log}"\ncase "$*" in {answers}) exit 0 ;; *) exit 1 ;; esac\n'
+)
 
 
 @pytest.fixture
@@ -37,9 +53,9 @@ def checkout(tmp_path: Path) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in TOOLS:
-        found = shutil.which(name)
-        assert found is not None
-        (tools / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program is not None, name
+        (tools / name).symlink_to(program)
     return folder
 
 
@@ -64,6 +80,20 @@ def executable(path: Path, text: str) -> Path:
     return path
 
 
+def stand_in(checkout: Path, name: str, answers: str = "*") -> Path:
+    """Put a program into .venv that answers calls of `answers`; gives the file that notes them."""
+    log = checkout.parent / "log"
+    script = NOTING.format(log=log, answers=answers, name=name)
+    executable(checkout / ".venv/bin" / name, script)
+    return log
+
+
+def installations(log: Path) -> list[str]:
+    """Calls of uv and pip that install or download."""
+    words = ("pip install", " install ", " download ")
+    return [line for line in log.read_text().splitlines() if any(word in line for word in words)]
+
+
 def test_without_a_python_that_fits_it_says_what_to_do(checkout: Path, tmp_path: Path) -> None:
     done = set_up(checkout)
     assert done.returncode == 1
@@ -76,33 +106,125 @@ def test_without_a_python_that_fits_it_says_what_to_do(checkout: Path, tmp_path:
     assert f"PYTHON={old} is not a Python 3.11 or newer" in done.stderr
 
 
-def test_a_python_without_venv_names_the_package_that_brings_it(checkout: Path) -> None:
-    log = checkout.parent / "log"
-    script = NOTING.format(log=log, answers="-c*")
+@pytest.mark.parametrize("answers", ["-c*", '-c*|*" --without-pip "*'])
+def test_a_python_without_venv_or_pip_names_the_package_that_brings_it(
+    checkout: Path, answers: str
+) -> None:
+    script = f"""#!/bin/sh
+    case "$*" in
+        *"-c import pip"*) exit 1 ;;
+        *"--without-pip "*) mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+    esac
+    case "$*" in {answers}) exit 0 ;; *) exit 1 ;; esac
+    """
     executable(checkout.parent / "tools" / "python3", script)
+    (checkout.parent / "tools" / "cp").symlink_to(shutil.which("cp") or "")
     done = set_up(checkout)
     assert done.returncode == 1
     assert "apt-get install python3-venv" in done.stderr
-    assert not (checkout / ".venv").exists()
+    assert not list((checkout / ".venv").glob(".set-up*"))
 
 
-def test_what_is_stamped_is_not_done_again_until_a_list_changes(checkout: Path) -> None:
-    log = checkout.parent / "log"
-    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
+def test_what_is_stamped_is_not_done_again_until_a_lock_changes(checkout: Path) -> None:
+    log = stand_in(checkout, "python")
+    stand_in(checkout, "uv")
     assert set_up(checkout, "dev").returncode == 0
-    assert log.read_text().count("pip install") == 1
+    assert len(installations(log)) == 1
     assert set_up(checkout, "dev").stderr == ""
-    assert set_up(checkout, "run").returncode == 0  # the development packages hold the others
-    assert log.read_text().count("pip install") == 1
-    with (checkout / "constraints.txt").open("a") as constraints:
-        constraints.write("another==1.0\n")
+    assert set_up(checkout, "run").stderr == ""  # the development packages hold the others
+    assert len(installations(log)) == 1
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("another==1.0\n")
     assert set_up(checkout).returncode == 0
-    assert log.read_text().count("pip install") == 2
+    assert len(installations(log)) == 2
+
+
+def test_uv_installs_the_lock_with_its_hashes_from_what_is_kept_before_it_asks_the_index(
+    checkout: Path,
+) -> None:
+    log = stand_in(checkout, "python")
+    stand_in(checkout, "uv", '*" --offline") exit 1 ;; *')
+    done = set_up(checkout)
+    assert done.returncode == 0, done.stderr
+    kept, fetched = installations(log)
+    assert kept == f"{fetched} --offline"
+    wanted = "--no-deps --require-hashes -r requirements-setup.lock -r requirements.lock"
+    assert fetched.startswith("uv pip install") and fetched.endswith(wanted)
+    assert "sync" not in fetched
+
+
+def test_uv_asks_the_index_that_pip_is_configured_for(checkout: Path) -> None:
+    python = """#!/bin/sh
+    case "$*" in *"config list") echo "global.index-url='mirror of ours'" ;; esac
+    """
+    uv = """#!/bin/sh
+    case "$*" in *" --offline") exit 1 ;; esac
+    echo "$UV_DEFAULT_INDEX" > asked
+    """
+    executable(checkout / ".venv/bin/python", python)
+    executable(checkout / ".venv/bin/uv", uv)
+    assert set_up(checkout).returncode == 0
+    assert (checkout / "asked").read_text() == "mirror of ours\n"
+    (checkout / ".venv/.set-up-run").unlink()
+    assert set_up(checkout, UV_DEFAULT_INDEX="another").returncode == 0
+    assert (checkout / "asked").read_text() == "another\n"
+
+
+def test_where_uv_cannot_be_had_pip_installs_the_lock_from_what_is_kept_or_the_index(
+    checkout: Path,
+) -> None:
+    """What pip downloads is kept, and serves the next checkout without a network."""
+    python = """#!/bin/sh
+    echo "$@" >> log
+    case "$*" in
+        *"download"*"requirements-setup.lock") exit 1 ;;
+        *"download"*) echo > "$(dirname "$0")/../../../kept" ;;
+        *"--no-index") [ -e "$(dirname "$0")/../../../kept" ] ;;
+    esac
+    """
+    executable(checkout / ".venv/bin/python", python)
+    done = set_up(checkout)
+    assert done.returncode == 0, done.stderr
+    assert "uv cannot be had; getting pip" in done.stderr
+    calls = installations(checkout / "log")
+    wheels = checkout.parent / ".cache/codeqa/wheels"
+    fetched = [line.split(" ", 5)[4] for line in calls[-3:]]
+    assert fetched == ["install", "download", "install"]
+    assert all("--no-deps --require-hashes -r requirements.lock" in line for line in calls[-3:])
+    assert calls[-2].endswith(f"-d {wheels}") and calls[-1].endswith("--no-index")
+    assert any("-m ensurepip" in line for line in (checkout / "log").read_text().splitlines())
+
+    (checkout / ".venv/.set-up-run").unlink()
+    (checkout / "log").unlink()
+    assert set_up(checkout).returncode == 0
+    assert [line.split(" ", 5)[4] for line in installations(checkout / "log")[-1:]] == ["install"]
+
+
+def test_uv_is_taken_from_the_kept_wheel_that_runs_here(checkout: Path) -> None:
+    """And pip, which would take longer, is not even started."""
+    wheels = checkout.parent / "wheels"
+    wheels.mkdir()
+    for name, status in (("uv-1-any-other_system.whl", 1), ("uv-2-any-this_system.whl", 0)):
+        with zipfile.ZipFile(wheels / name, "w") as wheel:
+            program = f'#!/bin/sh\necho "uv $@" >> "{checkout.parent}/log"\nexit {status}\n'
+            wheel.writestr(f"{name[:4]}.data/scripts/uv", program)
+    real = f"""#!/bin/sh
+    echo "python $@" >> "{checkout.parent}/log"
+    exec "{sys.executable}" "$@"
+    """
+    executable(checkout / ".venv/bin/python", real)
+    done = set_up(checkout, WHEELS=str(wheels))
+    assert done.returncode == 0, done.stderr
+    log = checkout.parent / "log"
+    (installed,) = installations(log)
+    assert installed.startswith("uv pip install") and str(wheels) in installed
+    assert "-m pip" not in log.read_text()
+    assert (checkout / ".venv/bin/uv").read_text().endswith("exit 0\n")
 
 
 def test_the_command_of_the_checkout_works_from_any_folder(checkout: Path) -> None:
-    log = checkout.parent / "log"
-    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers="*"))
+    log = stand_in(checkout, "python")
+    stand_in(checkout, "uv")
     assert set_up(checkout).returncode == 0
     command = checkout / ".venv" / "bin" / "codeqa"
     subprocess.run([command, "search", "two words"], cwd=checkout.parent, check=True)
@@ -110,67 +232,177 @@ def test_the_command_of_the_checkout_works_from_any_folder(checkout: Path) -> No
 
 
 def test_an_installation_that_failed_is_not_stamped(checkout: Path) -> None:
-    log = checkout.parent / "log"
-    answers = '*"pip --version"*|"-c "*'
-    executable(checkout / ".venv/bin/python", NOTING.format(log=log, answers=answers))
+    stand_in(checkout, "python", '*ensurepip|"-c "*')
     done = set_up(checkout)
     assert done.returncode == 1
-    assert "could not be downloaded" in done.stderr
-    assert not list((checkout / ".venv").glob(".set-up*"))
+    assert "could not be installed" in done.stderr and "Check the network" in done.stderr
+    assert not list((checkout / ".venv").glob(".set-up-*"))
 
 
-def test_in_a_log_it_says_how_many_packages_are_there_and_which_are_downloaded(
-    checkout: Path,
+# Real parts: packages of one module each, in a folder of wheels.
+
+
+def wheel(folder: Path, name: str, version: str) -> str:
+    """Write a package of one module; gives its line of a lock."""
+    folder.mkdir(exist_ok=True)
+    path, info = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": f"VERSION = {version!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{one},,\n" for one in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in (files | {f"{info}/RECORD": record}).items():
+            archive.writestr(file, text)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return f"{name}=={version} --hash=sha256:{digest}\n"
+
+
+def versions(checkout: Path, *names: str) -> list[str]:
+    program = "import importlib, sys\nfor name in sys.argv[1:]:\n"
+    program += "    print(importlib.import_module(name).VERSION)"
+    done = subprocess.run(
+        [checkout / ".venv/bin/python", "-c", program, *names],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.fixture
+def real_checkout(checkout: Path) -> Path:
+    """One with a lock of its own, a .venv with uv in it, and no index to ask."""
+    wheels = checkout.parent / "wheels"
+    (checkout / "requirements-setup.lock").write_text("")
+    (checkout / "requirements.lock").write_text(wheel(wheels, "one", "1.0"))
+    venv.create(checkout / ".venv", symlinks=True)
+    if UV is None:
+        pytest.skip("uv could not be had when the tests were set up")
+    shutil.copy(UV, checkout / ".venv/bin/uv")
+    return checkout
+
+
+def set_up_offline(checkout: Path) -> subprocess.CompletedProcess[str]:
+    nowhere = "http://127.0.0.1:9/"  # the port that discards: nobody listens
+    return set_up(
+        checkout, WHEELS=str(checkout.parent / "wheels"), UV_DEFAULT_INDEX=nowhere,
+        UV_HTTP_RETRIES="0", PIP_INDEX_URL=nowhere, PIP_RETRIES="0",
+    )  # fmt: skip
+
+
+def test_offline_it_installs_from_the_wheels_and_what_a_user_added_stays(
+    real_checkout: Path,
 ) -> None:
-    """And nothing else of what pip says; it waits until it was heard, whatever that takes."""
-    said = checkout.parent / "said"
-    pip = f"""#!/bin/sh
+    wheels = real_checkout.parent / "wheels"
+    done = set_up_offline(real_checkout)
+    assert done.returncode == 0, done.stderr
+    assert versions(real_checkout, "one") == ["1.0"]
+    wheel(wheels, "extra", "7.0")
+    added = [real_checkout / ".venv/bin/uv", "pip", "install", "--offline", "--find-links", wheels]
+    environment = {"VIRTUAL_ENV": str(real_checkout / ".venv")}
+    subprocess.run([*added, "extra"], env=environment, capture_output=True, check=True, timeout=60)
+    (real_checkout / "requirements.lock").write_text(wheel(wheels, "one", "2.0"))
+    done = set_up_offline(real_checkout)
+    assert done.returncode == 0, done.stderr
+    assert versions(real_checkout, "one", "extra") == ["2.0", "7.0"]
+
+
+def test_a_package_that_is_not_the_one_of_the_lock_is_not_installed(real_checkout: Path) -> None:
+    with (real_checkout.parent / "wheels/one-1.0-py3-none-any.whl").open("ab") as package:
+        package.write(b"changed")
+    done = set_up_offline(real_checkout)
+    assert done.returncode == 1 and "could not be installed" in done.stderr
+    assert not (real_checkout / ".venv/.set-up-run").exists()
+
+
+def test_an_installation_that_was_interrupted_is_completed(real_checkout: Path) -> None:
+    assert set_up_offline(real_checkout).returncode == 0
+    (module,) = (real_checkout / ".venv").rglob("one.py")
+    module.unlink()  # its metadata are there
+    (real_checkout / ".venv/.set-up-run").unlink()
+    (real_checkout / ".venv/.installing").touch()
+    assert set_up_offline(real_checkout).returncode == 0
+    assert versions(real_checkout, "one") == ["1.0"]
+    assert not (real_checkout / ".venv/.installing").exists()
+
+
+# What it says meanwhile
+
+
+def test_in_a_log_lines_say_what_is_done_and_how_many_packages_are_there(checkout: Path) -> None:
+    """It waits until it was heard, whatever that takes."""
+    heard = checkout.parent / "heard"
+    uv = f"""#!/bin/sh
     case "$*" in
-        *"pip install"*"--no-index"*)
-            [ -e downloaded ] || {{ echo 'no such wheel' >&2; exit 1; }}
+        *" --offline") exit 1 ;;
+        *"pip install"*)
             for a in 1 2 3; do for b in 1 2 3 4 5 6 7 8 9; do
                 mkdir -p .venv/lib/python3/site-packages/$a$b.dist-info
-            done; done
-            until grep -q '  27 of at most' "{said}"; do sleep 0.05; done ;;
-        *"pip download"*)
-            echo "Collecting a>=1"; echo "  Downloading a-1-py3-none-any.whl (2 kB)"
-            echo > downloaded ;;
+            done; mkdir -p "$UV_CACHE_DIR/archive-v0/$a"; done
+            until grep -q ' 3 of .* downloaded, 27 of ' "{heard}"; do sleep 0.05; done
+            echo "what uv says" ;;
     esac
     """
-    executable(checkout / ".venv/bin/python", pip)
-    with said.open("w") as log:
+    stand_in(checkout, "python")
+    executable(checkout / ".venv/bin/uv", uv)
+    with heard.open("w") as log:
         environment = {"PATH": str(checkout.parent / "tools"), "HOME": str(checkout.parent)}
         done = subprocess.run(["sh", checkout / "scripts/setup.sh", "run"], env=environment,
                               stdout=log, stderr=log, timeout=120)  # fmt: skip
-    lines = said.read_text().splitlines()
-    assert done.returncode == 0 and "\r" not in said.read_text()
-    assert [line.split("(")[0].split(" to ")[0].strip() for line in lines] == [
-        "Downloading the packages", "Downloading a-1-py3-none-any.whl",
-        "Installing the packages into .venv", f"27 of at most {lines[-1].split()[-2]} packages",
-    ]  # fmt: skip
+    lines = heard.read_text().splitlines()
+    assert done.returncode == 0 and "\r" not in heard.read_text()
+    wanted = sum(
+        line[:1].isalpha()
+        for name in ("requirements.lock", "requirements-setup.lock")
+        for line in (ROOT / name).read_text().splitlines()
+    )
+    assert lines[0] == f"3 of 4: installing {wanted} packages into .venv"
+    assert lines[-1] == "4 of 4: starting CodeQA"
+    line = rf"{re.escape(lines[0])}: 3 of {wanted} downloaded, 27 of {wanted} installed, \d+ s"
+    assert re.fullmatch(line, lines[-2])
+    assert (checkout / ".venv/set-up.log").read_text() == "what uv says\n"
+
+
+def test_on_a_terminal_each_step_has_one_line(checkout: Path) -> None:
+    stand_in(checkout, "python")
+    stand_in(checkout, "uv")
+    ours, theirs = pty.openpty()
+    environment = {"PATH": str(checkout.parent / "tools"), "HOME": str(checkout.parent)}
+    subprocess.run(["sh", checkout / "scripts/setup.sh", "dev"], env=environment, stderr=theirs,
+                   check=True, timeout=120)  # fmt: skip
+    os.close(theirs)
+    text = os.read(ours, 65_536).decode()
+    os.close(ours)
+    (line,) = text.split("\r\n")[:-1]
+    assert line.startswith("\r\x1b[K3 of 3: installing ") and line.endswith(" packages into .venv")
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "explained"),
+    ("message", "status", "explained"),
     [
         ("ERROR: No matching distribution found for torch", 75, "could not be downloaded"),
         ("ERROR: ResolutionImpossible: for help visit the manual", 1, "do not go together"),
     ],
 )
 def test_a_package_that_cannot_be_downloaded_is_told_from_packages_that_do_not_go_together(
-    checkout: Path, said: str, status: int, explained: str
+    checkout: Path, message: str, status: int, explained: str
 ) -> None:
-    executable(checkout / ".venv-training/bin/python", f"#!/bin/sh\necho '{said}'\nexit 1\n")
+    executable(checkout / ".venv-training/bin/python", "#!/bin/sh\n")
+    python = f"""#!/bin/sh
+    case "$*" in *" download "*|*" install "*) echo '{message}'; exit 1 ;; esac
+    """
+    executable(checkout / ".venv/bin/python", python)
     done = set_up(checkout, script="setup_training.sh")
     assert done.returncode == status
-    assert said in done.stderr and explained in done.stderr
+    assert message in done.stderr and explained in done.stderr
     assert not (checkout / ".venv-training/.set-up").exists()
 
 
 def test_the_makefile_lists_its_targets() -> None:
     done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    targets = "run test test-slow test-training lint types docs wheel clean"
+    targets = "run test test-slow lock test-training lint types docs wheel clean"
     for target in targets.split():
         assert f"make {target}" in done.stdout
 

@@ -95,6 +95,27 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
     assert client.get(f"/api/status?repo={repo}").status_code == 404
 
 
+def test_a_folder_or_clone_without_source_is_refused_with_what_is_in_it(
+    server: GitServer, make_client: Client, tmp_path: Path, data_dir: Path
+) -> None:
+    client, folder = make_client(), tmp_path / "pictures"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(b"\x89PNG")
+    refused = client.post("/api/repos", json={"path": str(folder)})
+    assert refused.status_code == 400
+    message = refused.json["error"]["message"]
+    assert message == f"no source files here: all files of {folder} are left out (1 binary)."
+    server.commit("anna/pictures", {"a.bin": "\0"})
+    repo = client.post("/api/repos", json={"path": f"{server.address}/anna/pictures"}).json["id"]
+    row = until(lambda: rows(client)[repo]["problem"] and rows(client)[repo])
+    assert row["state"] == "failed" and "no source files here" in row["problem"]
+    assert not list((data_dir / "clones").glob("*/*/*")) and not list(
+        (data_dir / "repos").glob("*")
+    )
+    client.post(f"/api/repos/{repo}/cancel")
+    assert client.get("/").headers["Location"] == "/repositories"
+
+
 def test_what_cannot_be_opened_by_its_path_cannot_by_its_id(
     make_client: Client, tmp_path: Path, data_dir: Path
 ) -> None:

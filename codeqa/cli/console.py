@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TextIO
 
-import click
-
 from codeqa.types import IndexSummary, Progress
+
+SAY_SECONDS = 0.75
+"""Between two lines about one piece of work: who waits sees within two seconds that it goes on,
+also on a busy machine."""
+MODULES_OF_PAGE = 780
+"""Modules that are loaded once the page is, about."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -83,13 +91,19 @@ class Line:
 
 
 class ProgressDisplay:
-    """Shows the `Progress` values that it is called with: on a terminal a bar for each phase,
-    elsewhere its name."""
+    """Say every moment how far the `Progress` values are that it is called with, also while none
+    comes: on a terminal in one line for each phase, elsewhere in lines."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stream = stream or sys.stderr
-        self._phase = ""
-        self._bar: Any = None
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._progress: Progress | None = None
+        self._began = self._said = 0.0
+        self._line = ""
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -98,24 +112,69 @@ class ProgressDisplay:
         self.close()
 
     def __call__(self, progress: Progress) -> None:
-        if progress.phase != self._phase:
-            self.close()
-            self._phase = progress.phase
-            if not (progress.total and self._stream.isatty()):
-                click.echo(visible(progress.phase), file=self._stream)
-        if progress.total and self._stream.isatty():
-            if self._bar is None:
-                self._bar = click.progressbar(
-                    length=progress.total, label=visible(progress.phase), file=self._stream
-                )
-            self._bar.length = progress.total
-            self._bar.update(progress.done - self._bar.pos)
+        with self._lock:
+            if self._progress is None or progress.phase != self._progress.phase:
+                self.close()
+                self._began, self._said = self._clock(), -math.inf
+                self._ended = threading.Event()
+                threading.Thread(target=self._repeat, args=(self._ended,), daemon=True).start()
+            self._progress = progress
+            self.tick()
+
+    def tick(self) -> None:
+        """Say how far it is, unless that was said a moment ago, or it is paused."""
+        with self._lock:
+            if self._progress is None or self._clock() - self._said < SAY_SECONDS:
+                return
+            if self._said < self._began or not self._progress.phase.endswith("paused"):
+                self._say(self._progress)
 
     def close(self) -> None:
         """Finish the phase on display; its last state stays visible."""
-        if self._bar is not None:
-            self._bar.render_finish()
-        self._phase, self._bar = "", None
+        with self._lock:
+            self._ended.set()
+            if self._progress is not None:
+                self._say(self._progress, end="\n")
+            self._progress = None
+
+    def _repeat(self, ended: threading.Event) -> None:
+        with suppress(OSError, ValueError):  # nobody listens any more
+            while not ended.wait(SAY_SECONDS / 4):
+                self.tick()
+
+    def _say(self, progress: Progress, end: str = "") -> None:
+        self._said, before = self._clock(), self._line
+        seconds, done, total = self._said - self._began, progress.done, progress.total
+        self._line = progress.phase
+        if seconds >= SAY_SECONDS and not total:
+            self._line += f", {seconds:.0f} s"
+        if total:
+            self._line += f": {done:,} of {total:,} ({100 * done // total}%)"
+        if progress.far_enough and done < total:
+            self._line += f", {seconds / done * (total - done):.0f} s left"
+        self._line = visible(self._line)
+        if self._stream.isatty():
+            room = shutil.get_terminal_size().columns - 1
+            print(f"\r\x1b[K{self._line[:room]}", end=end, file=self._stream, flush=True)
+        elif self._line != before or not end:
+            print(self._line, file=self._stream, flush=True)
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Say every moment how many modules are loaded while the page is imported."""
+    loaded = threading.Event()
+
+    def count() -> None:
+        while not loaded.wait(SAY_SECONDS):
+            line = f"starting CodeQA: {len(sys.modules)} of about {MODULES_OF_PAGE} modules"
+            print(line, file=sys.stderr, flush=True)
+
+    threading.Thread(target=count, daemon=True).start()
+    try:
+        yield
+    finally:
+        loaded.set()
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:

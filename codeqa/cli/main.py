@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import click
 
 from codeqa import __version__
 from codeqa.cli.command import HELP, debug_option, run_command, shown
+from codeqa.cli.console import starting
 
 MODULES = {
     **{name: name for name in ("ask", "index", "mcp", "models", "privacy", "repos", "serve")},
@@ -28,7 +30,8 @@ class LateGroup(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
         if name in MODULES:
-            module = importlib.import_module(f"codeqa.cli.{MODULES[name]}")
+            with starting() if name == "serve" else nullcontext():
+                module = importlib.import_module(f"codeqa.cli.{MODULES[name]}")
             late: click.Command = getattr(module, f"{name}_command")
             return late
         from codeqa.cli.tools import TOOL_COMMANDS, tool_command

@@ -18,9 +18,11 @@ from flask import Flask
 from codeqa.cli.command import command, folder_here, folder_of, model_option, repo_argument
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.code.tools import TOOLS
+from codeqa.engine import Engine
 from codeqa.environment import env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
+from codeqa.indexing.runs import noted_state
 from codeqa.llm.models import Models
 from codeqa.llm.providers import NO_MODEL, parse_choice
 from codeqa.repositories import last_used
@@ -80,10 +82,13 @@ def serve_command(
 
         def run() -> None:
             try:
+                engine = None
                 if repository is not None:
-                    prepare(space, repository, show=alone)
+                    engine = space.open(repository.absolute(), update=bool(settings.jobs))
                 if alone:
                     _print_address(settings, port)
+                if engine is not None:
+                    prepare(engine, show=alone)
                 serve(app, settings, listener)
             finally:
                 space.close()
@@ -106,25 +111,25 @@ def worker_command() -> None:
     work(load_settings())
 
 
-def prepare(space: Workspace, repository: Path, show: bool) -> None:
-    """Open `repository` and bring its index up to date behind; `show` how a first index is made."""
-    queued = bool(space.settings.jobs)
-    engine = space.open(repository.absolute(), update=queued)
-    told, display = not show or engine.index.status().checked_at > 0, ProgressDisplay()
+def prepare(engine: Engine, show: bool) -> None:
+    """Bring the index of `engine` up to date behind the page; `show` how, unless it is complete."""
+    first, display = show and noted_state(engine.location) != "ready", ProgressDisplay()
+    if first and not engine.settings.jobs:
+        display(Progress("loading the database", 0, 0))
 
     def tell(progress: Progress) -> None:
-        if not told:
+        if first:
             display(progress)
 
     def ran(outcome: IndexSummary | Exception) -> None:
-        nonlocal told
-        if not told:
+        nonlocal first
+        if first:
             display.close()
-            told = True
+            first = False
             if isinstance(outcome, IndexSummary):
                 print_summary(outcome, sys.stderr)
 
-    if not queued:
+    if not engine.settings.jobs:
         engine.index.start_background(tell, ran)
 
     def warm_up() -> None:

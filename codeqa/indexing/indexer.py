@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 import threading
 import time
@@ -27,10 +28,11 @@ from codeqa.indexing.runs import (
     hold,
     holder_of,
     is_paused,
+    noted_state,
     read_status,
     refusals_explained,
 )
-from codeqa.repository.walk import checked_root, walk
+from codeqa.repository.walk import Walk, checked_root, require_source, walk
 from codeqa.settings import Settings
 from codeqa.store.location import NOTE, Location, confirm, local_bytes, save_location
 from codeqa.store.reader import damage, give_back_memory
@@ -114,6 +116,7 @@ class Indexer:
         listener = progress or (lambda step: None)
         confirm(self.location)
         checked_root(self.location.root)  # one that was removed is not noted anew
+        self.require_source()
         if behind and self.was_removed():
             raise CancelledError("The index was removed.")
         save_location(self.location)
@@ -143,6 +146,9 @@ class Indexer:
             self._verified, self._pass_seconds = True, time.monotonic() - started
             self.checked_ns = started_ns
             self._open().look_again()  # else it is seen some seconds later
+            if not self._open().counts().files:
+                os.utime(self.location.folder / NOTE, (0, 0))  # no longer the one used last
+                require_source(self._walk())
             if chosen is not None:
                 recorder.state("refining")
                 batch = self.settings.embedding_batch
@@ -154,6 +160,12 @@ class Indexer:
                     raise EmbeddingError(error.message, f"{error.hint} {kept}".strip()) from error
             self._open().look_again()
         return self._summary(outcome, time.monotonic() - started)
+
+    def require_source(self) -> None:
+        """Raise RepositoryError where nothing was ever indexed and no file can be: such a folder
+        is not noted as a repository."""
+        if not (self.location.folder / NOTE).exists():
+            require_source(self._walk())
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
@@ -186,8 +198,7 @@ class Indexer:
         self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener, engine: Any
     ) -> Pass:
         progress(Progress("looking at files", 0, 0))
-        limit = self.settings.max_file_bytes
-        found = walk(self.location.root, max_file_bytes=limit, own=self._own())
+        found = self._walk()
         vector = record_of(fast)
         writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=bool(engine))
         outcome = build(self.settings, found, writer, fast, progress, engine)
@@ -198,6 +209,10 @@ class Indexer:
         if outcome.wrote or outcome.read or writer.meta.growing:
             writer.finish(started_ns, ROWS_VERSION, vector)
         return writer, outcome
+
+    def _walk(self) -> Walk:
+        limit = self.settings.max_file_bytes
+        return walk(self.location.root, max_file_bytes=limit, own=self._own())
 
     def _own(self) -> list[Path]:
         """Folders of CodeQA, which may lie in the repository."""
@@ -260,9 +275,9 @@ class Indexer:
             self._wanted.clear()
             try:
                 ran(self.run(progress, behind=True))
-            except CancelledError:
-                self._stop.set()
             except Exception as error:
+                if isinstance(error, CancelledError):
+                    self._stop.set()
                 ran(error)
             give_back_memory()
             # Where something writes all the time, half of it is for others.
@@ -331,14 +346,15 @@ class Indexer:
     def _work(
         self, ran: Callable[[IndexSummary | Exception], None], progress: Listener | None
     ) -> None:
-        # The record keeps the error for the status; there is nobody to raise it to.
-        with contextlib.suppress(Exception):
+        try:
             if self._follows:
                 return self.follow(ran, progress)
             self._wanted.set()
             while self._wanted.is_set():  # also when that is asked for while a run ends
                 self._wanted.clear()
                 ran(self.run(progress, behind=True))
+        except Exception as error:  # the record keeps it for the status
+            ran(error)
 
     def pause(self) -> None:
         """Let the runs of this process, now and later, wait until `resume`, or until somebody asks
@@ -391,6 +407,11 @@ class Indexer:
     def was_removed(self) -> bool:
         """Whether the index that this made or read is gone: another process has removed it."""
         return self._verified and not (self.location.folder / NOTE).exists()
+
+    def state(self) -> str:
+        """The state that `status` gives, without the second that it takes to load the tables."""
+        noted = "paused" if self._paused.is_set() else noted_state(self.location)
+        return noted or self.status().state
 
     def status(self) -> IndexStatus:
         """What the index holds and what any process is doing with it now."""

@@ -157,6 +157,16 @@ def read_status(
     )
 
 
+def noted_state(location: Location) -> str:
+    """The state of `read_status`, as the last run noted it; '' where only the tables tell."""
+    record = read_run(location)
+    if holder_of(location):
+        return record.state if record.state in RUNNING else "indexing"
+    if not record.state and location.tables_are_local and not Path(location.tables).exists():
+        return "missing"
+    return "ready" if record.state == "ready" else ""
+
+
 def count_reasons(skipped: Iterable[FileRecord]) -> dict[str, int]:
     """Reason → number of files that are skipped for it, the most first."""
     counted = Counter(file.reason for file in skipped)

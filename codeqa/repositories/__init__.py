@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from codeqa.environment import with_home
-from codeqa.errors import IndexMissingError, NotFoundError, UsageError
+from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, UsageError
 from codeqa.folders import is_direct
 from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repositories.collection import forget_removed
 from codeqa.repository.git import Git, Remote, Report, clone, delete_clone, find_git, sync
+from codeqa.repository.walk import require_source, walk
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate
 from codeqa.store.location import (
@@ -83,7 +84,8 @@ def open_location(settings: Settings, root: Path, *, anew: bool = False) -> Loca
 def last_used(
     settings: Settings, among: Callable[[Location], bool] = lambda _: True
 ) -> Path | None:
-    """The indexed repository that was opened last, of those that still exist and are `among`."""
+    """The indexed repository that was opened last, of those that still exist, hold source and are
+    `among`."""
 
     def opened(location: Location) -> float:
         note = location.folder / "repository.json"
@@ -91,7 +93,8 @@ def last_used(
 
     every = list_locations(settings)
     found = [one for one in every if one.root.is_dir() and is_direct(one.root) and among(one)]
-    return max(found, key=opened).root if found else None
+    last = max(found, key=opened, default=None)
+    return last.root if last and opened(last) else None
 
 
 def find_repository(settings: Settings, given: str) -> Location:
@@ -173,6 +176,11 @@ def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
     folder = clone(trusted_git(settings), remote, clones_folder(settings), report)
     location = open_location(settings, folder)
     if not location.remote[0]:
+        try:
+            require_source(walk(folder, max_file_bytes=settings.max_file_bytes))
+        except CodeQAError:
+            delete_clone(folder)
+            raise
         save_location(location, url=remote.url, branch=remote.branch)
     return location
 

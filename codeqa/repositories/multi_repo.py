@@ -220,5 +220,8 @@ class MultiRepoIndexer(Indexer):
                 with contextlib.suppress(Exception):  # its own status tells
                     own.run(behind=True)
 
+    def state(self) -> str:
+        return self.status().state
+
     def status(self) -> IndexStatus:
         return read_status(self.settings, self.location, partial(self._together.opened, 0))

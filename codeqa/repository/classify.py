@@ -26,7 +26,8 @@ LOCK_FILES = word_set(
     "podfile.lock package.resolved cartfile.resolved packages.lock.json paket.lock "
     "project.assets.json gradle.lockfile buildscript-gradle.lockfile flake.lock "
     ".terraform.lock.hcl rebar.lock shard.lock stack.yaml.lock cabal.project.freeze "
-    "manifest.toml.lock module.bazel.lock buf.lock symfony.lock"
+    "manifest.toml.lock module.bazel.lock buf.lock symfony.lock "
+    "requirements.lock requirements-dev.lock requirements-setup.lock"
 )
 """Lower-case names of files that tools write and nobody reads."""
 

@@ -17,14 +17,15 @@ import os
 import re
 import stat
 import time
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa import folders
-from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.repository.classify import skip_by_name
+from codeqa.errors import CodeQAError, NotFoundError, RepositoryError, UsageError
+from codeqa.repository.classify import classify, skip_by_name
 from codeqa.repository.git import (
     Listing,
     excluded_by,
@@ -118,6 +119,24 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
         ) from None
     entries = tuple(walker.examine(max_file_bytes))
     return Walk(walker.root, entries, tuple(sorted(walker.skipped, key=lambda item: item.path)))
+
+
+def require_source(found: Walk) -> None:
+    """Raise RepositoryError where no file of `found` can be indexed, with the reasons."""
+    reasons = Counter(item.reason for item in found.skipped)
+    for entry in found.files:
+        try:
+            judged = classify(entry.path, read_file(found.root, entry.path))
+        except CodeQAError:
+            judged = Skipped(entry.path, "unreadable")
+        if not isinstance(judged, Skipped):
+            return
+        reasons[judged.reason] += 1
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+    holds = f"all files of {found.root} are left out ({counts})"
+    if not counts:
+        holds = f"{found.root} is empty, or git ignores all that it holds"
+    raise RepositoryError(f"no source files here: {holds}.", "Give a folder with source code.")
 
 
 def checked_root(root: Path) -> Path:

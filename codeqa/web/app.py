@@ -140,7 +140,7 @@ def conversation() -> BaseResponse | str:
         listed = conversations_api.conversations(engine, member_of_request().user)
     page = render_template(
         "chat.html", repo=location.id, listed=listed, name=location.name, path=path,
-        repositories=repositories, together=together, state=engine.index.status().state,
+        repositories=repositories, together=together, state=engine.index.state(),
         version=__version__, embedding=space.settings.embedding,
     )  # fmt: skip
     # Compressed, its length would let another site guess at it by addresses, which it repeats.

@@ -515,6 +515,9 @@ class FakeIndex:
     def status(self) -> IndexStatus:
         return self.current
 
+    def state(self) -> str:
+        return self.current.state
+
     def start_background(self) -> None: ...
 
     def pause(self) -> None:
