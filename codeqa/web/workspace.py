@@ -18,7 +18,6 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, RepositoryError, UsageError
-from codeqa.indexing import Indexer
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,
@@ -132,8 +131,8 @@ class Workspace:
         return engine
 
     def _open(self, folder: Path) -> Engine:
-        Indexer(self.settings, location_of(self.settings, folder.resolve())).require_source()
         engine = open_engine(self.settings, folder)
+        engine.index.require_source()
         engine = self._engines.setdefault(engine.location.id, engine)
         if self._start in (None, engine.location.root):
             self._current = self._current or engine.location.id
