@@ -74,10 +74,7 @@ def examine(
             mend = repair and partial(_rebuild, settings, location)
             yield run_check(f"index of {location.name}", partial(check_index, location), mend)
     for together in () if only else collections(settings):
-        name, mend = (
-            f"collection {together.location.folder.name}",
-            repair and partial(_empty, together),
-        )
+        name, mend = f"collection {together.name}", repair and partial(_empty, together)
         yield run_check(name, partial(_collection, together.location), mend)
 
 
@@ -178,9 +175,7 @@ def _rebuild(settings: Settings, location: Location) -> str:
 
 def _collection(location: Location) -> Found:
     """Whether what was copied of several repositories, to ask them together, can be read."""
-    if holder_of(location):
-        return True, "a run is writing it", ""
-    found = damage(location)
+    found = "" if holder_of(location) else damage(location)
     return not found, found or f"in {location.folder}", "Ask all of them: it is then made anew."
 
 

@@ -22,6 +22,10 @@ _FOUND: dict[str, str] = {}
 """Device and inode of the folders that this process opened, by their paths; '' for one that is not
 to be read. Both change with a reboot or a mount, so they are kept no longer."""
 
+BORROWERS: set[str] = set()
+"""Folders of our own making whose git directories borrow the objects of another: what is kept of
+one commit."""
+
 
 def identity(about: os.stat_result) -> str:
     """Return device and inode of a folder."""

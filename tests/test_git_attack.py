@@ -228,8 +228,7 @@ def test_no_program_of_an_indexed_repository_runs_when_another_folder_is_current
 
     commit = take_snapshot(settings, location, "HEAD").root
     assert listed(commit) == [".gitignore", "a.py", "sub/b.py"]
-    subjects = ["log", "--format=%s"]
-    assert read_git(find_git(commit), commit, subjects, 20, borrows=True) == b"first\n"
+    assert read_git(find_git(commit), commit, ["log", "--format=%s"], 20) == b"first\n"
     with pytest.raises(RepositoryError, match="git: "):
         take_clone(settings, read_remote("git@nowhere.invalid:a/b"), lambda step: None)
     git_of_doctor = next(examine(settings))

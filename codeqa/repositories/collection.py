@@ -75,7 +75,7 @@ class Collection:
 
     def __init__(self, settings: Settings, name: str = WHOLE) -> None:
         folder, id_ = settings.data_dir / "collections" / name, f"collection-{name}"
-        self.settings = settings
+        self.settings, self.name = settings, name
         self.location = Location(folder, id_, folder, tables_of(settings, folder, id_))
         self.looked_at = set[str]()
         """Ids of those whose files were looked at since this process began."""
@@ -151,7 +151,7 @@ class Collection:
 
     def _make_room(self) -> None:
         """Delete the tables of the choice that was asked longest ago, where there are too many."""
-        kept = [one for one in collections(self.settings) if one.location.folder.name != WHOLE]
+        kept = [one for one in collections(self.settings) if one.name != WHOLE]
         kept.sort(key=lambda one: -one.location.folder.stat().st_mtime)
         for old in kept[MOST_CHOICES - 1 :]:
             with contextlib.suppress(IndexBusyError), hold(old.location, wait=False):

@@ -13,11 +13,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from codeqa.errors import CodeQAError, NotFoundError, RepositoryError, UsageError
-from codeqa.folders import make_private
+from codeqa.folders import BORROWERS, make_private
 from codeqa.indexing.runs import hold
 from codeqa.repository.classify import skip_by_name
 from codeqa.repository.git import find_git, read_git
@@ -65,8 +64,8 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
     return there
 
 
-def commit_of(root: Path, revision: str, *, borrows: bool = False) -> str:
-    """The full hash of the commit that `revision` names; `borrows` as for `read_git`.
+def commit_of(root: Path, revision: str) -> str:
+    """The full hash of the commit that `revision` names.
 
     Raises UsageError for what is no name of a commit, NotFoundError when there is none.
     """
@@ -74,8 +73,7 @@ def commit_of(root: Path, revision: str, *, borrows: bool = False) -> str:
         raise UsageError(
             f"{revision[:_LONGEST]!r} is no commit.", "Name a commit, a branch or a tag."
         )
-    wanted = ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if found := _git(root, *wanted, borrows=borrows):
+    if found := _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"):
         return found.decode().strip()
     raise NotFoundError(
         f"The repository has no commit {revision!r}.",
@@ -88,19 +86,19 @@ def revision_names(root: Path) -> list[str]:
     without a history."""
     order = ("--sort=-creatordate", f"--count={NAMES_OFFERED}", "--format=%(refname:short)")
     printed = None
-    with suppress(RepositoryError):  # of another repository
+    with suppress(RepositoryError):  # it leads to another repository
         printed = _git(root, "for-each-ref", *order, "refs/heads", "refs/tags", "refs/remotes")
     names = mask_secrets((printed or b"").decode("utf-8", "replace")).split("\n")
     return [name for name in names if name and not name.endswith("/HEAD") and name != "origin"]
 
 
-def _git(root: Path, *arguments: str, given: bytes = b"", borrows: bool = False) -> bytes | None:
-    return read_git(find_git(root), root, arguments, SECONDS, given, borrows=borrows)
+def _git(root: Path, *arguments: str, given: bytes = b"") -> bytes | None:
+    return read_git(find_git(root), root, arguments, SECONDS, given)
 
 
-def _asked(root: Path, *arguments: str, given: bytes = b"", borrows: bool = False) -> bytes:
+def _asked(root: Path, *arguments: str, given: bytes = b"") -> bytes:
     """What git prints. Raises RepositoryError when it fails."""
-    printed = _git(root, *arguments, given=given, borrows=borrows)
+    printed = _git(root, *arguments, given=given)
     if printed is None:
         raise RepositoryError(
             f"git cannot read that commit of {root}.", "Run `git fsck` and `git fetch` there."
@@ -138,7 +136,7 @@ def _write_files(root: Path, commit: str, folder: Path, max_file_bytes: int) -> 
 def _wanted(folder: Path) -> dict[bytes, bytes]:
     """Names and git hashes of the files in the git index in `folder`, but for keys."""
     wanted = {}
-    for entry in _asked(folder, "ls-files", "--stage", "-z", borrows=True).split(b"\0")[:-1]:
+    for entry in _asked(folder, "ls-files", "--stage", "-z").split(b"\0")[:-1]:
         about, _, name = entry.partition(b"\t")
         mode, identity, _ = about.split()
         if mode in _FILE and not skip_by_name(os.fsdecode(name)):
@@ -146,23 +144,20 @@ def _wanted(folder: Path) -> dict[bytes, bytes]:
     return wanted
 
 
-def read_blobs(
-    root: Path, identities: Sequence[bytes], max_bytes: int, *, borrows: bool = False
-) -> Iterator[bytes]:
-    """The contents of files by their git hashes, nothing of larger ones; `borrows` as for
-    `read_git`. Raises RepositoryError when one is missing."""
-    ask = partial(_asked, root, "cat-file", borrows=borrows)
+def read_blobs(root: Path, identities: Sequence[bytes], max_bytes: int) -> Iterator[bytes]:
+    """The contents of files by their git hashes, nothing of larger ones. Raises RepositoryError
+    when one is missing."""
     for first in range(0, len(identities), _FILES_AT_ONCE):
         part = identities[first : first + _FILES_AT_ONCE]
         given = b"\n".join((*part, b""))
-        told = ask("--batch-check=%(objectsize)", given=given).split()
+        told = _asked(root, "cat-file", "--batch-check=%(objectsize)", given=given).split()
         if not all(map(bytes.isdigit, told)):
             raise RepositoryError(
                 f"An object of the commit is missing in {root}.",
                 "A partial clone lacks it: `git checkout` the commit there once.",
             )
         small = [one for one, size in zip(part, told, strict=True) if int(size) <= max_bytes]
-        printed, at = ask("--batch", given=b"\n".join((*small, b""))), 0
+        printed, at = _asked(root, "cat-file", "--batch", given=b"\n".join((*small, b""))), 0
         for size in map(int, told):
             if size > max_bytes:
                 yield b""
@@ -176,6 +171,7 @@ def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
     """Make the git directory and its index. Git refuses names that lead out of `folder` or into a
     git directory, however another system spells them."""
     own, short = folder / ".git", commit[:_HASH_CHARACTERS]
+    BORROWERS.add(str(folder))
     tree = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:./")
     if tree is None:
         raise NotFoundError(f"The commit {short} has no files in {root}.")
@@ -187,7 +183,7 @@ def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
     if (shallow := _path_in_git(root, "shallow")).is_file():
         shutil.copyfile(shallow, own / "shallow")
     strict = ("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
-    _asked(folder, *strict, "read-tree", tree.decode().strip(), borrows=True)
+    _asked(folder, *strict, "read-tree", tree.decode().strip())
 
 
 def _path_in_git(root: Path, name: str) -> Path:

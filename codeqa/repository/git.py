@@ -36,7 +36,7 @@ from urllib.parse import quote, urlsplit
 from filelock import FileLock, Timeout
 
 from codeqa.errors import RepositoryError, UsageError
-from codeqa.folders import OTHERS, is_same, make_private
+from codeqa.folders import BORROWERS, OTHERS, is_same, make_private
 from codeqa.types import Progress
 
 _CONFIG = (
@@ -157,29 +157,23 @@ def _lies_in(path: Path, folders: set[Path]) -> bool:
 
 
 def read_git(
-    git: Git,
-    folder: Path,
-    arguments: Sequence[str],
-    seconds: float,
-    given: bytes = b"",
-    *,
-    borrows: bool = False,
+    git: Git, folder: Path, arguments: Sequence[str], seconds: float, given: bytes = b""
 ) -> bytes | None:
     """What a git command that only reads prints; None when it fails or takes longer. `given` is its
-    standard input, `borrows` as for `_leads_elsewhere`. Raises RepositoryError where it would read
-    another repository than the one at `folder`."""
+    standard input. Raises RepositoryError where it would read another repository than the one at
+    `folder`."""
     tree, done = os.fsencode(folder), None
     if holding_up(work_tree(tree) or tree):
         return None
-    _refuse_elsewhere(folder, borrows)
+    _refuse_elsewhere(folder)
     with suppress(TimeoutError):
         done = _run(git, ["-C", folder, *arguments], seconds, given)
-    _refuse_elsewhere(folder, borrows)  # it may have been changed meanwhile
+    _refuse_elsewhere(folder)  # it may have been changed meanwhile
     return done.stdout if done and not done.returncode else None
 
 
-def _refuse_elsewhere(folder: Path, borrows: bool) -> None:
-    if not is_same(folder) or _leads_elsewhere(os.fsencode(folder), borrows):
+def _refuse_elsewhere(folder: Path) -> None:
+    if not is_same(folder) or _leads_elsewhere(os.fsencode(folder)):
         raise RepositoryError(
             "Its history is not told: its git directory leads to another repository.",
             "A clone made with --shared or --reference has its own after `git repack -a -d` and "
@@ -349,13 +343,13 @@ def holding_up(tree: bytes) -> bytes:
     return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
 
 
-def _leads_elsewhere(folder: bytes, borrows: bool) -> bool:
+def _leads_elsewhere(folder: bytes) -> bool:
     """Whether git would tell the history of another repository than that of `folder`: the file
     `.git`, `commondir`, links at any depth and alternates may name any.
 
     What lies below the work tree is its own, and so is what knows it: the repository that `git
     worktree add` noted it in, and of one above the submodule that it is. What CodeQA keeps of one
-    commit `borrows` the objects of its repository.
+    commit borrows the objects of its repository.
     """
     top = os.path.realpath(work_tree(folder) or folder)
     directory = os.path.realpath(git_directory(top) or top)
@@ -368,7 +362,7 @@ def _leads_elsewhere(folder: bytes, borrows: bool) -> bool:
     if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
         above = (os.fsencode(one) for one in Path(os.fsdecode(top)).parents)
         own += [directory for one in above if directory.startswith(one + b"/.git/modules/")]
-    if borrows:
+    if os.fsdecode(top) in BORROWERS:
         own += _alternates(directory + b"/objects")
     trusted = tuple(one + b"/" for one in own)
     places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}

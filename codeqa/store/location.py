@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.folders import confirm_folder, identity, make_private
+from codeqa.folders import BORROWERS, confirm_folder, identity, make_private
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -103,6 +103,7 @@ def location_of(settings: Settings, real: Path) -> Location:
     folder, snapshot_of = settings.data_dir / "repos" / identity, ""
     if real.parent.parent == (settings.data_dir / "revs").resolve():
         folder, snapshot_of = real.with_name(f"{real.name}.index"), real.parent.name
+        BORROWERS.add(str(real))
     return Location(real, identity, folder, tables_of(settings, folder, identity), snapshot_of)
 
 

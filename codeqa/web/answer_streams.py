@@ -20,6 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from codeqa.chat.record import BROKE_OFF
@@ -277,21 +278,15 @@ def checked_line(line: str) -> bytes:
     """Return a line of a data stream that comes from Redis, its HTML sanitised anew; nothing for
     what is none."""
     code, _, text = line.partition(":")
-    try:
-        value = json.loads(text, object_hook=_sanitised)
-    except (ValueError, RecursionError):
-        return b""
-    if code not in LINE_CODES:
-        return b""
-    return f"{code}:{json.dumps(value, ensure_ascii=False)}\n".encode("utf-8", "replace")
 
+    def plain(value: dict[str, Any]) -> dict[str, Any]:
+        html = {name: sanitise(str(value[name])) for name in value if name.endswith("html")}
+        return value | html
 
-def _sanitised(value: dict[str, Any]) -> dict[str, Any]:
-    """What a page shows as HTML are the values called so."""
-    return {
-        name: sanitise(one) if name.endswith("html") and isinstance(one, str) else one
-        for name, one in value.items()
-    }
+    with suppress(ValueError, RecursionError):
+        value = json.dumps(json.loads(text, object_hook=plain), ensure_ascii=False)
+        return f"{code}:{value}\n".encode("utf-8", "replace") if code in LINE_CODES else b""
+    return b""
 
 
 class _Elsewhere:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from difflib import unified_diff
-from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 from typing import Annotated, NamedTuple
@@ -177,20 +176,15 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     raise NotFoundError(f"Nothing here is called {wanted!r}.", hint)
 
 
-def borrows(box: Toolbox) -> bool:
-    """Whether it is a commit's snapshot, which has no objects of its own."""
-    return bool(box.tables().location.snapshot_of)
-
-
 def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
     """What git prints. Raises NotFoundError where it has no answer, RepositoryError where that
     would be another repository's."""
-    read = partial(read_git, find_git(box.root), box.root, seconds=SECONDS, borrows=borrows(box))
-    printed = read(["--literal-pathspecs", *arguments])
+    git = find_git(box.root)
+    printed = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
     if printed is not None:
         return printed.decode("utf-8", "replace")
     why = "There is no history here.", "It takes git, and a git repository with a commit."
-    if read(["rev-parse", "--verify", "HEAD"]) is not None:
+    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is not None:
         why = "git has no answer to that.", "Is there such a commit, and the file at that commit?"
     raise NotFoundError(*why)
 
@@ -226,8 +220,7 @@ class _Change(NamedTuple):
 def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     """Which functions, classes and sections were added, changed or removed, those nearest to
     `about` first, the diff of the best, and the commits behind."""
-    ours = borrows(box)
-    before, after = (commit_of(box.root, one, borrows=ours) for one in (start, end))
+    before, after = commit_of(box.root, start), commit_of(box.root, end)
     raw = run_git(box, ["diff-tree", "-r", "-z", "--no-renames", "--relative", before, after])
     told = raw.split("\0")[:-1]
     differing = dict(zip(told[1::2], map(str.split, told[::2]), strict=True))
@@ -235,8 +228,7 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     paths = sorted(known & differing.keys(), key=lambda path: (role_of(path) != "source", path))
     read = paths[:MOST_FILES]
     hashes = sorted({one.encode() for path in read for one in _hashes(differing[path])} - {b""})
-    contents = read_blobs(box.root, hashes, GROWN_BYTES, borrows=ours)
-    blobs = dict(zip(hashes, contents, strict=True))
+    blobs = dict(zip(hashes, read_blobs(box.root, hashes, GROWN_BYTES), strict=True))
     every = list[_Change]()
     for path in read:
         versions = [blobs.get(one.encode(), b"") for one in _hashes(differing[path])]
