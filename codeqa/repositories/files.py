@@ -4,7 +4,7 @@ lines that match a pattern."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -123,14 +123,6 @@ class Files:
                     found.lines[record.path] = lines[:kept]
                     found.total += len(lines)
         return found
-
-    def read_all(self, pattern: str = "") -> Iterator[FileText]:
-        """The texts of `matching` files, one after another; those that cannot be read now are left
-        out."""
-        tables = self._tables()
-        for record in self.matching(pattern):
-            with suppress(CodeQAError):
-                yield self._read(tables, record)
 
     def line_count(self, path: str) -> int | None:
         """Lines that `path` has on disk; None when it is no readable indexed file."""

@@ -11,6 +11,9 @@ a vendored library is vendored, generated code in an example is generated.
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib.resources import files
+from typing import Any
 
 from codeqa.languages import detect
 from codeqa.repository.secrets import is_secret_content, is_secret_name
@@ -19,27 +22,9 @@ from codeqa.types import Skipped
 
 _BINARY, _MINIFIED, _SECRET = "binary", "minified", "looks like a secret"
 
-LOCK_FILES = word_set(
-    "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb "
-    "deno.lock cargo.lock poetry.lock uv.lock pdm.lock pixi.lock pipfile.lock conda-lock.yml "
-    "pylock.toml go.sum go.work.sum gemfile.lock composer.lock mix.lock pubspec.lock "
-    "podfile.lock package.resolved cartfile.resolved packages.lock.json paket.lock "
-    "project.assets.json gradle.lockfile buildscript-gradle.lockfile flake.lock "
-    ".terraform.lock.hcl rebar.lock shard.lock stack.yaml.lock cabal.project.freeze "
-    "manifest.toml.lock module.bazel.lock buf.lock symfony.lock "
-    "requirements.lock requirements-dev.lock requirements-setup.lock"
-)
-"""Lower-case names of files that tools write and nobody reads."""
-
-BINARY_ENDINGS = word_set(
-    "png jpg jpeg gif bmp ico icns webp tif tiff avif heic psd ai eps svgz pdf ps mp3 mp4 m4a "
-    "m4v mov avi mkv webm ogg oga ogv wav flac aac mid zip gz tgz bz2 tbz2 xz txz zst 7z rar "
-    "lz4 lzma jar war ear aar apk ipa whl egg nupkg deb rpm dmg iso img exe dll so dylib a o "
-    "obj lib pdb class pyc pyo pyd wasm elf bin dat db sqlite sqlite3 mdb ldb rdb frm ttf otf "
-    "woff woff2 eot doc docx xls xlsx ppt pptx odt ods odp parquet arrow feather avro orc npy "
-    "npz pkl pickle joblib h5 hdf5 pt pth onnx safetensors gguf tflite pb.gz mo gmo blend fbx "
-    "glb stl dwg swf keystore snap"
-)
+_NAMES: dict[str, Any] = tomllib.loads(files(__package__).joinpath("roles.toml").read_text("utf-8"))
+LOCK_FILES = word_set(_NAMES["skipped"]["lock_files"])
+BINARY_ENDINGS = word_set(_NAMES["skipped"]["binary_endings"])
 
 _MAGIC = (b"%PDF-", b"%!PS", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh9")
 """How files begin that may hold no NUL in their first 8 KiB."""
@@ -69,110 +54,37 @@ LONG_SHARE = 0.8
 HEAD_BYTES = 2048
 """Where generators write that a file is generated."""
 
-_VENDORED = word_set(
-    "vendor vendors vendored _vendor third_party third-party thirdparty 3rdparty 3rd-party "
-    "3rd_party node_modules bower_components jspm_packages site-packages deps external "
-    "externals extern godeps carthage pods .yarn dist-packages"
-)
-_VENDORED_AT_TOP = frozenset({"deps", "external", "externals", "extern"})
-"""Names that a project's own packages have too: vendored only as a first component."""
 
-_TEST_FOLDERS = word_set(
-    "test tests testing testdata test_data test-data testsuite test-suite test_suite testsuites "
-    "__tests__ __mocks__ __snapshots__ __fixtures__ unittest unittests unit_tests unit-tests "
-    "integration_tests integration-tests integration_test integrationtest integrationtests "
-    "integration-test functional_tests e2e cypress spec specs rspec fixtures mocks js_tests "
-    "js-tests androidtest iostests commontest jvmtest jstest nativetest uitests testfixtures "
-    "test-fixtures selftests regress regression"
-)
-_SOURCE_LOOKALIKES = frozenset({"testing"})
-"""Folder names that hold a project's public test tools when they lie inside its source."""
+class _Names:
+    """Names that tell what a file is for, by one table of `roles.toml`."""
 
-_TEST_FOLDER_ENDINGS = (".tests", ".test", ".unittests", ".integrationtests")
+    def __init__(self, table: dict[str, str]) -> None:
+        lists = ("folders", "at_top", "endings", "folder_endings")
+        self.folders, self.at_top, *endings = (word_set(table.get(one, "")) for one in lists)
+        self.endings, self.folder_endings = map(tuple, endings)
+        patterns = ("files", "types", "not", "completions")
+        self.files, self.types, self.excluded, self.completions = (
+            re.compile(table.get(one, "(?!)"), re.VERBOSE) for one in patterns
+        )
+        mark = table.get("mark", "(?!)").encode()
+        self.mark = re.compile(mark, re.VERBOSE | re.IGNORECASE | re.MULTILINE)
 
-_TEST_FILE = re.compile(
-    r"""(?:
-        test_.*\.(?:py|pyi|rb|c|cc|cpp|lua|sh|bash|sql|php|jl|el|zig|nim)
-      | tests?\.(?:py|rb|js|mjs|cjs|ts|tsx|jsx|rs|c|cpp|php|lua|sh|sql|clj)
-      | .*_test\.(?:go|py|rb|c|cc|cpp|cxx|h|js|mjs|ts|tsx|dart|ex|exs|rs|clj|lua|sh|php|erl|ml|zig)
-      | .*_tests\.(?:py|rs|c|cc|cpp|js|ts|clj|rb)
-      | .*_(?:unit|browser)test\.(?:cc|cpp|c)
-      | .*_spec\.(?:rb|lua|js|ts|cr|ex|exs)
-      | .*[.-](?:test|tests|spec|specs|e2e|cy|stories)
-        \.(?:js|mjs|cjs|ts|mts|cts|tsx|jsx|vue|svelte|coffee|dart|lua)
-      | conftest\.py
-      | .*\.(?:bats|snap|feature)
-      | (?:jest|vitest|karma|playwright|cypress)\.(?:config|setup|conf)\..*
-    )""",
-    re.VERBOSE,
-)
-_TEST_TYPE_FILE = re.compile(
-    r"(?:[A-Z]\w*(?:Test|Tests|TestCase|TestSuite|IT|ITCase|Spec|Specs)|Test[A-Z]\w*|[A-Z]\w*_Test)"
-    r"\.(?:java|kt|kts|scala|groovy|cs|swift|php|fs|vb|cpp|cc|m|mm|dart)"
-)
-"""Names of types, where the capital tells `LatestTest` from `Latest`."""
+    def around(self, folders: list[str]) -> bool:
+        """Whether one of `folders`, lower-case and outermost first, says so."""
+        return any(
+            (folder in self.folders and (position == 0 or folder not in self.at_top))
+            or (self.folder_endings and folder.endswith(self.folder_endings))
+            for position, folder in enumerate(folders)
+        )
 
-_EXAMPLE_FOLDERS = word_set(
-    "example examples sample samples demo demos tutorial tutorials quickstart quickstarts "
-    "playground playgrounds cookbook showcase example-app getting-started snippets"
-)
-_EXAMPLE_FILE = re.compile(
-    r"(?:example|sample|demo)s?(?:[._-].*)?|.*[._-](?:example|sample)s?(?:\..*)?"
-)
+    def fits(self, folders: list[str], name: str, head: bytes) -> bool:
+        """Whether the folders of a file say so, its name, or its `head`."""
+        named = self.files.fullmatch(name.lower()) or self.types.fullmatch(name)
+        return bool(self.around(folders) or named or self.mark.search(head))
 
-_BENCHMARK_FOLDERS = word_set(
-    "bench benches benchmark benchmarks benchsuite perf perftest perftests perf_tests "
-    "performance-tests microbench microbenchmarks jmh"
-)
-_BENCHMARK_FILE = re.compile(
-    r"(?:bench(?:mark)?[_-].*|.*[_.-]bench(?:mark)?s?)"
-    r"\.(?:py|go|rs|js|ts|mjs|rb|c|cc|cpp|java|exs|php)"
-)
-_BENCHMARK_TYPE_FILE = re.compile(r"[A-Z]\w*Benchmarks?\.(?:java|kt|scala|cs|swift)")
 
-_DOCUMENT_FOLDERS = word_set("doc docs documentation")
-_DOCUMENT_FOLDERS_AT_TOP = word_set("man manual wiki website adr adrs rfcs javadoc")
-"""Names that a project's own packages have too: documents only as a first component."""
-_DOCUMENT_ENDINGS = (
-    ".md", ".markdown", ".mdx", ".rst", ".adoc", ".asciidoc", ".txt", ".org", ".tex",
-    ".textile", ".pod", ".rdoc", ".1", ".3", ".5", ".7", ".8", ".1.in",
-)  # fmt: skip
-_COMPLETION = re.compile(r"completions?/(?:_[\w-]+|[\w.-]+\.(?:ba|fi|z)sh|_?[\w.-]+\.ps1)(?:\.in)?")
-"""What completes options in a shell repeats them and what the manual says of them."""
-_NOT_DOCUMENT = re.compile(
-    r"(?:cmakelists|robots|meson_options|requirements[\w.-]*|constraints[\w.-]*)\.txt"
-)
-_DOCUMENT_FILE = re.compile(
-    r"(?:readme|changelog|changes|history|news|license|licence|copying|notice|authors|"
-    r"contributors|contributing|maintainers|security|code_of_conduct|install|todo|thanks)"
-    r"(?:[._-][\w.-]*)?"
-)
-
-_GENERATED_FILE = re.compile(
-    r""".*(?:
-        _pb2(?:_grpc)?\.pyi? | \.pb(?:\.gw)?\.go | _grpc\.pb\.go | \.pb\.(?:cc|h|rs|swift|dart)
-      | _pb\.(?:js|ts|d\.ts|rb) | _grpc_pb\.(?:js|d\.ts) | grpc\.swift | \.twirp\.go
-      | \.g\.(?:dart|cs|kt|i\.cs) | \.freezed\.dart | \.designer\.(?:cs|vb) | \.generated\.\w+
-      | _generated\.\w+ | \.gen\.(?:go|ts|js|rs|cs) | _gen\.go | zz_generated.*\.go
-      | \.po | \.pot  # catalogues of the source's own strings
-      | _string\.go | _easyjson\.go | \.tsbuildinfo | _autogen\.\w+ | \.yy?\.go
-    )""",
-    re.VERBOSE,
-)
-_GENERATED_FOLDERS = frozenset(
-    ["generated", "__generated__", "autogen", "gen-src", "generated-sources"]
-)
-_GENERATED_MARK = re.compile(
-    rb"^[^\w\n]{0,12}code generated .{0,200}do not (?:edit|modify)"
-    rb"|^[^\w\n]{0,12}@generated\b"
-    rb"|^[^\w\n]{0,12}<auto-?generated\b"
-    rb"|^[^\w\n]{0,12}(?:this (?:file|code|class) (?:is|was|has been) |file )?"
-    rb"(?:auto-?|automatically )generated (?:by|from|using|file|code|with)\b.{0,200}"
-    rb"|^[^\w\n]{0,12}generated by .{0,120}do not (?:edit|modify)"
-    rb"|^[^\w\n]{0,12}generated by the protocol buffer compiler"
-    rb"|^[^\w\n]{0,12}autogenerated (?:by|from)\b",
-    re.IGNORECASE | re.MULTILINE,
-)
+_ROLES: dict[str, _Names] = {role: _Names(table) for role, table in _NAMES["roles"].items()}
+_EXAMPLE, _DOCUMENT = _ROLES.pop("example"), _Names(_NAMES["document"])
 
 
 def skip_by_name(path: str) -> str:
@@ -233,49 +145,23 @@ def is_minified(name: str, data: bytes) -> bool:
 def role_of(path: str, head: bytes = b"") -> str:
     """One of `types.ROLES` for a repo-relative path; `head` is the beginning of the file."""
     *parts, name = path.split("/")
-    folders = [part.lower() for part in parts]
-    small = name.lower()
-    head = head[:HEAD_BYTES]
-
-    def inside(names: frozenset[str], only_at_top: frozenset[str] = frozenset()) -> bool:
-        return any(
-            folder in names and (position == 0 or folder not in only_at_top)
-            for position, folder in enumerate(folders)
-        )
-
-    if inside(_VENDORED, _VENDORED_AT_TOP):
-        return "vendored"
-    if (
-        inside(_GENERATED_FOLDERS)
-        or _GENERATED_FILE.fullmatch(small)
-        or (b"generated" in head.lower() and _GENERATED_MARK.search(head))
-    ):
-        return "generated"
-    if (
-        inside(_BENCHMARK_FOLDERS)
-        or _BENCHMARK_FILE.fullmatch(small)
-        or _BENCHMARK_TYPE_FILE.fullmatch(name)
-    ):
-        return "benchmark"
-    if (
-        inside(_TEST_FOLDERS, _SOURCE_LOOKALIKES)
-        or _TEST_FILE.fullmatch(small)
-        or _TEST_TYPE_FILE.fullmatch(name)
-        # `Project.Tests/` of .NET; `ProjectTests/` of Swift is met by its files' names
-        or any(folder.endswith(_TEST_FOLDER_ENDINGS) for folder in folders)
-    ):
-        return "test"
-    example = inside(_EXAMPLE_FOLDERS)
-    if _is_document(folders, small) and (not example or small.endswith(_DOCUMENT_ENDINGS)):
+    folders, small = [part.lower() for part in parts], name.lower()
+    head = head[:HEAD_BYTES] if b"generated" in head[:HEAD_BYTES].lower() else b""
+    for role, names in _ROLES.items():
+        if names.fits(folders, name, head):
+            return role
+    example = _EXAMPLE.around(folders)
+    if _is_document(folders, small) and (not example or small.endswith(_DOCUMENT.endings)):
         return "document"
-    return "example" if example or _EXAMPLE_FILE.fullmatch(small) else "source"
+    return "example" if example or _EXAMPLE.files.fullmatch(small) else "source"
 
 
 def _is_document(folders: list[str], small: str) -> bool:
-    named = "." not in small and _DOCUMENT_FILE.fullmatch(small)
+    names = _DOCUMENT
+    named = small.endswith(names.endings) or ("." not in small and names.files.fullmatch(small))
     return bool(
-        not _DOCUMENT_FOLDERS.isdisjoint(folders[:2])
-        or not _DOCUMENT_FOLDERS_AT_TOP.isdisjoint(folders[:1])
-        or _COMPLETION.fullmatch("/".join((*folders[-1:], small)))
-        or ((named or small.endswith(_DOCUMENT_ENDINGS)) and not _NOT_DOCUMENT.fullmatch(small))
+        any(one in names.folders for one in folders[:2])
+        or any(one in names.at_top for one in folders[:1])
+        or names.completions.fullmatch("/".join((*folders[-1:], small)))
+        or (named and not names.excluded.fullmatch(small))
     )

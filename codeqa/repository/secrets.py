@@ -3,7 +3,7 @@
 A file whose name says that it holds a secret, or that consists of one, is left out. In
 every other file the secret-looking strings alone are replaced by as many asterisks, so that
 lines and columns stay true. Only forms that are hardly ever anything else are masked, those of
-`secrets.toml`: issuers' own prefixes with the length they use, passwords in addresses, signed
+`secret_forms.toml`: issuers' own prefixes with the length they use, passwords in addresses, signed
 tokens; and private key blocks.
 """
 
@@ -17,23 +17,8 @@ from importlib.resources import files
 
 import re2
 
-from codeqa.text.tokens import word_set
-
-_EXACT_NAMES = word_set(
-    ".netrc _netrc .pgpass .pypirc .git-credentials .dockercfg .htpasswd .s3cfg .boto "
-    ".vault-token .vault_pass .vault_pass.txt .envrc id_rsa id_dsa id_ecdsa id_ed25519 "
-    "id_ecdsa_sk id_ed25519_sk credentials credentials.json credentials.xml credentials.ini "
-    "kubeconfig master.key secring.gpg wallet.dat terraform.tfstate terraform.tfstate.backup "
-    "gradle-local.properties"
-)
-_NAME_GLOBS = word_set(
-    ".env .env.* *.env *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.kdb *.ppk *.ovpn "
-    "*.tfstate *.tfstate.backup secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini "
-    "secret.yml secret.yaml secret.json *.secrets.yml *.secrets.yaml service-account*.json "
-    "service_account*.json serviceaccount*.json client_secret*.json *-credentials.json "
-    "*_credentials.json *.agekey *.gpg-key *.secret-key"
-)
-_SECRET_NAME = re.compile("|".join(translate(glob) for glob in _NAME_GLOBS))
+_TOLD = tomllib.loads(files(__package__).joinpath("secret_forms.toml").read_text("utf-8"))
+_NAMES = re.compile("|".join(map(translate, _TOLD["names"].split())))
 _TEMPLATE_NAME = re.compile(
     r"(?:^|[._-])(?:example|sample|template|tmpl|tpl|dist|defaults?|schema|erb|j2)(?:[._-]|$)"
 )
@@ -43,9 +28,7 @@ _TEMPLATE_ENDINGS = (".md", ".rst", ".py", ".ts", ".js", ".go", ".rb", ".java", 
 def is_secret_name(name: str) -> bool:
     """Whether a file of this name (last component) is left out unread."""
     lowered = name.lower()
-    if lowered in _EXACT_NAMES:
-        return True
-    if not _SECRET_NAME.match(lowered):
+    if not _NAMES.match(lowered):
         return False
     return not (_TEMPLATE_NAME.search(lowered) or lowered.endswith(_TEMPLATE_ENDINGS))
 
@@ -73,9 +56,8 @@ _EXAMPLE = (
 
 
 def _forms(table: str) -> list[list[str]]:
-    """Mark and rest of each form of that table of `secrets.toml`."""
-    told = tomllib.loads(files(__package__).joinpath("secrets.toml").read_text("utf-8"))
-    return [[mark, rest.replace("EXAMPLE", _EXAMPLE)] for mark, rest, _ in told[table]]
+    """Mark and rest of each form of a table of `secret_forms.toml`."""
+    return [[mark, rest.replace("EXAMPLE", _EXAMPLE)] for mark, rest, _ in _TOLD[table]]
 
 
 def _any(forms: Iterable[Iterable[str]]) -> str:
