@@ -71,16 +71,6 @@ def test_conversations_are_listed_opened_and_gone_back_to(
     expect(page.locator("#welcome")).to_be_visible()
 
 
-def test_the_page_comes_with_the_list_of_conversations(page: Page) -> None:
-    two_conversations(page, "</script>'\"><b>Where?")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.reload()
-    expect(titles(page)).to_have_text(["</script>'\"><b>Where?", SESSIONS])
-    expect(page.locator(".turn")).to_have_count(1)
-    assert not [one for one in asked if "/api/conversations?" in one]
-
-
 def test_a_conversation_is_renamed_in_its_place_by_its_menu(page: Page) -> None:
     two_conversations(page)
     more = page.get_by_role("button", name=f"More for “{LOGGING}”")

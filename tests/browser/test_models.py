@@ -48,13 +48,13 @@ def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
 
 
 def test_what_comes_to_the_first_page_later_moves_nothing(
-    modelled: Server, open_page: OpenPage
+    real: Server, open_page: OpenPage
 ) -> None:
     held: list[Route] = []
-    page = open_page(modelled)
-    page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
+    page = open_page(real)
+    page.request.post(f"{real.address}/api/models", data={"provider": ""})
     page.route(re.compile("/api/(first-questions|models/local)"), lambda route: held.append(route))
-    page.goto(modelled.address)
+    page.goto(real.address)
     parts = [page.locator("#welcome h1"), page.locator("#without-model")]
     expect(parts[1]).to_be_visible()
     # Examples are asked for again as long as there are none. A title lets the page go on.
@@ -69,16 +69,16 @@ def test_what_comes_to_the_first_page_later_moves_nothing(
 
 
 def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
-    modelled: Server, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    real: Server, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = stream(["Copies are taken off the shelf [bookshop/stock.py:1-5]."])
     with openai_server(lambda path, body: answer, models=("nomic-embed-text", "qwen3:8b")) as model:
         model.pages["/api/ps"] = {"models": []}
         ollama = replace(provider_named("ollama"), base_url=model.base_url)
         monkeypatch.setitem(providers._BY_NAME, "ollama", ollama)
-        page = open_page(modelled)
-        page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
-        page.goto(modelled.address)
+        page = open_page(real)
+        page.request.post(f"{real.address}/api/models", data={"provider": ""})
+        page.goto(real.address)
         offer = page.get_by_role("button", name="Answer with qwen3:8b from Ollama on this machine")
         expect(page.locator("#local-models button")).to_have_count(1)
         offer.click()
@@ -88,9 +88,9 @@ def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
         get_answer(page, "@codebase How are copies of a book reserved?")
         expect(page.locator(".answer")).to_contain_text("Copies are taken off the shelf")
         expect(page.locator(".details-body")).to_contain_text("qwen3:8b · 127.0.0.1")
-        page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
+        page.request.post(f"{real.address}/api/models", data={"provider": ""})
         model.models = ()
-        page.goto(modelled.address)
+        page.goto(real.address)
         expect(page.locator("#local-models")).to_contain_text("Ollama runs on this machine without")
         expect(page.locator("#local-models code")).to_have_text(["ollama pull qwen3"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from browser.actions import (
+    PHONE,
     answered,
     get_answer,
     open_context,
@@ -12,9 +13,8 @@ from browser.actions import (
     row,
     scrolled_sideways,
     show_switches,
-    use_model,
 )
-from browser.conftest import ScriptedServer
+from browser.conftest import OpenPage, ScriptedServer
 from browser.test_answers import CITED, CODE
 from playwright.sync_api import Locator, Page, expect
 
@@ -32,9 +32,14 @@ def expect_cited(page: Page) -> None:
     expect(page.locator(".source .cited").first).to_be_in_viewport()
 
 
-def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedServer) -> None:
-    use_model(phone)
-    phone.locator("#effort").tap()  # which the switches still show
+def test_nothing_is_wider_than_a_narrow_screen(
+    scripted: ScriptedServer, open_page: OpenPage
+) -> None:
+    scripted.use_model()
+    path = scripted.keep(f"@codebase say:See {CITED}.\n\n{CODE}\n")
+    phone = open_page(scripted, path, **PHONE)
+    show_switches(phone)
+    phone.locator("#effort").tap()
     form = phone.get_by_role("dialog", name="How to answer")
     assert within(form) and not scrolled_sideways(phone)
     above = "document.getElementById('answer-options').getBoundingClientRect().bottom"
@@ -42,7 +47,6 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
     assert phone.evaluate(f"{above} <= {field}"), "the question stays in view"
     phone.touchscreen.tap(180, 40)  # elsewhere
     expect(form).to_be_hidden()
-    get_answer(phone, f"say:See {CITED}.\n\n{CODE}\n")
     phone.get_by_role("button", name="Bad answer").tap()
     reason = phone.get_by_label(re.compile("What was wrong with this answer"))
     expect(reason).to_be_in_viewport()
@@ -67,14 +71,14 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
 
 
 def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
-    phone: Page, scripted: ScriptedServer
+    scripted: ScriptedServer, open_page: OpenPage
 ) -> None:
+    phone = open_page(scripted, scripted.keep("first thing"), **PHONE)
     ready(phone)
-    for question in ("first thing", "second thing"):
-        phone.get_by_role("button", name="New conversation").last.tap()
-        phone.locator("#question").fill(question)
-        phone.get_by_role("button", name="Send").tap()
-        answered(phone)
+    phone.get_by_role("button", name="New conversation").last.tap()
+    phone.locator("#question").fill("second thing")
+    phone.get_by_role("button", name="Send").tap()
+    answered(phone)
     sidebar, title = phone.locator("#sidebar"), phone.locator("#topbar-title")
     expect(title).to_have_text("second thing")
     expect(sidebar).not_to_be_in_viewport()
@@ -123,8 +127,8 @@ def test_back_closes_the_sheet_and_stays_in_the_conversation(phone: Page) -> Non
     expect(phone.locator("#welcome")).to_be_visible()
 
 
-def test_fingers_find_targets_of_44_pixels(phone: Page) -> None:
-    get_answer(phone, EVERYTHING)
+def test_fingers_find_targets_of_44_pixels(scripted: ScriptedServer, open_page: OpenPage) -> None:
+    phone = open_page(scripted, scripted.keep(f"@codebase {EVERYTHING}"), **PHONE)
     phone.get_by_role("button", name="Regenerate").click()
     expect(phone.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     small = """root => [...document.querySelectorAll(root)].flatMap(part =>

@@ -218,7 +218,7 @@ def beside_orders(replies: Iterator[Any]) -> Callable[[str, dict[str, Any]], Any
 
 
 def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
-    modelled: Server, open_page: OpenPage
+    real: Server, open_page: OpenPage
 ) -> None:
     answers = iter(
         [
@@ -229,7 +229,7 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
         ]
     )  # fmt: skip
     with openai_server(beside_orders(answers)) as server:
-        page = open_page(modelled)
+        page = open_page(real)
         use_address(page, server.base_url)
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_contain_text("when there are too few.")
@@ -265,10 +265,10 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
 
 
 def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
-    modelled: Server, open_page: OpenPage
+    real: Server, open_page: OpenPage
 ) -> None:
     with openai_server(beside_orders(repeat(silent(30)))) as server:
-        page = open_page(modelled)
+        page = open_page(real)
         use_address(page, server.base_url)
         ask(page, ASK)
         expect(page.locator(".stages")).to_contain_text("test-model is reading")
@@ -282,12 +282,12 @@ def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
 
 
 def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
-    modelled: Server, open_page: OpenPage
+    real: Server, open_page: OpenPage
 ) -> None:
     key = "sk-secret-123"
     refusals = iter([failure(404, "no such model"), failure(401, f"bad key {key}")])
     with openai_server(beside_orders(refusals)) as server:
-        page = open_page(modelled)
+        page = open_page(real)
         expecting(page, "502 (BAD GATEWAY)")
         dialog = use_address(page, server.base_url)
         ask(page, ASK)
@@ -309,7 +309,7 @@ def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
 
 
 def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
-    modelled: Server, open_page: OpenPage
+    real: Server, open_page: OpenPage
 ) -> None:
     def reply(path: str, body: dict[str, Any]) -> Any:
         most = body.get("max_tokens", body.get("max_completion_tokens"))
@@ -320,7 +320,7 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
         return stream(["Stock takes them off the shelf [bookshop/stock.py:311-320]."])
 
     with openai_server(reply) as server:
-        page = open_page(modelled)
+        page = open_page(real)
         use_address(page, server.base_url)
         chosen = page.locator('#answer-options input[name="hyde"]:checked')
         expect(chosen).to_have_value("off")  # the server's setting
