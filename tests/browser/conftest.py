@@ -53,9 +53,13 @@ OpenPage = Callable[..., Page]
 
 @dataclass(frozen=True)
 class Server:
-    """A running server of the tests."""
+    """A running server of the tests, with `open_page` for its pages."""
 
     address: str
+    open_page: OpenPage
+
+    def open(self, path: str = "", **options: Any) -> Page:
+        return self.open_page(self, path, **options)
 
 
 @dataclass(frozen=True)
@@ -152,24 +156,24 @@ def guarded_server(
 
 
 @pytest.fixture
-def scripted(scripted_server: tuple[str, FakeEngine]) -> ScriptedServer:
+def scripted(scripted_server: tuple[str, FakeEngine], open_page: OpenPage) -> ScriptedServer:
     """A server whose answers are written down; no test finds what another one left."""
-    return begun_anew(*scripted_server)
+    return begun_anew(*scripted_server, open_page)
 
 
 @pytest.fixture
-def guarded(guarded_server: tuple[str, FakeEngine]) -> ScriptedServer:
+def guarded(guarded_server: tuple[str, FakeEngine], open_page: OpenPage) -> ScriptedServer:
     """Another one with two tokens: its owner's, `open sesame`, and `second key`."""
-    return begun_anew(*guarded_server)
+    return begun_anew(*guarded_server, open_page)
 
 
-def begun_anew(address: str, engine: FakeEngine) -> ScriptedServer:
+def begun_anew(address: str, engine: FakeEngine, open_page: OpenPage) -> ScriptedServer:
     engine.begin_anew()
-    return ScriptedServer(address, engine.chat, engine.models)
+    return ScriptedServer(address, open_page, engine.chat, engine.models)
 
 
 @pytest.fixture(scope="session")
-def real_server(servers: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def real_server(servers: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> str:
     from codeqa.engine import open_engine
 
     folder = tmp_path_factory.mktemp("real")
@@ -184,15 +188,15 @@ def real_server(servers: ExitStack, tmp_path_factory: pytest.TempPathFactory) ->
     engine = open_engine(settings, repository)
     engine.index.run()
     port = servers.enter_context(serving(settings, repository))
-    return Server(f"http://127.0.0.1:{port}")
+    return f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
-def real(real_server: Server) -> Server:
+def real(real_server: str, open_page: OpenPage) -> Server:
     """A server over a generated repository with its real index, and without a language model."""
     json = {"Content-Type": "application/json"}
-    urlopen(Request(f"{real_server.address}/api/models", b'{"provider": ""}', json)).close()
-    return real_server
+    urlopen(Request(f"{real_server}/api/models", b'{"provider": ""}', json)).close()
+    return Server(real_server, open_page)
 
 
 @pytest.fixture(scope="session")
@@ -312,19 +316,19 @@ def watched(context: BrowserContext) -> Page:
 
 
 @pytest.fixture
-def page(open_page: OpenPage, scripted: ScriptedServer) -> Page:
+def page(scripted: ScriptedServer) -> Page:
     """The page over the scripted server."""
-    return open_page(scripted)
+    return scripted.open()
 
 
 @pytest.fixture
-def modelled(open_page: OpenPage, scripted: ScriptedServer) -> Page:
-    """The page over it, with a language model."""
+def modelled(scripted: ScriptedServer) -> Page:
+    """The same with a language model."""
     scripted.use_model()
-    return open_page(scripted)
+    return scripted.open()
 
 
 @pytest.fixture
-def phone(open_page: OpenPage, scripted: ScriptedServer) -> Page:
+def phone(scripted: ScriptedServer) -> Page:
     """The same on a phone."""
-    return open_page(scripted, **PHONE)
+    return scripted.open(**PHONE)

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from browser.actions import get_answer, ready
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Page, expect
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -51,9 +51,9 @@ def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
 
 
 def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, scripted.keep("@codebase x"))
+    page = scripted.open(scripted.keep("@codebase x"))
     page.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     page.get_by_role("button", name="Edit the question").focus()
@@ -74,10 +74,8 @@ def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(
     assert "Copy" in order and "Code, python" in order
 
 
-def test_the_theme_follows_the_system_until_one_is_chosen(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, scheme="dark")
+def test_the_theme_follows_the_system_until_one_is_chosen(scripted: ScriptedServer) -> None:
+    page = scripted.open(scheme="dark")
     body, dark = page.locator("body"), "rgb(23, 24, 26)"
     expect(body).to_have_css("background-color", dark)
     page.get_by_role("button", name="Settings").click()
@@ -92,10 +90,10 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
 
 
 def test_where_colours_are_forced_what_is_chosen_has_the_focus_or_goes_on_is_seen(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
     scripted.use_model()
-    page = open_page(scripted, scripted.keep("@codebase x"))
+    page = scripted.open(scripted.keep("@codebase x"))
     page.emulate_media(forced_colors="active")
 
     def unlike(one: str, other: str, style: str = "backgroundColor", part: str = "") -> bool:

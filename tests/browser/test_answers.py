@@ -426,9 +426,7 @@ n3 --> n3
 """
 
 
-def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
-    phone: Page,
-) -> None:
+def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(phone: Page) -> None:
     page = phone
     unknown = f"```mermaid\n{FLOW}n1 -.-> n2\n```"
     get_answer(page, f"say:So:\n\n```mermaid\n{FLOW}```\n\n{unknown}\n")

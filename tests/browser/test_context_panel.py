@@ -13,7 +13,7 @@ from browser.actions import (
     get_answer,
     open_context,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from browser.fakes import DRAFT
 from playwright.sync_api import expect
 
@@ -25,9 +25,9 @@ BAR = ".chunk-choice-bar"
 
 
 def test_an_address_opens_a_file_at_its_lines_and_says_when_it_cannot(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, "/?file=README.md")
+    page = scripted.open("/?file=README.md")
     expect(page.locator("#panel-note")).to_contain_text("has changed")
     page.get_by_role("button", name="Close the panel").click()
     assert "file=" not in page.url
@@ -36,12 +36,10 @@ def test_an_address_opens_a_file_at_its_lines_and_says_when_it_cannot(
     expect(page.locator("#panel-body")).to_contain_text("not an indexed file")
 
 
-def test_it_shows_the_messages_exactly_as_they_were_sent(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
+def test_it_shows_the_messages_exactly_as_they_were_sent(scripted: ScriptedServer) -> None:
     scripted.keep("@codebase x")
     scripted.use_model()
-    page = open_page(scripted, scripted.keep("@codebase x"))
+    page = scripted.open(scripted.keep("@codebase x"))
     page.get_by_role("button", name="Context").first.click()
     panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("Nothing was sent to a model")
@@ -68,10 +66,10 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
 
 
 def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels_of_all_hits(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
     scripted.use_model()
-    page = open_page(scripted, scripted.keep("@codebase x", rerank=True))
+    page = scripted.open(scripted.keep("@codebase x", rerank=True))
     open_context(page)
     placed = "score 1.73 · symbol #1 · vector #2 · text #3 · hyde-2 vector #1 · hyde-1 text #5"
     chunk = page.get_by_role("region", name="Pieces of code").locator("li").first
@@ -103,10 +101,10 @@ def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels
 
 
 def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
     scripted.use_model()
-    page = open_page(scripted, scripted.keep("@codebase x"))
+    page = scripted.open(scripted.keep("@codebase x"))
     open_context(page)
     bar = page.get_by_role("group", name="Chosen code")
     out = page.get_by_role("button", name=f"Leave {SENT} out")
@@ -136,9 +134,9 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
 
 
 def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, scripted.keep("@codebase x"))
+    page = scripted.open(scripted.keep("@codebase x"))
     open_context(page)
     out, bar = page.get_by_role("button", name=f"Leave {SENT} out"), page.locator(BAR)
     out.click()
@@ -176,13 +174,13 @@ def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
 
 
 def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left_out(
-    scripted: ScriptedServer, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = scripted.chat.turn("turn-1")
     chunks = [Chunk(f"c{n}", f"src/m{n % 3}.py", n, n, "python", "x") for n in range(1, 36)]
     kept.chunks, kept.dropped = chunks[:-4], chunks[-4:]
     monkeypatch.setattr(scripted.chat, "turn", lambda *_: kept)
-    page = open_page(scripted, scripted.keep("@codebase x"))
+    page = scripted.open(scripted.keep("@codebase x"))
     open_context(page)
     pieces = page.get_by_role("region", name="Pieces of code")
     expect(pieces.locator("li:visible")).to_have_count(8)

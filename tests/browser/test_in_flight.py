@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from browser.actions import ask, being_written, expecting, field_of, get_answer, ready, stop
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from browser.fakes import PART
 from playwright.sync_api import Page, expect
 
@@ -15,14 +15,14 @@ def blocks_of(page: Page) -> int:
 
 
 def test_a_page_that_is_reloaded_or_opened_twice_reads_the_answer_along(
-    page: Page, open_page: OpenPage, scripted: ScriptedServer
+    page: Page, scripted: ScriptedServer
 ) -> None:
     get_answer(page, "say:Complete.")
     ask(page, "slow")
     being_written(page)
     page.reload()
     being_written(page)
-    other = open_page(scripted, page.url.removeprefix(scripted.address))
+    other = scripted.open(page.url.removeprefix(scripted.address))
     being_written(other)
     scripted.chat.more.release()
     for one in (page, other):
@@ -39,25 +39,23 @@ def test_a_page_that_is_reloaded_or_opened_twice_reads_the_answer_along(
     assert len(scripted.chat.asked) == asked + 1
 
 
-def test_an_answer_goes_on_when_its_page_is_closed(
-    page: Page, open_page: OpenPage, scripted: ScriptedServer
-) -> None:
+def test_an_answer_goes_on_when_its_page_is_closed(page: Page, scripted: ScriptedServer) -> None:
     ask(page, "slow")
     being_written(page)
     address = page.url.removeprefix(scripted.address)
     page.close()
     scripted.chat.more.release()
-    again = open_page(scripted, address)
+    again = scripted.open(address)
     being_written(again, 2 * PART)
     assert not scripted.chat.cancelled.is_set()
     stop(again)
 
 
 def test_a_question_asked_while_another_tab_is_answered_stays_in_the_field(
-    page: Page, open_page: OpenPage, scripted: ScriptedServer
+    page: Page, scripted: ScriptedServer
 ) -> None:
     get_answer(page, "say:Complete.")
-    other = open_page(scripted, page.url.removeprefix(scripted.address))
+    other = scripted.open(page.url.removeprefix(scripted.address))
     expecting(other, "409")
     ready(other)
     ask(page, "slow")

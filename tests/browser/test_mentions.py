@@ -11,7 +11,7 @@ from browser.actions import (
     ready,
     scrolled_sideways,
 )
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from playwright.sync_api import Locator, Page, expect
 
 HOSTILE = "bookshop/<img src=x onerror=window.hacked=1>.py"
@@ -29,10 +29,8 @@ def go_to(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Go to a file or symbol")
 
 
-def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_an_at_sign_offers_places_and_the_keyboard_completes_them(real: Server) -> None:
+    page = real.open()
     ready(page)
     field, menu = field_of(page), menu_of(page)
     options = menu.get_by_role("option")
@@ -78,9 +76,9 @@ def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
 
 
 def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothing_has(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     ready(page)
     field, menu = field_of(page), menu_of(page)
     field.press_sequentially("@Ord")
@@ -103,10 +101,8 @@ def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothin
     expect(chips_of(page)).to_have_text(["@zzzznothingnot in the index"])
 
 
-def test_chips_open_what_they_stand_for_and_can_be_taken_out(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_chips_open_what_they_stand_for_and_can_be_taken_out(real: Server) -> None:
+    page = real.open()
     ready(page)
     field, title = field_of(page), page.locator("#panel-title")
     field.fill("how do @bookshop/orders.py and @Stock.reserve_copies work? @nothing/of.it")
@@ -125,10 +121,8 @@ def test_chips_open_what_they_stand_for_and_can_be_taken_out(
     expect(chips_of(page)).to_have_count(2)
 
 
-def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(real: Server) -> None:
+    page = real.open()
     ready(page)
     page.keyboard.press("Control+p")
     dialog, title = go_to(page), page.locator("#panel-title")
@@ -158,8 +152,8 @@ def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
     expect(title).to_contain_text("test_orders.py")
 
 
-def test_the_files_are_walked_with_the_keyboard(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real)
+def test_the_files_are_walked_with_the_keyboard(real: Server) -> None:
+    page = real.open()
     ready(page)
     files = page.locator("#files")
     head = files.locator("summary").first
@@ -185,8 +179,8 @@ def test_the_files_are_walked_with_the_keyboard(real: Server, open_page: OpenPag
     expect(head).to_be_focused()
 
 
-def test_all_of_it_works_by_touch_on_a_phone(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real, **PHONE)
+def test_all_of_it_works_by_touch_on_a_phone(real: Server) -> None:
+    page = real.open(**PHONE)
     ready(page)
     field = field_of(page)
     field.tap()

@@ -14,7 +14,7 @@ from browser.actions import (
     get_answer,
     until,
 )
-from browser.conftest import OpenPage, ScriptedServer, Server
+from browser.conftest import ScriptedServer, Server
 from openai_server import openai_server, stream
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -47,11 +47,9 @@ def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
     expect(page.locator("#without-model button")).to_be_focused()
 
 
-def test_what_comes_to_the_first_page_later_moves_nothing(
-    real: Server, open_page: OpenPage
-) -> None:
+def test_what_comes_to_the_first_page_later_moves_nothing(real: Server) -> None:
     held: list[Route] = []
-    page = open_page(real)
+    page = real.open()
     page.request.post(f"{real.address}/api/models", data={"provider": ""})
     page.route(re.compile("/api/(first-questions|models/local)"), lambda route: held.append(route))
     page.goto(real.address)
@@ -69,14 +67,14 @@ def test_what_comes_to_the_first_page_later_moves_nothing(
 
 
 def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
-    real: Server, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    real: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = stream(["Copies are taken off the shelf [bookshop/stock.py:1-5]."])
     with openai_server(lambda path, body: answer, models=("nomic-embed-text", "qwen3:8b")) as model:
         model.pages["/api/ps"] = {"models": []}
         ollama = replace(provider_named("ollama"), base_url=model.base_url)
         monkeypatch.setitem(providers._BY_NAME, "ollama", ollama)
-        page = open_page(real)
+        page = real.open()
         page.request.post(f"{real.address}/api/models", data={"provider": ""})
         page.goto(real.address)
         offer = page.get_by_role("button", name="Answer with qwen3:8b from Ollama on this machine")
@@ -96,10 +94,10 @@ def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
 
 
 def test_the_first_page_waits_for_no_server_and_says_what_brings_a_model_where_none_runs(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
     scripted.models.local = False
-    page, looking = open_page(scripted), list[Route]()
+    page, looking = scripted.open(), list[Route]()
     expect(page.locator("#local-models code")).to_have_count(2)  # what follows is another page's
     page.route("**/api/models/local", lambda route: looking.append(route))
     page.goto(scripted.address)
@@ -307,10 +305,10 @@ def test_another_address_names_the_host_before_anything_is_sent(
 
 
 def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
-    guarded: ScriptedServer, open_page: OpenPage
+    guarded: ScriptedServer,
 ) -> None:
     for token in ("open sesame", "second key"):
-        page = open_page(guarded)
+        page = guarded.open()
         expecting(page, "401 (UNAUTHORIZED)")
         page.get_by_label("Token").fill("guessed")
         page.keyboard.press("Enter")

@@ -14,7 +14,7 @@ from browser.actions import (
     scrolled_sideways,
     show_switches,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from browser.test_answers import CITED, CODE
 from playwright.sync_api import Locator, Page, expect
 
@@ -32,12 +32,10 @@ def expect_cited(page: Page) -> None:
     expect(page.locator(".source .cited").first).to_be_in_viewport()
 
 
-def test_nothing_is_wider_than_a_narrow_screen(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
+def test_nothing_is_wider_than_a_narrow_screen(scripted: ScriptedServer) -> None:
     scripted.use_model()
     path = scripted.keep(f"@codebase say:See {CITED}.\n\n{CODE}\n")
-    phone = open_page(scripted, path, **PHONE)
+    phone = scripted.open(path, **PHONE)
     show_switches(phone)
     phone.locator("#effort").tap()
     form = phone.get_by_role("dialog", name="How to answer")
@@ -71,9 +69,9 @@ def test_nothing_is_wider_than_a_narrow_screen(
 
 
 def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    phone = open_page(scripted, scripted.keep("first thing"), **PHONE)
+    phone = scripted.open(scripted.keep("first thing"), **PHONE)
     ready(phone)
     phone.get_by_role("button", name="New conversation").last.tap()
     phone.locator("#question").fill("second thing")
@@ -127,8 +125,8 @@ def test_back_closes_the_sheet_and_stays_in_the_conversation(phone: Page) -> Non
     expect(phone.locator("#welcome")).to_be_visible()
 
 
-def test_fingers_find_targets_of_44_pixels(scripted: ScriptedServer, open_page: OpenPage) -> None:
-    phone = open_page(scripted, scripted.keep(f"@codebase {EVERYTHING}"), **PHONE)
+def test_fingers_find_targets_of_44_pixels(scripted: ScriptedServer) -> None:
+    phone = scripted.open(scripted.keep(f"@codebase {EVERYTHING}"), **PHONE)
     phone.get_by_role("button", name="Regenerate").click()
     expect(phone.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     small = """root => [...document.querySelectorAll(root)].flatMap(part =>

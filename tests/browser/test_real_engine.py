@@ -23,7 +23,7 @@ from browser.actions import (
     use_address,
 )
 from browser.bookshop import INVENTORY
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from openai_server import ScriptedServer as ModelServer
 from openai_server import completion, failure, openai_server, silent, stream
 from playwright.sync_api import expect
@@ -39,9 +39,9 @@ FIRST_TOKENS, SECOND_TOKENS, ANSWER_TOKENS = 400, 768, 500
 
 
 def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_lines(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     expect(page.get_by_role("heading", name=re.compile("bookshop"))).to_be_visible()
     get_answer(page, ASK)
     expect(page.locator(".stages")).to_have_text(re.compile(r"^\d+ pieces of code · [\d.]+ m?s$"))
@@ -59,10 +59,8 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     expect(citation).to_be_focused()
 
 
-def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(real: Server) -> None:
+    page = real.open()
     get_answer(page, "how does take_inventory hand in what was found?")
     code = page.locator(".code-block[data-place^='bookshop/inventory.py:'] code").first
     long = page.locator(".code-block[data-place^='bookshop/inventory.py:']").first
@@ -81,10 +79,8 @@ def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
     assert copied(page).endswith(f"\n\n[{long.get_attribute('data-place')}]")
 
 
-def test_an_earlier_answer_says_which_of_its_sources_changed_since(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_an_earlier_answer_says_which_of_its_sources_changed_since(real: Server) -> None:
+    page = real.open()
     get_answer(page, ASK)
     citations = page.locator('a.citation[data-path="bookshop/stock.py"]')
     expect(citations.first).not_to_contain_text("source changed")
@@ -103,9 +99,9 @@ def test_an_earlier_answer_says_which_of_its_sources_changed_since(
 
 
 def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     expecting(page, "404 (NOT FOUND)")
     page.locator("#question").fill(ASK)
     page.locator("#effort").click()
@@ -129,9 +125,9 @@ def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
 
 
 def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_as_it_is(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     page.locator("#index-state").click()
     expect(page.locator("#index-detail")).to_contain_text("6 files")
     page.get_by_role("button", name=re.compile("skipped: why")).click()
@@ -149,10 +145,8 @@ def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_a
     assert page.evaluate("window.hacked") is None
 
 
-def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(real: Server) -> None:
+    page = real.open()
     chip_of(page).click()
     get_answer(page, "My name is Ada.")
     page.get_by_role("button", name="New conversation").first.click()
@@ -217,9 +211,7 @@ def beside_orders(replies: Iterator[Any]) -> Callable[[str, dict[str, Any]], Any
     return reply
 
 
-def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
-    real: Server, open_page: OpenPage
-) -> None:
+def test_a_model_is_asked_followed_up_reloaded_and_regenerated(real: Server) -> None:
     answers = iter(
         [
             stream(["Stock takes them off ", "the shelf [bookshop/stock.py:311-320].\n\n",
@@ -229,7 +221,7 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
         ]
     )  # fmt: skip
     with openai_server(beside_orders(answers)) as server:
-        page = open_page(real)
+        page = real.open()
         use_address(page, server.base_url)
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_contain_text("when there are too few.")
@@ -264,11 +256,9 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
         assert again == history  # the answer that is replaced is not held against it
 
 
-def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
-    real: Server, open_page: OpenPage
-) -> None:
+def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(real: Server) -> None:
     with openai_server(beside_orders(repeat(silent(30)))) as server:
-        page = open_page(real)
+        page = real.open()
         use_address(page, server.base_url)
         ask(page, ASK)
         expect(page.locator(".stages")).to_contain_text("test-model is reading")
@@ -281,13 +271,11 @@ def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
         expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
 
 
-def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
-    real: Server, open_page: OpenPage
-) -> None:
+def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(real: Server) -> None:
     key = "sk-secret-123"
     refusals = iter([failure(404, "no such model"), failure(401, f"bad key {key}")])
     with openai_server(beside_orders(refusals)) as server:
-        page = open_page(real)
+        page = real.open()
         expecting(page, "502 (BAD GATEWAY)")
         dialog = use_address(page, server.base_url)
         ask(page, ASK)
@@ -308,9 +296,7 @@ def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
         assert headers["authorization"] == f"Bearer {key}"
 
 
-def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
-    real: Server, open_page: OpenPage
-) -> None:
+def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(real: Server) -> None:
     def reply(path: str, body: dict[str, Any]) -> Any:
         most = body.get("max_tokens", body.get("max_completion_tokens"))
         if most == FIRST_TOKENS:
@@ -320,7 +306,7 @@ def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
         return stream(["Stock takes them off the shelf [bookshop/stock.py:311-320]."])
 
     with openai_server(reply) as server:
-        page = open_page(real)
+        page = real.open()
         use_address(page, server.base_url)
         chosen = page.locator('#answer-options input[name="hyde"]:checked')
         expect(chosen).to_have_value("off")  # the server's setting

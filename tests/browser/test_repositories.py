@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from browser.actions import PHONE, expecting, get_answer, ready, scrolled_sideways
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from playwright.sync_api import Page, Route, expect
 
 
@@ -17,12 +17,12 @@ def opened(page: Page) -> None:
 
 
 def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
-    real: Server, open_page: OpenPage, tmp_path: Path
+    real: Server, tmp_path: Path
 ) -> None:
     for folder in ("lamps/.git", ".secret lamps", "chairs"):
         (tmp_path / "things" / folder).mkdir(parents=True)
     (tmp_path / "things" / "lamps" / "light.py").write_text("def shine():\n    return 1\n")
-    page = open_page(real)
+    page = real.open()
     ready(page)
     opened(page)
     dialog = page.get_by_role("dialog")
@@ -83,9 +83,9 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
 
 
 def test_while_a_folder_is_looked_at_the_list_says_so_and_whoever_closes_it_stays(
-    real: Server, open_page: OpenPage, tmp_path: Path
+    real: Server, tmp_path: Path
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     ready(page)
     asked: list[Route] = []
     page.route(
@@ -123,10 +123,8 @@ def test_while_a_folder_is_looked_at_the_list_says_so_and_whoever_closes_it_stay
     assert page.url == address
 
 
-def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real, **PHONE)
+def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(real: Server) -> None:
+    page = real.open(**PHONE)
     ready(page)
     page.get_by_role("button", name="Open the menu").tap()
     page.locator("#choose-repository").tap()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from browser.actions import copied, field_of, get_answer, ready
-from browser.conftest import OpenPage, ScriptedServer, Server
+from browser.conftest import ScriptedServer, Server
 from browser.test_accessibility import violations
 from playwright.sync_api import Page, expect
 
@@ -33,10 +33,8 @@ def press_name(page: Page, line: int, name: str, key: str = "") -> None:
         page.keyboard.up(key)
 
 
-def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real, "/?file=bookshop/orders.py&lines=1-3")
+def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(real: Server) -> None:
+    page = real.open("/?file=bookshop/orders.py&lines=1-3")
     ready(page)
     use = page.locator(".row").filter(has_text="self.stock.reserve_copies(isbn")
     line = int(use.get_attribute("data-line") or 0)
@@ -64,9 +62,9 @@ def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(
 
 
 def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real, "/?file=bookshop/stock.py")
+    page = real.open("/?file=bookshop/stock.py")
     ready(page)
     lines = page.locator("#panel-lines")
     expect(lines).to_have_text("323 lines")  # what is not there yet is not found
@@ -94,9 +92,9 @@ def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
 
 
 def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
+    page = scripted.open("/?file=src/store/long.py&lines=1500-1510")
     ready(page)
     editor, hosted = page.locator("#panel-editor"), page.locator("#panel-hosted")
     path = "/src/store/long.py"
@@ -113,7 +111,7 @@ def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
     expect(editor).to_be_hidden()
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#toast")).to_have_text("Link copied")
-    other = open_page(scripted, copied(page).removeprefix(scripted.address))
+    other = scripted.open(copied(page).removeprefix(scripted.address))
     expect(other.locator(CITED)).to_have_count(5)
     expect(other.locator(CITED).first).to_have_attribute("data-line", "1504")
     page.get_by_role("button", name="Ask about these lines").click()
@@ -121,10 +119,8 @@ def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
     expect(field_of(page)).to_be_focused()
 
 
-def test_wrapped_lines_and_back_lead_to_where_one_was(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
+def test_wrapped_lines_and_back_lead_to_where_one_was(scripted: ScriptedServer) -> None:
+    page = scripted.open("/?file=src/store/long.py&lines=1500-1510")
     ready(page)
     cited, body = page.locator(CITED), page.locator("#panel-body")
     page.get_by_role("button", name="Wrap long lines").click()
@@ -140,9 +136,9 @@ def test_wrapped_lines_and_back_lead_to_where_one_was(
 
 
 def test_what_goes_on_in_a_further_row_begins_behind_the_indentation_of_its_line(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, "/?file=src/store/sessions.py&lines=22-27")
+    page = scripted.open("/?file=src/store/sessions.py&lines=22-27")
     ready(page)
     page.get_by_role("button", name="Wrap long lines").click()
     rows = (page.locator(f'.source [data-line="{line}"] code') for line in (22, 26, 27))

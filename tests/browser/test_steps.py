@@ -17,7 +17,7 @@ from browser.actions import (
     stop,
     use_address,
 )
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from openai_server import ScriptedServer as ModelServer
 from openai_server import Streamed, delta, openai_server, rate_limited, stream
 from playwright.sync_api import Locator, Page, expect
@@ -92,9 +92,9 @@ def step(page: Page, words: str) -> Locator:
 
 
 def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_a_reload(
-    real: Server, open_page: OpenPage, model: ModelServer
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(real, width=390, scheme="dark")
+    page = real.open(width=390, scheme="dark")
     use_address(page, model.base_url)
     set_answer_options(page, "Deep")
     ask(page, ASK)
@@ -128,9 +128,9 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
 
 
 def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_written(
-    real: Server, open_page: OpenPage, model: ModelServer
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     use_address(page, model.base_url)
     NEXT.release()
     ask(page, f"{ASK} Think aloud.")
@@ -157,9 +157,9 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
 
 
 def test_how_long_a_model_asks_to_wait_counts_down_and_it_can_be_stopped(
-    real: Server, open_page: OpenPage, model: ModelServer
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     use_address(page, model.base_url)
     ask(page, f"{ASK} Are you busy?")
     line, said = page.locator(".turn.writing .stages"), "127.0.0.1 asks to wait {} s"
@@ -174,9 +174,9 @@ def test_how_long_a_model_asks_to_wait_counts_down_and_it_can_be_stopped(
 
 
 def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
-    real: Server, open_page: OpenPage, model: ModelServer
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     use_address(page, model.base_url)
     page.get_by_role("button", name="Review an issue").press("Enter")
     dialog = page.get_by_role("dialog", name="Review an issue")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from browser.actions import expecting
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
 from waiting import until
 
@@ -29,10 +29,10 @@ def pressed(thumb: Locator, on: bool) -> None:
 
 
 def test_a_thumb_is_given_changed_explained_by_keyboard_kept_and_taken_back(
-    open_page: OpenPage, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
     chat = scripted.chat
-    page = open_page(scripted, scripted.keep("say:x"))
+    page = scripted.open(scripted.keep("say:x"))
     up(page).click()
     pressed(up(page), True)
     expect(page.locator("#announce")).to_have_text("Marked as a good answer")
@@ -71,10 +71,10 @@ def test_a_thumb_is_given_changed_explained_by_keyboard_kept_and_taken_back(
 
 
 def test_a_thumb_that_cannot_be_kept_goes_back_and_the_last_of_quick_presses_is_kept(
-    open_page: OpenPage, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
     chat = scripted.chat
-    page = open_page(scripted, scripted.keep("say:x"))
+    page = scripted.open(scripted.keep("say:x"))
     expecting(page, "507 (INSUFFICIENT STORAGE)")
     chat.refuse_thumbs = True
     up(page).click()

@@ -13,7 +13,7 @@ from browser.actions import (
     get_answer,
     scrolled_sideways,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
 
 from codeqa.llm.providers import ModelChoice
@@ -31,10 +31,8 @@ def questions(page: Page) -> Locator:
     return page.locator(".question > div")
 
 
-def test_regenerating_any_answer_makes_another_version_of_it(
-    open_page: OpenPage, scripted: ScriptedServer
-) -> None:
-    page = open_page(scripted, scripted.keep("say:one", "say:two"))
+def test_regenerating_any_answer_makes_another_version_of_it(scripted: ScriptedServer) -> None:
+    page = scripted.open(scripted.keep("say:one", "say:two"))
     page.get_by_role("button", name="Regenerate").first.click()
     expect(page.locator(".turn")).to_have_count(1)  # what came after belongs to the other version
     answered(page)
@@ -61,10 +59,10 @@ def test_regenerating_any_answer_makes_another_version_of_it(
 
 
 def test_another_model_answers_one_question_and_its_version_stands_beside_the_others(
-    open_page: OpenPage, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
     scripted.use_model()
-    page = open_page(scripted, scripted.keep("say:one"))
+    page = scripted.open(scripted.keep("say:one"))
     other = page.get_by_role("button", name="Answer with model…")
     expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
     expect(other).to_be_hidden()  # only one is known
@@ -102,9 +100,9 @@ def test_another_model_answers_one_question_and_its_version_stands_beside_the_ot
 
 
 def test_a_question_is_edited_and_what_followed_it_stays_on_its_own_branch(
-    open_page: OpenPage, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, scripted.keep(*THREE))
+    page = scripted.open(scripted.keep(*THREE))
     field, edit = field_of(page), page.get_by_role("button", name="Edit the question")
     edit.last.click()
     expect(field).to_have_value("third")
@@ -130,10 +128,8 @@ def test_a_question_is_edited_and_what_followed_it_stays_on_its_own_branch(
     expect(questions(page)).to_have_text(after)
 
 
-def test_a_version_that_fails_leaves_the_way_back(
-    open_page: OpenPage, scripted: ScriptedServer
-) -> None:
-    page = open_page(scripted, scripted.keep(*THREE))
+def test_a_version_that_fails_leaves_the_way_back(scripted: ScriptedServer) -> None:
+    page = scripted.open(scripted.keep(*THREE))
     page.get_by_role("button", name="Edit the question").first.click()
     ask(page, "fail")
     expect(page.get_by_role("alert")).to_contain_text("It did not work.")
@@ -143,10 +139,8 @@ def test_a_version_that_fails_leaves_the_way_back(
     expect(page.locator(".branches:visible")).to_have_count(0)  # nothing of the other was kept
 
 
-def test_the_question_stays_where_it_is_while_versions_change(
-    open_page: OpenPage, scripted: ScriptedServer
-) -> None:
-    phone = open_page(scripted, scripted.keep("one", "say:short"), **PHONE)
+def test_the_question_stays_where_it_is_while_versions_change(scripted: ScriptedServer) -> None:
+    phone = scripted.open(scripted.keep("one", "say:short"), **PHONE)
     phone.get_by_role("button", name="Edit the question").last.click()
     get_answer(phone, "@codebase x")
     before = phone.locator(".branches:visible").bounding_box()

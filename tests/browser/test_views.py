@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser.actions import PHONE, get_answer, until
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from browser.test_accessibility import Scheme, violations
 from browser.views import (
     REFERENCES,
@@ -35,13 +35,12 @@ ALL = [
 def test_every_view_has_no_grave_fault_and_looks_as_it_did(
     scripted: ScriptedServer,
     guarded: ScriptedServer,
-    open_page: OpenPage,
     pytestconfig: pytest.Config,
     tmp_path: Path,
     width: int,
     scheme: Scheme,
 ) -> None:
-    page = open_page(guarded, "/health", own=True, scheme=scheme, **SIZES[width])
+    page = guarded.open("/health", own=True, scheme=scheme, **SIZES[width])
     draw_in_boxes(page)
     # Whatever does not hang on colours is the same for all themes, and on a phone for both.
     rules = ["color-contrast"] if (width, scheme) == (360, "dark") else []
@@ -60,18 +59,16 @@ def test_every_view_has_no_grave_fault_and_looks_as_it_did(
 
 @pytest.mark.slow
 def test_nothing_is_out_of_reach_at_twice_the_size(
-    scripted: ScriptedServer, guarded: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer, guarded: ScriptedServer
 ) -> None:
-    page = open_page(guarded, "/health", own=True, width=720, height=450)
+    page = guarded.open("/health", own=True, width=720, height=450)
     walked = views(page, scripted, guarded.address)
     faults = {name: faults_of_place(page, part) for name, part in walked}
     assert {view: found for view, found in faults.items() if found} == {}
 
 
-def test_what_has_moved_is_missing_or_has_another_colour_is_seen(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, "/health", own=True, **SIZES[1440])
+def test_what_has_moved_is_missing_or_has_another_colour_is_seen(scripted: ScriptedServer) -> None:
+    page = scripted.open("/health", own=True, **SIZES[1440])
     draw_in_boxes(page)
     page.goto(scripted.address)
     get_answer(page, "x")
