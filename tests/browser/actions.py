@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, Route
+from waiting import until
 
 PHONE = {"width": 360, "height": 740, "has_touch": True, "is_mobile": True}
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
@@ -169,3 +170,30 @@ def change_settings(page: Page, *labels: str) -> None:
     for label in labels:
         dialog.locator("label").filter(has_text=re.compile(f"^{label}")).click()
     dialog.get_by_role("button", name="Close").click()
+
+
+class Held:
+    """Requests to an address, which wait until they are let go on."""
+
+    def __init__(self, page: Page, address: str | re.Pattern[str], method: str = "") -> None:
+        self._page = page
+        self._routes: list[Route] = []
+        page.route(address, lambda route: self._take(route, method))
+
+    def _take(self, route: Route, method: str) -> None:
+        if method in ("", route.request.method):
+            self._routes.append(route)
+        else:
+            route.continue_()
+
+    def wait_for(self, addresses: int = 1) -> None:
+        """Wait until so many different addresses were asked for."""
+        until(lambda: self._page.evaluate("1") and self.count() >= addresses)
+
+    def count(self) -> int:
+        return len({route.request.url for route in self._routes})
+
+    def go_on(self) -> None:
+        self.wait_for()
+        while self._routes:
+            self._routes.pop().continue_()
