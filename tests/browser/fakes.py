@@ -116,10 +116,10 @@ class FakeChat:
     """Answers by what the question contains: `slow`, `silent`, `fail`, `crash`, `say:…`, …
 
     `slow` is answered in PART paragraphs and as many again each time `more` is released, `paced`
-    in a few letters each time. `modelfail` fails after a few words as long as a model is used,
-    `hurt` names a notice, `nothing` is what a search does not find. With a model two drafts are
-    searched by, the second is `late` if the question says so; `held` waits for `drafts` before
-    each is done.
+    in a few letters each time; so pass the seconds that a `busy` model asks to wait. `modelfail`
+    fails after a few words as long as a model is used, `hurt` names a notice, `nothing` is what a
+    search does not find. With a model two drafts are searched by, the second is `late` if the
+    question says so; `held` waits for `drafts` before each is done.
     """
 
     def __init__(self, models: FakeModels) -> None:
@@ -227,6 +227,11 @@ class FakeChat:
         if "rewritten:" in question:
             turn.rewritten = question.partition("rewritten:")[2]
             yield Event("rewritten", {"question": turn.rewritten, "by": "model"})
+        for seconds in (30, 29, 0) if "busy" in question else ():
+            words = f"{turn.host} asks to wait {seconds} s" if seconds else ""
+            yield Event("waiting", {"text": words, "seconds": seconds, "begins": seconds == 30})
+            if not self._wait(cancelled, self.more):
+                return
         if "crash" in question:
             raise RuntimeError("secret detail of the crash")
         if "fail" in question and "modelfail" not in question:

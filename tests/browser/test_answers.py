@@ -101,6 +101,21 @@ def test_an_answer_tells_its_steps_and_is_written_block_by_block_until_it_is_sto
     expect(page.locator(".turn")).to_have_count(3)
 
 
+def test_how_long_a_model_asks_to_wait_counts_down(
+    modelled: Page, scripted: ScriptedServer
+) -> None:
+    page, line = modelled, modelled.locator(".stages")
+    ask(page, "busy")
+    words = "api.openai.com asks to wait {} s"
+    expect(page.locator("#announce")).to_have_text(words.format(30))
+    for seconds in (30, 29):
+        expect(line).to_have_text(words.format(seconds) + "…")
+        expect(page.locator(".stages.waiting .time")).to_be_hidden()
+        scripted.chat.more.release()
+    expect(line).to_have_text("Waiting for gpt-4o…")
+    stop(page)
+
+
 def test_a_reader_keeps_the_place_unless_the_end_was_asked_for(
     page: Page, scripted: ScriptedServer
 ) -> None:
