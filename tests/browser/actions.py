@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
-from playwright.sync_api import Locator, Page, Route
+from playwright.sync_api import Error, Locator, Page, Route
 from waiting import until
 
 PHONE = {"width": 360, "height": 740, "has_touch": True, "is_mobile": True}
@@ -81,6 +82,17 @@ def chip_of(page: Page) -> Locator:
 def pass_time(page: Page, seconds: float) -> None:
     """Have the page do what it does after so long; see `conftest.STAND_STILL`."""
     page.evaluate("seconds => passTime(1000 * seconds)", seconds)
+
+
+def comes(page: Page, awaited: Locator) -> None:
+    """Wait until something is in view for which the page looks again and again."""
+
+    def met() -> bool:
+        with suppress(Error):  # it may just be leaving for another page
+            pass_time(page, 1)
+        return awaited.is_visible()
+
+    until(met)
 
 
 def scrolled_sideways(page: Page) -> bool:

@@ -15,6 +15,7 @@ from browser.actions import (
     answered,
     ask,
     being_written,
+    comes,
     expecting,
     field_of,
     get_answer,
@@ -25,7 +26,7 @@ from browser.actions import (
 from browser.conftest import OpenPage, ScriptedServer, Server
 from browser.fakes import PART, FakeEngine
 from playwright.sync_api import Page, expect
-from waiting import PATIENCE, until
+from waiting import PATIENCE
 
 from codeqa.settings import load_settings
 from codeqa.types import Progress
@@ -94,13 +95,8 @@ def page(server: Restartable, open_page: OpenPage) -> Page:
 
 
 def says(page: Page, words: str) -> None:
-    """Wait until the note beside the question says so, as the page looks again and again."""
-
-    def met() -> bool:
-        pass_time(page, 1)
-        return words in (page.locator("#connection").text_content() or "")
-
-    until(met)
+    """Wait until the note beside the question says so."""
+    comes(page, page.locator("#connection", has_text=words))
 
 
 def test_an_answer_is_taken_up_where_it_is_and_after_a_restart_as_far_as_it_was_kept(

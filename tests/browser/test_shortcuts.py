@@ -41,9 +41,6 @@ def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer) -> None:
     expect(field).to_be_focused()
     expect(field).to_have_value("")
 
-
-def test_the_sidebar_goes_and_the_state_of_the_index_stays_in_view(page: Page) -> None:
-    ready(page)
     sidebar = page.locator("#sidebar")
     page.keyboard.press("Control+Shift+S")
     expect(sidebar).to_be_hidden()

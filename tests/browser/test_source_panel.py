@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from browser.actions import copied, field_of, get_answer, ready
+from browser.actions import copied, field_of, ready
 from browser.conftest import ScriptedServer, Server
 from browser.test_accessibility import violations
 from playwright.sync_api import Page, expect
@@ -134,17 +134,12 @@ def test_wrapped_lines_and_back_lead_to_where_one_was(scripted: ScriptedServer) 
     expect(cited).to_have_count(11)
     assert body.evaluate("node => node.scrollTop") == 4000
 
-
-def test_what_goes_on_in_a_further_row_begins_behind_the_indentation_of_its_line(
-    scripted: ScriptedServer,
-) -> None:
-    page = scripted.open("/?file=src/store/sessions.py&lines=22-27")
-    ready(page)
-    page.get_by_role("button", name="Wrap long lines").click()
+    # What goes on in a further row begins behind the indentation of its line.
+    page.goto(f"{scripted.address}/?file=src/store/sessions.py&lines=22-27")
     rows = (page.locator(f'.source [data-line="{line}"] code') for line in (22, 26, 27))
     hang = "node => parseFloat(getComputedStyle(node).paddingLeft)"
-    flat, method, body = (row.evaluate(hang) for row in rows)
-    assert [round(method / flat), round(body / flat)] == [3, 5]
+    flat, method, inner = (row.evaluate(hang) for row in rows)
+    assert [round(method / flat), round(inner / flat)] == [3, 5]
 
 
 def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: ScriptedServer) -> None:
@@ -164,12 +159,3 @@ def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: Scripte
     page.reload()
     expect(page.locator(".source .row").first).to_be_visible()
     assert panel.evaluate("node => node.offsetWidth") == left
-
-
-def test_back_in_the_browser_closes_the_panel_and_stays_in_the_conversation(page: Page) -> None:
-    get_answer(page, "@codebase where are sessions kept?")
-    page.locator(".answer a[data-path]").first.click()
-    expect(page.locator("#panel .source")).to_be_visible()
-    page.go_back()
-    expect(page.locator("#panel")).to_be_hidden()
-    expect(page.locator(".turn")).to_have_count(1)
