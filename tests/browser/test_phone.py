@@ -16,9 +16,9 @@ from browser.actions import (
 )
 from browser.conftest import ScriptedServer
 from browser.test_answers import CITED, CODE
+from browser.views import EVERYTHING, SMALL
 from playwright.sync_api import Locator, Page, expect
 
-EVERYTHING = "hello rewritten:x suggest:And then?|And why?"
 SENT = "src/store/sessions.py:25-33"
 
 
@@ -88,7 +88,7 @@ def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
     row(phone, "first thing").get_by_role("link").first.tap()
     expect(sidebar).not_to_be_in_viewport()
     expect(title).to_have_text("first thing")
-    phone.goto(f"{scripted.address}/?file=src/store/long.py&lines=700-710")
+    phone.goto(f"{scripted.address}/?file=src/store/sessions.py&lines=22-27")
     expect_cited(phone)
     sheet = phone.locator("#panel").bounding_box()
     assert sheet is not None and sheet["width"] == 360 and 100 < sheet["y"] < 200
@@ -129,22 +129,16 @@ def test_fingers_find_targets_of_44_pixels(scripted: ScriptedServer) -> None:
     phone = scripted.open(scripted.keep(f"@codebase {EVERYTHING}"), **PHONE)
     phone.get_by_role("button", name="Regenerate").click()
     expect(phone.get_by_role("group", name="Version 2 of 2")).to_be_visible()
-    small = """root => [...document.querySelectorAll(root)].flatMap(part =>
-      [...part.querySelectorAll("button, input, summary, textarea")])
-      .filter(e => e.checkVisibility() && !e.closest(".options, .themes, label, .visually-hidden"))
-      .map(e => [e, e.getBoundingClientRect()])
-      .filter(([e, at]) => at.width && (at.height < 43.5 || at.width < 32))
-      .map(([e, at]) => `${e.id || e.className || e.textContent} ${at.width}x${at.height}`)"""
-    assert phone.evaluate(small, ".main") == []
+    assert phone.evaluate(SMALL, [".main", 43.5]) == []
     open_context(phone)
-    assert phone.evaluate(small, "#panel") == []
+    assert phone.evaluate(SMALL, ["#panel", 43.5]) == []
     phone.get_by_role("button", name=f"Leave {SENT} out").tap()
     expect(phone.locator("#panel").get_by_text("Regenerate with your choice")).to_be_in_viewport()
     phone.get_by_role("button", name="Close the panel").tap()
     phone.get_by_role("button", name="Open the menu").tap()
-    assert phone.evaluate(small, "#sidebar") == []
+    assert phone.evaluate(SMALL, ["#sidebar", 43.5]) == []
     phone.get_by_role("button", name="Review an issue").tap()
-    assert phone.evaluate(small, "#issue") == []
+    assert phone.evaluate(SMALL, ["#issue", 43.5]) == []
     phone.get_by_role("button", name="Close", exact=True).tap()
 
 

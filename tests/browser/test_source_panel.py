@@ -94,28 +94,28 @@ def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
 def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
     scripted: ScriptedServer,
 ) -> None:
-    page = scripted.open("/?file=src/store/long.py&lines=1500-1510")
+    page = scripted.open("/?file=src/store/sessions.py&lines=8-20")
     ready(page)
     editor, hosted = page.locator("#panel-editor"), page.locator("#panel-hosted")
-    path = "/src/store/long.py"
+    path = "/src/store/sessions.py"
     expect(hosted).to_have_attribute(
-        "href", f"https://github.com/you/store/blob/{'1' * 40}{path}#L1500-L1510"
+        "href", f"https://github.com/you/store/blob/{'1' * 40}{path}#L8-L20"
     )
     expect(editor).to_be_hidden()
     page.evaluate("localStorage.setItem('codeqa.editor', 'vscode')")
-    page.locator('.row[data-line="1504"]').click(position={"x": 10, "y": 10})
-    expect(editor).to_have_attribute("href", f"vscode://file/home/you/src/store{path}:1504")
+    page.locator('.row[data-line="10"]').click(position={"x": 10, "y": 10})
+    expect(editor).to_have_attribute("href", f"vscode://file/home/you/src/store{path}:10")
     page.evaluate("localStorage.setItem('codeqa.editor', 'javascript:alert(`{path}`)')")
-    page.locator('.row[data-line="1508"]').click(position={"x": 10, "y": 10}, modifiers=["Shift"])
-    expect(page.locator("#panel-lines")).to_have_text("Lines 1504–1508")
+    page.locator('.row[data-line="14"]').click(position={"x": 10, "y": 10}, modifiers=["Shift"])
+    expect(page.locator("#panel-lines")).to_have_text("Lines 10–14")
     expect(editor).to_be_hidden()
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#toast")).to_have_text("Link copied")
     other = scripted.open(copied(page).removeprefix(scripted.address))
     expect(other.locator(CITED)).to_have_count(5)
-    expect(other.locator(CITED).first).to_have_attribute("data-line", "1504")
+    expect(other.locator(CITED).first).to_have_attribute("data-line", "10")
     page.get_by_role("button", name="Ask about these lines").click()
-    expect(field_of(page)).to_have_value("@src/store/long.py:1504-1508 ")
+    expect(field_of(page)).to_have_value("@src/store/sessions.py:10-14 ")
     expect(field_of(page)).to_be_focused()
 
 
@@ -142,8 +142,9 @@ def test_wrapped_lines_and_back_lead_to_where_one_was(scripted: ScriptedServer) 
     assert [round(method / flat), round(inner / flat)] == [3, 5]
 
 
-def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: ScriptedServer) -> None:
-    page.goto(f"{scripted.address}/?file=src/store/long.py")
+def test_the_panel_is_as_wide_as_its_edge_was_left(scripted: ScriptedServer) -> None:
+    page = scripted.open("/?file=README.md")
+    ready(page)
     edge, panel = page.get_by_role("separator", name="Width of the panel"), page.locator("#panel")
     before = panel.evaluate("node => node.offsetWidth")
     box = edge.bounding_box() or {}
