@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import json
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,9 +41,9 @@ from tests.openai_server import (
     ScriptedServer,
     completion,
     openai_server,
-    rate_limited,
     silent,
 )
+from tests.waiting import PATIENCE, Clock
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -123,7 +122,7 @@ def test_no_more_requests_than_allowed_run_at_once(
     monkeypatch.setattr("codeqa.indexing.comments.CONCURRENT", 4)
     running = most = 0
     lock = threading.Lock()
-    gate = threading.Barrier(4, timeout=30)
+    gate = threading.Barrier(4, timeout=PATIENCE)
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:
         nonlocal running, most
@@ -180,7 +179,7 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
     """Ctrl-C: the requests are ended, nothing of them is kept, no thread is left."""
 
     def script(path: str, body: dict[str, Any]) -> Reply:
-        return completion("d") if "f0(" in body["messages"][1]["content"] else silent(600)
+        return completion("d") if "f0(" in body["messages"][1]["content"] else silent()
 
     units = [method(f"f{n}") for n in range(6)]
     with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
@@ -212,25 +211,23 @@ def test_a_host_that_never_answers_again_ends_the_run(
 
 
 def test_a_host_that_asks_to_wait_is_sent_nothing_meanwhile_and_nothing_is_lost(
-    values: ValueStore,
+    values: ValueStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[float] = []
-    lock = threading.Lock()
+    clock = Clock()
+    monkeypatch.setattr("codeqa.indexing.comments.time", clock)
+    refusals = iter([RateLimitError("too fast.", "Wait.", 60)] * CONCURRENT)
+    asked_at: list[float] = []
 
-    def script(path: str, body: dict[str, Any]) -> Reply:
-        with lock:
-            if len(refused) < CONCURRENT:
-                refused.append(time.monotonic())
-                return rate_limited(1)
-        return completion("d")
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        asked_at.append(clock.now)
+        if refusal := next(refusals, None):
+            raise refusal
+        return "d"
 
-    units = [method(f"f{n}") for n in range(40)]
-    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
-        described = list(describe(units, model.complete, "m", values))
-        later = [one.asked for one in server.exchanges if one.asked > refused[-1]]
-    assert len(described) == 40
-    assert len(server.requests) == 40 + CONCURRENT
-    assert min(later) - refused[0] >= 0.9
+    units, begun = [method(f"f{n}") for n in range(40)], clock.now
+    assert len(list(describe(units, complete, "m", values))) == 40
+    refused, answered = asked_at[:CONCURRENT], asked_at[CONCURRENT:]
+    assert set(refused) == {begun} and len(answered) == 40 and min(answered) >= begun + 60
 
 
 # In an index
@@ -520,7 +517,6 @@ def test_no_source_is_told_in_messages(
     refused = (500, {}, {"error": {"message": json.dumps("def third(x): third_a = x")}})
     with openai_server(lambda path, body: refused) as server:
         monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
-        monkeypatch.setenv("CODEQA_MODEL_TIMEOUT", "5")
         result = codeqa("index", location.root, "--comments", "--model", "custom/m", "--yes")
     assert result.status == 1
     assert server.requests

@@ -175,7 +175,7 @@ def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> No
             connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
             assert server.wait_for_requests()
             connection.close()
-            assert server.wait_for_disconnects(seconds=5)
+            assert server.wait_for_disconnects()
             assert len(server.requests) == 1
 
 
