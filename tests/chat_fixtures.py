@@ -1,4 +1,4 @@
-"""Chat over a real index: one shop, indexed once, and for every test a state of its own.
+"""Chat over a real index: one shop, indexed once, and for every test a state and a time of its own.
 
 A plugin of pytest: `pytest_plugins = ("chat_fixtures",)`.
 """
@@ -8,14 +8,43 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_kit import FILES, Indexed, Listener, Open, Script, index
 from openai_server import openai_server
+from waiting import AT_ONCE, PATIENCE, Clock
 
 from codeqa.engine import Engine
+
+LIMITS = (
+    "chat.ask.FLUSH_SECONDS", "code.descriptions.RESOLVE_SECONDS", "code.tools.edges.SECONDS",
+    "code.tools.history.SECONDS", "llm.client.CONNECT_SECONDS", "llm.client.FETCH_SECONDS",
+    "llm.client.LOCAL_SECONDS", "llm.models.LOCK_SECONDS", "render.COLOUR_SECONDS",
+    "repositories.files.SEARCH_SECONDS", "search.rerank.HOSTED_SECONDS",
+    "search.rerank.LOCAL_SECONDS", "state.cache.SOCKET_SECONDS",
+)  # fmt: skip
+"""Seconds that work under test may take on a busy machine."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of models, which passes where a test says so or a try is waited for. No other limit
+    is reached, and what is read of an index is kept at once."""
+    clock = Clock()
+
+    async def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+
+    monkeypatch.setattr("codeqa.llm.client.time", clock)
+    monkeypatch.setattr("codeqa.llm.client.Model.sleep", staticmethod(sleep))
+    for limit in LIMITS:
+        module, _, name = limit.rpartition(".")
+        monkeypatch.setattr(import_module(f"codeqa.{module}"), name, PATIENCE)
+    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
+    return clock
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +54,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
 
 
 @pytest.fixture
-def opened(indexed: Indexed, data_dir: Path) -> Iterator[Open]:
+def opened(indexed: Indexed, data_dir: Path, clock: Clock) -> Iterator[Open]:
     """`opened(generator=…, **settings)`: the shop, with the state of this test."""
     with ExitStack() as ending:
 
@@ -38,7 +67,7 @@ def opened(indexed: Indexed, data_dir: Path) -> Iterator[Open]:
 
 
 @pytest.fixture
-def script() -> Iterator[Script]:
+def script(clock: Clock) -> Iterator[Script]:
     script = Script()
     with openai_server(script) as script.server:
         yield script

@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from openai_server import Reply, ScriptedServer, stream
+from repositories import write
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
@@ -18,6 +21,7 @@ from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import Features, extract_features
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
+from codeqa.store import Tables, locate, open_once
 from codeqa.types import Event
 
 FILES = {
@@ -58,17 +62,21 @@ class Indexed:
 
     def open(self, data: Path, *, generator: Any = None, **settings: Any) -> Engine:
         """An engine over it that keeps what is said in `data`."""
-        values = {"data": data, "tables": str(self.tables), "workers": 1, **settings}
-        return open_engine(load_settings(**values), self.repository, generator=generator)
+        values = {"data": data, "tables": str(self.tables), "workers": 1, "watch": False}
+        with patch("codeqa.engine.open_once", lambda location: self.read):
+            made = load_settings(**values | settings)
+            return open_engine(made, self.repository, generator=generator)
+
+    @cached_property
+    def read(self) -> Callable[[], Tables]:
+        """Open the index, once for all engines: what one has read, no other reads again."""
+        settings = load_settings(tables=str(self.tables))
+        return open_once(locate(settings, self.repository))
 
 
 def index(folder: Path, files: Mapping[str, str]) -> Indexed:
     """The repository `shop` of `files` in `folder`, indexed."""
-    for name, content in files.items():
-        target = folder / "shop" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8", newline="")
-    indexed = Indexed(folder / "tables", folder / "shop")
+    indexed = Indexed(folder / "tables", write(folder / "shop", files))
     engine = indexed.open(folder / "data")
     engine.index.run()
     engine.close()

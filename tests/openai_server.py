@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -302,6 +303,7 @@ class _Http(ThreadingHTTPServer):
         self.script = script
         self.closing = threading.Event()
         self._open: set[socket.socket] = set()
+        self.errors: list[BaseException | None] = []
         self._lock = threading.Lock()
         self._workers: list[threading.Thread] = []
         self._serving = threading.Thread(target=self.serve, daemon=True)
@@ -323,7 +325,9 @@ class _Http(ThreadingHTTPServer):
             super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that the client reset is no error of the server's."""
+        """Keep what a script raised; a connection that the client reset is no error."""
+        if not isinstance(error := sys.exception(), OSError):
+            self.errors.append(error)
 
     def serve(self) -> None:
         """Take connections until the server is closed."""
@@ -360,3 +364,5 @@ def openai_server(
         yield state
     finally:
         http.close()
+    for error in http.errors:
+        raise AssertionError(f"the script failed: {error!r}") from error

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import openai  # noqa: F401  (loading it would use up the seconds that a model has)
 import pytest
 from openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
+from waiting import Clock
 
 from benchmarks import intents as benchmark
 from codeqa.llm.client import Model
 from codeqa.llm.providers import ModelAddress
 from codeqa.routing.followup import (
     CACHE_SECONDS,
+    MODEL_SECONDS,
     SmallCall,
     Understood,
     cache_key,
@@ -30,6 +30,9 @@ from codeqa.routing.intents import INTENTS, LONGEST, MODEL_BELOW, Intent, by_wor
 from codeqa.state import State
 from codeqa.types import NO_USAGE, Exchange
 from training import intents as training
+
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
 
 UNSURE = "Zanzibar?"
 FIRST = {
@@ -185,14 +188,14 @@ def says(intent: object, confidence: object = 0.9) -> Reply:
 
 @contextmanager
 def with_model(
-    reply: Callable[[], Reply], cache: Any, **given: Any
+    reply: Callable[[], Reply], cache: Any
 ) -> Iterator[tuple[SmallCall, ScriptedServer]]:
     """The call of a model that says `reply()`, and the server that counts what is asked."""
     with (
         openai_server(lambda path, body: reply()) as server,
         Model(ModelAddress(server.base_url, "small")) as model,
     ):
-        yield SmallCall(cache, lambda: model, None, **{"seconds": 60.0, **given}), server
+        yield SmallCall(cache, lambda: model, None), server
 
 
 def ask(call: SmallCall, text: str = UNSURE, user: str = "ada", **given: Any) -> Understood:
@@ -272,17 +275,20 @@ def test_a_model_that_fails_is_left_alone_for_a_while() -> None:
         assert len(server.requests) == 1
 
 
-def test_a_slow_model_is_left_at_the_deadline() -> None:
-    with with_model(lambda: silent(600), Kept(), seconds=0.2) as (call, server):
+def test_a_slow_model_is_left_at_the_deadline(clock: Clock) -> None:
+    def late() -> Reply:
+        clock.advance(MODEL_SECONDS)
+        return silent()
+
+    with with_model(late, Kept()) as (call, server):
         assert ask(call) == Understood()
         assert server.wait_for_disconnects()
 
 
 def test_a_stop_ends_the_request_and_does_not_count_against_the_model() -> None:
-    replies: list[Reply] = [silent(600), says("general")]
+    replies: list[Reply] = [silent(), says("general")]
     with with_model(lambda: replies.pop(0), Kept()) as (call, server):
-        begun = time.monotonic()
-        assert ask(call, cancelled=lambda: time.monotonic() > begun + 0.2) == Understood()
+        assert ask(call, cancelled=lambda: bool(server.requests)) == Understood()
         assert server.wait_for_disconnects()
         assert ask(call).intent
 
