@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -157,6 +157,16 @@ def _is_ordering(body: dict[str, Any]) -> bool:
 def ask(engine: Engine, question: str, **options: Any) -> list[Event]:
     """The events of an answer in the conversation `talk`, unless another is named."""
     return list(engine.chat.ask(AskOptions(question, **{"conversation": "talk", **options})))
+
+
+def begun(
+    engine: Engine, question: str, kind: str = "token", **options: Any
+) -> Generator[Event, None, None]:
+    """The events of an answer in the conversation `talk` behind the first of a kind."""
+    events = engine.chat.ask(AskOptions(question, **{"conversation": "talk", **options}))
+    while next(events).kind != kind:
+        pass
+    return events  # type: ignore[return-value]
 
 
 def told(events: Sequence[Event], kind: str) -> dict[str, Any]:

@@ -198,7 +198,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(exchange, (200, {}, {"object": "list", "data": data}))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = self.rfile.read(length := int(self.headers["Content-Length"]))
+        if len(data) < length:  # the client went away before it had asked
+            self.close_connection = True
+            return
+        body = json.loads(data)
         exchange = self._note("POST", body)
         titles = self.server.state.title
         reply = (titles if is_for_title(body) else self.server.script)(self.path, body)

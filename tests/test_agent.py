@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from chat_kit import ASK, Open, Script, answer, ask, kinds
-from openai_server import (
-    Streamed,
-    delta,
-    failure,
-    openai_server,
-    rate_limited,
-    stream,
-)
+from openai_server import NEVER, Gate, Streamed, delta, failure, openai_server, rate_limited, stream
 
 from codeqa.chat import agent
 from codeqa.chat.agent import ANSWER_NOW, SHORTENED, shorten
-from codeqa.chat.values import KEPT_RESULT, AskOptions
+from codeqa.chat.values import KEPT_RESULT
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.llm import client
+from codeqa.llm.client import Model
 from codeqa.types import Event
 from evals.agent.player import Player
 
@@ -225,10 +219,10 @@ def test_a_model_that_never_stops_calling_has_to_answer(
 def test_of_calls_without_end_the_first_are_made_and_sent_back(
     engine: Engine, script: Script
 ) -> None:
-    endless = openai_calls([("grep", f'{{"pattern": "teapot {n}"}}') for n in range(2_000)])
-    script.replies = [replace(endless, delay=0.001), stream(ENDS)]
+    many = openai_calls([("grep", f'{{"pattern": "t{n}"}}') for n in range(client.MOST_CALLS + 9)])
+    script.replies = [Streamed((*many.events, NEVER)), stream(ENDS)]
     events = deep(engine)
-    assert script.server.wait_for_disconnects(1), "the rest is not even read"
+    assert script.server.wait_for_disconnects(), "the rest is not even read"
     (asked,) = [one for one in script.sent if one.get("tool_calls")]
     made = len(asked["tool_calls"])
     assert made == len(results(script)) == len(steps(events)) == agent.MOST_CALLS
@@ -242,13 +236,12 @@ def test_calls_are_collected_up_to_a_length_of_all(engine: Engine, script: Scrip
     assert len(steps(deep(engine))) == 2
 
 
-@pytest.mark.parametrize("why", ["the template is broken", "llama does not support tools"])
 def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
-    engine: Engine, script: Script, why: str
+    engine: Engine, script: Script
 ) -> None:
     script.replies = [
         openai_calls([("open_file", '{"path": "legacy/stock.py"}')]),
-        failure(400, why),
+        failure(400, "llama does not support tools"),
         stream(["Counted [legacy/stock.py:1-3]."]),
     ]
     events = deep(engine, "@codebase @shop/session.py how long is a month?")
@@ -260,7 +253,7 @@ def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
 
 def test_a_rate_limit_in_a_later_step_is_waited_for(engine: Engine, script: Script) -> None:
     calls = [openai_calls([("grep", f'{{"pattern": "{word}"}}')]) for word in ("a", "b", "c", "d")]
-    script.replies = [*calls, rate_limited(0.01), stream(ENDS)]
+    script.replies = [*calls, rate_limited(1), stream(ENDS)]
     events = deep(engine)
     assert answer(events) == "".join(ENDS) and len(steps(events)) == 4
     told = [dict(event.data) for event in events if event.kind == "waiting"]
@@ -271,7 +264,7 @@ def test_a_rate_limit_in_a_later_step_is_waited_for(engine: Engine, script: Scri
 def test_two_requests_of_an_answer_are_made_again_whichever_they_are(
     engine: Engine, script: Script
 ) -> None:
-    later = rate_limited(0.01)
+    later = rate_limited(1)
     script.replies = [later, openai_calls([CALLERS]), later, openai_calls([GREP]), later]
     events = deep(engine)
     assert events[-1].kind == "error" and "limits the rate" in events[-1].data["message"]
@@ -282,7 +275,11 @@ def test_two_requests_of_an_answer_are_made_again_whichever_they_are(
 def test_a_server_that_fails_twice_is_asked_once_more_and_without_tools(
     engine: Engine, script: Script, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    monkeypatch.setattr(client, "PAUSES", (0.01, 60.0))
+    async def sleep(seconds: float) -> None:
+        if len(script.bodies) > 1:  # what is asked next waits for no second time
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(Model, "sleep", staticmethod(sleep))
     script.replies = [failure(500), failure(500), stream(ENDS) if end == "done" else failure(500)]
     assert deep(engine)[-1].kind == end
     assert ["tools" in one for one in script.bodies] == [True, True, False]
@@ -318,13 +315,13 @@ def test_what_was_answered_is_not_begun_again_where_tools_are_refused_late(
 
 def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Script) -> None:
     stop = threading.Event()
-    script.replies = [openai_calls([GREP]), Streamed((delta("never"),), first=30.0)]
-    events: list[Event] = []
-    options = AskOptions(ASK, effort="deep", conversation="talk", cancelled=stop.is_set)
-    for one in engine.chat.ask(options):
-        events.append(one)
-        if one.kind == "looked_up":
-            threading.Timer(0.2, stop.set).start()
+
+    def stopped() -> Iterator[bytes | Gate]:
+        stop.set()
+        yield NEVER
+
+    script.replies = [openai_calls([GREP]), Streamed(stopped())]
+    events = deep(engine, cancelled=stop.is_set)
     assert events[-1].kind == "stopped"
     engine.conversations.flush()
     (turn,) = engine.conversations.turns("talk")
