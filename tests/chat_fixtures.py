@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
 
     async def sleep(seconds: float) -> None:
-        clock.sleep(seconds)
+        clock.advance(seconds)
 
     monkeypatch.setattr("codeqa.llm.client.time", clock)
     monkeypatch.setattr("codeqa.llm.client.Model.sleep", staticmethod(sleep))

@@ -48,7 +48,8 @@ from tests.waiting import PATIENCE, Clock
 if TYPE_CHECKING:
     from cli_shop import Command
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = ("cli_shop", "chat_fixtures")
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 def method(name: str, lines: int = 6) -> Unit:
@@ -70,8 +71,6 @@ class FakeModel:
 
     def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
         self.asked.append(messages[1]["content"])
-        if "def broken(" in self.asked[-1]:
-            raise ModelError("the host is down.", "Try again.")
         return "d"
 
 
@@ -102,18 +101,6 @@ def test_a_description_is_paid_for_once_wherever_the_code_stands_until_it_change
     list(describe([method("f", 7)], model, "m", values))
     list(describe([here], model, "another", values))
     assert len(model.asked) == 3
-
-
-def test_what_was_described_before_a_failure_is_kept(values: ValueStore) -> None:
-    model = FakeModel()
-    got: list[str] = []
-    units = [method(name) for name in ("a", "b", "c", "broken")]
-    with pytest.raises(ModelError, match="down"):
-        for unit, _ in describe(units, model, "m", values):
-            got.append(unit.name)
-    assert sorted(got) == ["a", "b", "c"]
-    assert len(list(describe(units[:3], model, "m", values))) == 3
-    assert len(model.asked) == 4
 
 
 def test_no_more_requests_than_allowed_run_at_once(
@@ -149,15 +136,12 @@ def test_a_long_method_is_sent_by_its_beginning_cut_at_a_line(values: ValueStore
 
 
 def test_the_chosen_model_is_asked_unless_another_is_named(
-    tmp_path: Path,
     settings: Settings,
+    location: Location,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    body = "def f(x):\n    a = x\n    b = a\n    return b\n"
-    repo = write(tmp_path / "repo", {"a.py": body})
-    Indexer(settings, locate(settings, repo)).run()
-    arguments = (str(repo), "--yes")
+    arguments = (str(location.root), "--yes")
     with monkeypatch.context() as exported:
         exported.setenv("OPENAI_API_KEY", "sk-exported")
         assert llm_comments.main(arguments) == 2
@@ -192,11 +176,19 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
     assert pool == []
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.01, 3_600.0])
+@pytest.fixture
+def host_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Passes while the host asks to wait."""
+    clock = Clock()
+    monkeypatch.setattr("codeqa.indexing.comments.time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0, 3_600.0])
 def test_a_host_that_never_answers_again_ends_the_run(
-    seconds: float, values: ValueStore, monkeypatch: pytest.MonkeyPatch
+    seconds: float, values: ValueStore, host_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.indexing.comments.PAUSES", (0.01,) * len(PAUSES))
+    begun = host_clock.now
     monkeypatch.setattr("codeqa.indexing.comments.CONCURRENT", 2)
     asked = []
 
@@ -208,23 +200,23 @@ def test_a_host_that_never_answers_again_ends_the_run(
         list(describe([method(f"f{n}") for n in range(9)], complete, "m", values))
     most = 1 if seconds > 900 else len(PAUSES) + 1
     assert most <= len(asked) <= 2 * most
+    waited = 0.0 if most == 1 else len(PAUSES) * seconds or sum(PAUSES)
+    assert host_clock.now == pytest.approx(begun + waited, abs=0.01)
 
 
 def test_a_host_that_asks_to_wait_is_sent_nothing_meanwhile_and_nothing_is_lost(
-    values: ValueStore, monkeypatch: pytest.MonkeyPatch
+    values: ValueStore, host_clock: Clock
 ) -> None:
-    clock = Clock()
-    monkeypatch.setattr("codeqa.indexing.comments.time", clock)
     refusals = iter([RateLimitError("too fast.", "Wait.", 60)] * CONCURRENT)
     asked_at: list[float] = []
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:
-        asked_at.append(clock.now)
+        asked_at.append(host_clock.now)
         if refusal := next(refusals, None):
             raise refusal
         return "d"
 
-    units, begun = [method(f"f{n}") for n in range(40)], clock.now
+    units, begun = [method(f"f{n}") for n in range(40)], host_clock.now
     assert len(list(describe(units, complete, "m", values))) == 40
     refused, answered = asked_at[:CONCURRENT], asked_at[CONCURRENT:]
     assert set(refused) == {begun} and len(answered) == 40 and min(answered) >= begun + 60

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from codeqa.store import Tables, locate
 from codeqa.types import Unit
 from codeqa.web.app import create_app
 from tests.indexed import indexed
+from tests.waiting import until
 
 FILES = {
     "Makefile": "all:\n\tpython -m shop\n",
@@ -302,14 +302,12 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
     (tmp_path / "repo" / "src" / "b.py").write_text("def afterwards():\n    return 2\n")
     settings = load_settings(data=tmp_path / "data", workers=1)
     Indexer(settings, locate(settings, tmp_path / "repo")).run()
-    pause = threading.Event()
-    for _ in range(100):
+
+    def follows() -> bool:
         assert texts(completer, "before") == ["before"]
-        if texts(completer, "afterw") == ["afterwards"]:
-            break
-        pause.wait(0.05)
-    else:
-        pytest.fail("the new name never came")
+        return texts(completer, "afterw") == ["afterwards"]
+
+    until(follows)
 
 
 def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:

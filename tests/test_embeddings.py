@@ -31,6 +31,7 @@ from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, loca
 from codeqa.text.tokens import estimate_tokens
 from codeqa.types import Progress
 from tests.openai_server import Reply, Script, ScriptedServer, failure, openai_server
+from tests.waiting import AT_ONCE
 
 WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
 DIMENSION = 16
@@ -114,7 +115,7 @@ def openai_embedding(script: Script, **more: Any) -> Iterator[tuple[Embedding, S
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", AT_ONCE)
 
 
 # The client against a server

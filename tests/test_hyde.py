@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from chat_kit import Indexed, Open, ask, index
 from openai_server import Reply, ScriptedServer, completion, failure, openai_server, silent, stream
-from waiting import Clock
+from waiting import PATIENCE, Clock
 
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import EmbeddingError, ModelError
@@ -345,14 +345,14 @@ def test_a_draft_that_takes_too_long_is_given_up_and_its_request_closed(
 ) -> None:
     def reply(path: str, body: dict[str, Any]) -> Reply:
         if stage_of(body) == late:
-            clock.advance(8)
+            clock.advance(PATIENCE)
             return silent()
         return script()(path, body)
 
     own = late == "hyde-1"
     ended = TIMED_OUT if own else {"hyde-1": "done", "hyde-2": "timed out"}
     with openai_server(reply) as server:
-        search = opened(**asking(server), hyde_seconds=8.0).search
+        search = opened(**asking(server), hyde_seconds=PATIENCE).search
         found = search.search(QUESTION, hyde="two")
         assert server.wait_for_disconnects()
         assert asked_for(server) == (["hyde-1"] if own else ["hyde-1", "hyde-2"])

@@ -148,9 +148,11 @@ def let_pass(monkeypatch: pytest.MonkeyPatch) -> Pass:
     real = loop.time
     monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
 
+    async def woken() -> None: ...
+
     def advance(seconds: float) -> None:
         passed[0] += seconds
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
+        asyncio.run_coroutine_threadsafe(woken(), loop).result()
 
     return advance
 

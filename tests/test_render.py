@@ -12,6 +12,7 @@ import pytest
 from browser.payloads import PAYLOADS
 from hypothesis import example, given
 from hypothesis import strategies as st
+from waiting import PATIENCE, Clock
 
 from codeqa.render import (
     SYNTAX_CLASSES,
@@ -21,6 +22,9 @@ from codeqa.render import (
     split_blocks,
 )
 from codeqa.web.answer_streams import BlockRenderer
+
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
 
 ROOT = Path(__file__).resolve().parent.parent
 SAFE_TAGS = {
@@ -378,7 +382,14 @@ def test_markup_enters_the_page_in_one_place() -> None:
 def test_a_text_that_its_lexer_is_slow_on_stays_uncoloured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("codeqa.render.COLOUR_SECONDS", 0.05)
-    text = "\n".join(["a " * 2_400] * 9)  # quadratic in Pygments' Java: minutes
-    lines = highlight_lines(text, "java")
-    assert lines == text.split("\n")
+    clock = Clock()
+
+    def passing() -> float:
+        clock.advance(PATIENCE / 9)
+        return clock.now
+
+    monkeypatch.setattr(clock, "monotonic", passing)
+    monkeypatch.setattr("codeqa.render.time", clock)
+    text = "a = 1\n" * 99
+    assert "<span" in highlight_lines("a = 1\n", "python")[0]
+    assert highlight_lines(text, "python") == ["a = 1"] * 99
