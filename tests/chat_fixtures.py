@@ -67,8 +67,9 @@ def opened(indexed: Indexed, data_dir: Path, clock: Clock) -> Iterator[Open]:
 
 
 @pytest.fixture
-def script(clock: Clock) -> Iterator[Script]:
+def script(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     script = Script()
+    monkeypatch.setattr("codeqa.llm.client.Model.window", lambda model: script.window)
     with openai_server(script) as script.server:
         yield script
 

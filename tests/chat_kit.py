@@ -111,6 +111,8 @@ class Script:
     replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
     understood: str = json.dumps({"topic": "SAME", "question": COMPLETE})
     """What it says of a message before it is answered."""
+    window: int = 0
+    """Tokens that it takes, as no server is asked each time."""
 
     def __call__(self, path: str, body: dict[str, Any]) -> Reply:
         if _is_small_call(body):

@@ -19,6 +19,9 @@ from codeqa.selection import budget_of, build_context
 from codeqa.settings import load_settings
 from codeqa.types import Event
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 SESSION = '''"""Sessions of visitors."""
 
 from shop.store import MONTH

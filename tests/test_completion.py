@@ -20,6 +20,9 @@ from codeqa.web.app import create_app
 from tests.indexed import indexed
 from tests.waiting import until
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 FILES = {
     "Makefile": "all:\n\tpython -m shop\n",
     "README.md": "# Shop\n\nSells books.\n",

@@ -16,7 +16,8 @@ from codeqa.engine import open_engine
 from codeqa.errors import AnswerStoppedError, IndexMissingError, NotFoundError, UsageError
 from codeqa.repositories import find_repository, last_used, remove_repository
 from codeqa.settings import Settings
-from codeqa.store import list_locations
+from codeqa.store import list_locations, locate
+from codeqa.store.location import save_location
 
 pytest_plugins = ("cli_shop",)
 
@@ -71,9 +72,9 @@ def test_a_name_that_fits_two_repositories_is_neither(
     settings: Settings, tmp_path: Path, write_files: Callable[..., Path]
 ) -> None:
     for folder in ("one", "two"):
-        engine = open_engine(settings, write_files(tmp_path / folder / "shop", {"a.py": "x = 1\n"}))
-        engine.index.run()
-        engine.close()
+        root = write_files(tmp_path / folder / "shop", {"a.py": "x = 1\n"})
+        save_location(locate(settings, root))
+        open_engine(settings, root).close()
     with pytest.raises(NotFoundError, match="2 repositories"):
         find_repository(settings, "shop")
     assert last_used(settings) == tmp_path / "two" / "shop"

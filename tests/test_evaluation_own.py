@@ -31,7 +31,8 @@ from tests.repositories import Write, git
 if TYPE_CHECKING:
     from cli_shop import Command
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = ("cli_shop", "chat_fixtures")
+pytestmark = pytest.mark.usefixtures("clock")
 
 BASKET = '''\
 class Basket:

@@ -17,6 +17,9 @@ from codeqa.code.counted import exact_question
 from codeqa.engine import Engine
 from codeqa.text.markdown import MOST_NODES, flowchart
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 FILES = {
     "shop/base.py": "import os\n\n\nclass Store:\n    def save(self):\n"
     "        return self.write_row()\n\n"

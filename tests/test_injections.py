@@ -21,6 +21,9 @@ from codeqa.types import Event
 from tests.injections import INJECTIONS, Injection
 from tests.openai_server import ScriptedServer, openai_server, stream
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 markdown = MarkdownIt("commonmark", {"html": True})
 
 

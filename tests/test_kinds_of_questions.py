@@ -19,6 +19,9 @@ from codeqa.search.mentions import Frame, frames_here, take_traceback
 from codeqa.search.query import parse_query
 from codeqa.store import INDEXED, FileRecord, Tables
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 FILES = {
     "pyproject.toml": '[project]\nname = "shop"\nrequires-python = ">=3.10"\n',
     "README.md": "# Shop\n\nA small shop that sells teapots over the network to everyone.\n",

@@ -22,6 +22,9 @@ from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, Unit
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 BODY = "    first = {0}\n    second = first\n    return second\n"
 
 

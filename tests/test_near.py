@@ -12,6 +12,9 @@ from codeqa.chat.record import TurnRecord
 from codeqa.code.calls import asked_relations
 from codeqa.engine import Engine
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 FILES = {
     "server.py": '''"""A small server."""
 

@@ -24,7 +24,6 @@ from codeqa.chat.vectors import prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
-from codeqa.llm.client import Model
 from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)
@@ -372,13 +371,11 @@ def test_what_is_given_to_write_answers_leaves_nothing_to_a_model(
     assert not script.server.requests
 
 
-def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(
-    opened: Open, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(opened: Open, script: Script) -> None:
     engine = opened(**script.settings)
     ask(engine, f"/all {ASK}")
     (before,) = engine.conversations.turns("talk")
-    monkeypatch.setattr(Model, "window", lambda _: 4_096)
+    script.window = 4_096
     for effort in ("normal", "deep"):
         done = told(ask(engine, "and why is that?", retrieval="explicit", effort=effort), "done")
         block = engine.conversations.turn(done["turn"]).block

@@ -13,6 +13,9 @@ from codeqa.search.by_model import prompted
 from evals.replay import answer_for, load, serve
 from evals.search.__main__ import main
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 QUESTION = "how are visitors kept from asking too often?"
 FILES = {
     "gate.py": 'def admit(visitor):\n    """Let a visitor in."""\n    return visitor.name\n',

@@ -14,6 +14,9 @@ from codeqa.store import Tables
 from codeqa.types import Chunk
 from tests.indexed import indexed
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 APP = '''def serve(request):
     """Dispatch a request: how a request is dispatched."""
     try:

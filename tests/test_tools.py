@@ -13,6 +13,7 @@ import pytest
 from indexed import write
 from repositories import git
 from serving import client_of
+from waiting import PATIENCE
 
 from codeqa.cli import main
 from codeqa.code.counted import ExactQuestion, exact_answer
@@ -28,6 +29,9 @@ from codeqa.settings import load_settings
 
 if TYPE_CHECKING:
     from flask.testing import FlaskClient
+
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
 
 FIRST = {
     "many.py": "def many():\n" + "".join(f"    step_{n}()\n" for n in range(30))
@@ -234,7 +238,9 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
 
 def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr("codeqa.repositories.files.time.monotonic", lambda: 2.0 * next(clock))
+    monkeypatch.setattr(
+        "codeqa.repositories.files.time.monotonic", lambda: 0.4 * PATIENCE * next(clock)
+    )
     summary = call("grep", pattern="basket").summary
     assert "0 lines in the first 2 of 22 files, for reading takes too long" in summary
 

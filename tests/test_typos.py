@@ -10,6 +10,9 @@ from codeqa.settings import Settings
 from codeqa.store import Tables, TextSearch
 from codeqa.store.tables import nearest
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 FILES = {
     "src/app.py": "class Flask:\n"
     "    def full_dispatch_request(self):\n        return self.handle()\n\n"

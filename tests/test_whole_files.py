@@ -28,6 +28,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 
 pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
 
 TOKEN = "ghp_" + "aB3" * 12
 
@@ -48,7 +49,7 @@ def functions(name: str, count: int) -> str:
 LARGE = {
     "pour.py": functions("pour", 3) + f"\nKEY = '{TOKEN}'\n",
     "boil.py": functions("boil", 4),
-    "whistle.py": functions("whistle", 600),
+    "whistle.py": functions("whistle", 400),
     "empty.py": "",
     "sizes/a60.txt": long_text(60, "a"),
     "sizes/b60.txt": long_text(60, "b"),
@@ -61,7 +62,7 @@ LARGE = {
     "mixed/data.json": '{"boils": [\n' + "1000,\n" * 25_000 + "1]}\n",
     "mixed/kettle.toml": "boils = 1\n",
     "mixed/notes.md": "# Notes\n",
-    "mixed/open.py": functions("open", 1_000),
+    "mixed/open.py": "# It is opened by its lid.\n" * 4_000,
     "vendor/kettle.py": functions("vendored", 2),
 }
 SMALL = {
@@ -334,7 +335,7 @@ def test_a_mask_that_matches_nothing_is_said(opened: Open, script: Script) -> No
 
 
 def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script: Script) -> None:
-    script.server.pages["/v1/models"] = {"data": [{"id": "gpt-4o", "max_model_len": 4_000}]}
+    script.window = 4_000
     engine = opened(**script.settings)
     for question in ("/all how is a warehouse part moved?", "/files move a warehouse part"):
         notice = told(ask(engine, question), "done")["notice"]
