@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from openai_server import Reply, ScriptedServer, stream
 from repositories import write
+from waiting import PATIENCE, Clock
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
@@ -142,6 +143,14 @@ class Script:
         """What has an engine ask it."""
         address = self.server.base_url
         return {"model": "openai/gpt-4o", "model_url": address, "model_key": "a-key"}
+
+
+class SlowClock(Clock):
+    """Each look at it takes a while."""
+
+    def monotonic(self) -> float:
+        self.advance(PATIENCE / 9)
+        return self.now
 
 
 def _system(body: dict[str, Any]) -> str:

@@ -136,6 +136,7 @@ def test_each_rule_can_fail(
     assert judge(case, answer, citations).passed is passed
 
 
+@pytest.mark.slow
 def test_cases_go_through_the_whole_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*more: str) -> int:
         common = ["--trees", folder / "trees", "--cases", folder / "cases.jsonl"]

@@ -27,6 +27,7 @@ from evals.search.sentences import comment_lines, leaks, question_of
 from evals.search.thumbs import CitedLines
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -212,7 +213,10 @@ def test_comments_become_questions_and_are_emptied_line_for_line(
     assert "smallest coin" not in (folder / "shop/till.py").read_text("utf-8")
 
 
-def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) -> None:
+def test_every_kind_of_question_has_its_targets_and_neither_repository_nor_index_is_touched(
+    shop: Path, settings: Settings, data_dir: Path, temporary: Path
+) -> None:
+    before = {path: path.read_bytes() for path in shop.rglob("*.py")}
     with prepared(settings, shop, quiet, count=60) as own:
         by_kind: dict[str, list[Any]] = {}
         for one in own.questions:
@@ -227,13 +231,6 @@ def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) 
         # Emptied comments are in the index of the copy neither.
         text = "\n".join(unit.source_code for unit in own.tables.units())
         assert not any(leaks(one.question, text) for one in by_kind["comment"])
-
-
-def test_neither_the_repository_nor_its_own_index_is_touched(
-    shop: Path, settings: Settings, data_dir: Path, temporary: Path
-) -> None:
-    before = {path: path.read_bytes() for path in shop.rglob("*.py")}
-    with prepared(settings, shop, quiet, count=20) as own:
         assert not own.location.folder.is_relative_to(data_dir)
         assert own.location.root != locate(settings, shop).root
     assert {path: path.read_bytes() for path in shop.rglob("*.py")} == before
@@ -322,9 +319,8 @@ def test_lists_that_are_judged_as_they_are_take_no_option_of_a_search(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_run_that_is_stopped_leaves_no_copy_behind(
-    tmp_path: Path, write_files: Write, temporary: Path, name: str
+    tmp_path: Path, write_files: Write, temporary: Path
 ) -> None:
     many = {f"part{n}/basket{n}.py": BASKET.replace("Basket", f"Basket{n}") for n in range(150)}
     root = write_files(tmp_path / "large", many)
@@ -338,12 +334,13 @@ def test_a_run_that_is_stopped_leaves_no_copy_behind(
         assert line, "it ended"
     assert list(temporary.glob(f"{PREFIX}*/*/part*"))
     assert process.poll() is None
-    process.send_signal(getattr(signal, name))
-    _, errors = process.communicate(timeout=30)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and "interrupted" in errors and "Traceback" not in errors
     assert list(temporary.glob(f"{PREFIX}*")) == []
 
 
+@pytest.mark.slow
 def test_drafts_are_compared_over_a_real_connection(
     shop: Path, temporary: Path, judged: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 def test_calls_and_tokens_before_the_first_word_are_counted(
     write_files: Write,
     tmp_path: Path,

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from browser.payloads import PAYLOADS
+from chat_kit import SlowClock
 from hypothesis import example, given
 from hypothesis import strategies as st
-from waiting import PATIENCE, Clock
 
 from codeqa.render import (
     SYNTAX_CLASSES,
@@ -382,14 +382,7 @@ def test_markup_enters_the_page_in_one_place() -> None:
 def test_a_text_that_its_lexer_is_slow_on_stays_uncoloured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock = Clock()
-
-    def passing() -> float:
-        clock.advance(PATIENCE / 9)
-        return clock.now
-
-    monkeypatch.setattr(clock, "monotonic", passing)
-    monkeypatch.setattr("codeqa.render.time", clock)
+    monkeypatch.setattr("codeqa.render.time", SlowClock())
     text = "a = 1\n" * 99
     assert "<span" in highlight_lines("a = 1\n", "python")[0]
     assert highlight_lines(text, "python") == ["a = 1"] * 99
