@@ -27,9 +27,10 @@ from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer, passes
 from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.settings import Settings, load_settings
-from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
+from codeqa.store import EmbeddingRecord, Location, Tables, TextSearch, VectorSearch, locate
 from codeqa.text.tokens import estimate_tokens
 from codeqa.types import Progress
+from tests.indexed import copied, indexed
 from tests.openai_server import Reply, Script, ScriptedServer, failure, openai_server
 from tests.waiting import AT_ONCE
 
@@ -51,10 +52,12 @@ def bag(text: str) -> list[float]:
     return [float(value) for value in vector + 0.01]
 
 
-@pytest.fixture(autouse=True)
-def no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def no_table() -> Iterator[None]:
     """The table that is installed takes no part here."""
-    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registry, "SHIPPED", Path("/nowhere"))
+        yield
 
 
 @pytest.fixture
@@ -220,7 +223,6 @@ def test_another_dimension_than_expected_names_both_and_the_setting() -> None:
         ("openai/text-embedding-3-large", "", "OPENAI_API_KEY is not set"),
         ("jina/jina-embeddings-v3", "", "JINA_API_KEY is not set"),
         ("large", "k", "provider/name"),
-        ("two/words here", "k", r"neither a folder nor a model's name"),
         ("openai/own-model", "k", "dimension of openai/own-model is not known"),
     ],
 )
@@ -280,9 +282,15 @@ def test_texts_are_cut_between_lines_and_a_line_only_where_it_is_too_long(text: 
 # Filling the tables
 
 
+@pytest.fixture(scope="module")
+def made(no_table: None, tmp_path_factory: pytest.TempPathFactory) -> Location:
+    return indexed(tmp_path_factory.mktemp("made"), FILES).location
+
+
 @pytest.fixture
-def indexer(settings: Settings, tmp_path: Path, write_files: WriteFiles) -> Indexer:
-    return Indexer(settings, locate(settings, write_files(tmp_path / "repo", FILES)))
+def indexer(made: Location, settings: Settings, tmp_path: Path) -> Indexer:
+    """Of a repository that is indexed without vectors."""
+    return Indexer(settings, copied(made, settings, tmp_path / "repo"))
 
 
 def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
@@ -399,7 +407,6 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
         indexer.settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1}),
         indexer.location.root,
     )
-    engine.index.run(refine=False)
     engine.search.search("how is a page rendered?", path="app.py")
     engine.index.run()
     passages = [text for batch in sent for text in batch if text.startswith("codeqa/1")]
@@ -407,31 +414,28 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
     assert paths == ["app.py", "app.py", "store.py", "README.md", "store.py"]
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(None, 1), (1, 1), (2, 1), (5, 2), (64, 4)])
 def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_priority(
-    cores: int | None,
-    threads: int,
-    indexer: Indexer,
-    register: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    indexer: Indexer, register: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register("bags")
-    monkeypatch.setattr(passes.os, "cpu_count", lambda: cores)
-    seen: list[tuple[int, int]] = []
+    seen: set[tuple[int, int]] = set()
 
     def pool(count: int, begin: Callable[[], None]) -> ThreadPool:
         def begun() -> None:
             before = os.getpriority(os.PRIO_PROCESS, 0)
             begin()
-            seen.append((count, os.getpriority(os.PRIO_PROCESS, 0) - before))
+            seen.add((count, os.getpriority(os.PRIO_PROCESS, 0) - before))
 
         return ThreadPool(count, begun)
 
     monkeypatch.setattr(passes, "ThreadPool", pool)
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    choosing(indexer, "bags/bag").run()
     lower = min(5, 19 - before) if sys.platform == "linux" else 0
-    assert set(seen) == {(threads, lower)}
+    for cores, threads in ((None, 1), (5, 2), (64, 4)):
+        monkeypatch.setattr(passes.os, "cpu_count", lambda cores=cores: cores)
+        register(f"of {cores}")
+        choosing(indexer, f"of {cores}/bag").run()
+        assert seen == {(threads, lower)}
+        seen.clear()
     monkeypatch.setattr(passes.sys, "platform", "darwin")
     passes._make_way()  # where it would be that of the whole process
     assert os.getpriority(os.PRIO_PROCESS, 0) == before, "the server keeps its own"
@@ -474,7 +478,7 @@ def test_nothing_is_sent_unless_a_setting_names_the_provider(
         settings = load_settings(
             data=indexer.settings.data, openai_base_url=server.base_url, openai_api_key="k"
         )
-        Indexer(settings, indexer.location).run()
+        Indexer(settings, indexer.location).run(full=True)
     choosing(indexer, "bags/bag").run(refine=False)
     assert server.requests == [] == sent
     assert Tables(indexer.location).counts().refined == 0

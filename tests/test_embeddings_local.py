@@ -129,7 +129,11 @@ def test_a_name_is_taken_from_the_cache_or_fetched_and_nothing_else_is(
             chosen_embedding(load_settings(embedding="owner/nothing"))
 
 
-def test_a_folder_that_holds_no_model_is_said_to_hold_none(tmp_path: Path) -> None:
+def test_a_folder_that_holds_no_model_and_what_is_no_name_are_said_to_be_none(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(EmbeddingError, match=r"neither a folder nor a model's name"):
+        chosen_embedding(load_settings(embedding="two/words here"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(EmbeddingError, match=r"empty holds no model in ONNX"):
         chosen_embedding(load_settings(embedding=f"huggingface/{tmp_path / 'empty'}"))
