@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -65,21 +64,11 @@ CITED = [{"path": "shop/cart.py", "start": 5, "end": 5, "verified": True}]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Path:
     write(tmp_path / "trees" / "shop", FILES)
-    rows = [
-        {
-            "id": case.id, "repository": "shop", "commit": "1", "kind": case.kind,
-            "question": case.question,
-            "lines": [{"at": one.at, "necessary": one.necessary} for one in case.lines],
-            "must_cite": case.must_cite, "must_mention": case.must_mention,
-            "must_not_say": case.must_not_say,
-        }
-        for case in CASES
-    ]  # fmt: skip
-    text = "".join(json.dumps(row) + "\n" for row in rows)
+    text = "".join(json.dumps(asdict(case)) + "\n" for case in CASES)
     (tmp_path / "cases.jsonl").write_text(text, encoding="utf-8")
-    yield tmp_path
+    return tmp_path
 
 
 def test_the_cases_are_sound_and_balanced_and_none_is_of_a_set_held_out() -> None:
@@ -92,27 +81,6 @@ def test_the_cases_are_sound_and_balanced_and_none_is_of_a_set_held_out() -> Non
     assert {c.repository for c in cases if known.get(c.repository) != c.commit} == {"tokio"}
     _, checked = questions_of("check", Path("nowhere"))
     assert not {case.repository for case in cases} & set(checked)
-
-
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"commit": ""}, "has no commit"),
-        ({"must_cite": ()}, "asks for no citation"),
-        ({"must_mention": ()}, "asks for no word"),
-        ({"lines": (Place("shop/cart.py:4-6", necessary=False),)}, "labels no necessary line"),
-        ({"must_cite": (("shop/mail.py:1-2",),)}, "which is not labelled"),
-        ({"after": ("What is a cart?",)}, "has nothing before it"),
-        ({"lines": (Place("shop/cart.py:4-60"),)}, "shop/cart.py:4-60 is not there"),
-        ({"must_mention": (("zeppelin",),)}, "of which no labelled line says one"),
-        ({"must_not_say": ("total",)}, "which the question itself says"),
-    ],
-)
-def test_a_case_that_cannot_be_right_is_told(
-    changed: dict[str, Any], told: str, folder: Path
-) -> None:
-    assert problems(CASES[0], folder / "trees") == []
-    assert told in " ".join(problems(replace(CASES[0], **changed), folder / "trees"))
 
 
 @pytest.mark.parametrize(
@@ -159,12 +127,6 @@ def test_cases_go_through_the_whole_of_it(folder: Path, capsys: pytest.CaptureFi
     assert run("--reader", "perfect") == 0
     told = answers_in(folder / "out" / "perfect-fast.answers.jsonl")
     assert "[shop/cart.py:4-6]" in told["shop-1"] and "does not show" in told["shop-3"]
-
-    answers = folder / "answers.jsonl"
-    answers.write_text(json.dumps({"id": "shop-1", "answer": RIGHT}) + "\n", encoding="utf-8")
-    assert run("--answers", str(answers)) == 0
-    (recorded,) = load_results(folder / "out" / "recorded-fast.results.jsonl")
-    assert recorded.verdict.passed
 
     assert run("--dump-prompts", str(folder / "prompts"), "--only", "shop-1") == 0
     prompt = (folder / "prompts" / "shop-1.txt").read_text("utf-8")

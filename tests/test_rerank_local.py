@@ -21,7 +21,7 @@ from codeqa.search.rerank import DEFAULT_MODEL, choose_reranker, document, reran
 from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
-from tests.onnx_models import POSITIONS, VOCABULARY, make_model
+from tests.onnx_models import make_model
 
 __all__ = ["hub_cache"]
 
@@ -133,30 +133,6 @@ def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
     assert (done.reranker, done.warnings) == ("owner/colbert", ())
     scores = {one.unit.id: one.why for one in done.hits[:CANDIDATES]}
     assert scores["5"] == (f"reranked by owner/colbert: {len(document(HITS[5].unit)):.2f}",)
-
-
-def test_a_real_checkpoint_of_pytorch_orders_as_its_cosines_do(tmp_path: Path) -> None:
-    """Where PyTorch and transformers before 5 are installed, which no environment of ours has."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    if int(transformers.__version__.split(".")[0]) >= 5:
-        pytest.skip("rerankers does not run with it")
-    folder = make_model(tmp_path / "tiny-small-colbert", "tokens")
-    config = transformers.BertConfig(
-        len(VOCABULARY), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=POSITIONS,
-    )  # fmt: skip
-    torch.manual_seed(7)
-    bert = transformers.BertModel(config)
-    weights = {f"bert.{name}": one for name, one in bert.state_dict().items()}
-    words = torch.randn(len(VOCABULARY), 32)  # far larger than all else: each keeps its direction
-    words[VOCABULARY.index("[MASK]")] = words[VOCABULARY.index("[CLS]")]
-    weights["bert.embeddings.word_embeddings.weight"] = words
-    weights["linear.weight"] = torch.randn(96, 32)
-    config.save_pretrained(folder)
-    torch.save(weights, folder / "pytorch_model.bin")
-    done = choose_reranker(load_settings(reranker=f"rerankers/{folder}"))(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == (str(folder), ())
-    assert order(done.hits)[0] == 13
 
 
 # What is wrong is said, and the built-in one answers
