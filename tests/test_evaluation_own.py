@@ -293,28 +293,16 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
         Tables(locate(settings, shop)).meta()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
+    shop: Path, temporary: Path, judged: Command
+) -> None:
+    for arguments, message in (
         (["--compare", "hyde"], "Drafts need a language model"),
         (["--rerank"], "REPO goes without --trees"),
-        (["--list", "units"], "REPO goes without --trees"),
-    ],
-)
-def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
-    shop: Path, temporary: Path, judged: Command, arguments: list[str], message: str
-) -> None:
-    done = judged(shop, *arguments)
-    assert done.status == 2 and message in done.err and not done.out
-    assert "copying" not in done.err
-
-
-@pytest.mark.parametrize("option", ["--order", "--context=fast"])
-def test_lists_that_are_judged_as_they_are_take_no_option_of_a_search(
-    tmp_path: Path, judged: Command, option: str
-) -> None:
-    done = judged("--questions", tmp_path / "q", "--out", tmp_path / "out", option)
-    assert done.status == 2 and "go with --trees alone" in done.err
+    ):
+        done = judged(shop, *arguments)
+        assert done.status == 2 and message in done.err and not done.out
+        assert "copying" not in done.err
 
 
 @pytest.mark.slow

@@ -45,19 +45,6 @@ FRAGMENTS = {
                             wanted);
         }
     """,
-    "ruby": """\
-        def pick(wanted)
-          # The first that fits.
-          all.each do |one|
-            if one == wanted
-              return one
-            end
-          end
-          raise LookupError.new(
-            wanted
-          )
-        end
-    """,
 }
 
 
@@ -118,7 +105,6 @@ def test_of_a_long_chain_of_branches_those_around_what_matters_are_shown() -> No
         ("python", "try:\n    a()\nexcept E:\n    b()\nelse:\n    c()", ["a()", "b()", "c()"]),
         ("c", "if (a)\n    b();\nelse\n    c();", ["b();", "c();"]),
         ("ruby", "if a\n  b\nelsif c\n  d\nelse\n  e\nend", ["b", "d", "e"]),
-        ("go", "switch a {\ncase 1:\n\tb()\ndefault:\n\tc()\n}", ["b()", "c()"]),
         ("rust", "match a {\n    1 => {\n        b();\n    }\n    _ => c(),\n}", ["b();"]),
     ],
 )
@@ -149,11 +135,8 @@ def test_where_no_tree_helps_indentation_does(language: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("language", "code"),
     [
-        ("python", "def f():\n" + "    if a:\n        b(1)\n" * 500 + "    return 2"),
         ("c", "void f() {\n" + "{\n" * 1500),
         ("python", "\n".join(" " * depth + "if a:" for depth in range(1000))),
-        ("bash", "(" * 2000 + "\n" + ")\n" * 1000),
-        ("go", "func f() {\n" + '\tx("' + "y" * 200 + '")\n' * 1000 + "}"),
     ],
 )
 def test_long_and_hostile_code_takes_a_moment(language: str, code: str) -> None:

@@ -62,7 +62,6 @@ def test_tests_documents_call_sites_and_private_names_give_rise_to_nothing() -> 
         chunk("tests/test_orders.py", "test_an_order", "def test_an_order(): ...", role="test"),
         chunk("docs/guide.md", "Ordering", "# Ordering", kind="document"),
         chunk("shop/orders.py", "caller", "def caller(): ...", why="uses reserve_copies"),
-        chunk("shop/orders.py", "get", "def get(self): ..."),
         chunk("shop/orders.py", "__init__", "def __init__(self): ...", kind="constructor"),
         chunk("shop/orders.py", "a" * (61), "def a(self): ..."),
         chunk("shop/orders.py", "operator==", "bool operator==(const Order&)"),
