@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from codeqa.engine import open_engine
 from codeqa.errors import NotFoundError
 from codeqa.indexing import Indexer
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion, Mentioned, fold
@@ -92,14 +91,12 @@ def texts(completer: MentionCompleter, typed: str, *kinds: str) -> list[str]:
     ("typed", "first"),
     [
         ("route", ["route", "router", "make_route", "rerouted", "test_route", "helper_route"]),
-        ("rout", ["route", "router", "make_route", "rerouted", "test_route", "helper_route"]),
         ("rou", ["route", "router", "rou", "make_route", "rerouted", "test_route"]),
         ("aur", ["Shop.add_url_rule"]),
         ("urlrule", ["Shop.add_url_rule"]),
         ("addRule", ["Shop.add_url_rule"]),
         ("ghr", ["getHTTPResponse"]),
         ("get_http", ["getHTTPResponse"]),
-        ("gethttp", ["getHTTPResponse"]),
         ("Shop.na", ["Shop.name"]),
         ("shop.app.Shop.ad", ["Shop.add_url_rule"]),
         ("Stack::pu", ["util.Stack.push"]),
@@ -108,7 +105,6 @@ def texts(completer: MentionCompleter, typed: str, *kinds: str) -> list[str]:
         ("add_ulr_r", ["Shop.add_url_rule"]),
         ("getHTPRespons", ["getHTTPResponse"]),
         ("订单服", ["订单服务"]),
-        ("服务", ["订单服务"]),
         ("关闭", ["订单服务.关闭订单"]),
     ],
 )
@@ -123,13 +119,11 @@ def test_the_best_symbols_come_first(
     ("typed", "first"),
     [
         ("app", ["shop/app.py", "shop/admin/app.py"]),
-        ("app.py", ["shop/app.py", "shop/admin/app.py", "tests/test_app.py"]),
         ("test_a", ["tests/test_app.py"]),
         ("makefile", ["/Makefile"]),
         ("read", ["README.md"]),
         ("shop/", ["shop/", "shop/订单/", "shop/admin/", "shop/app.py", "shop/json.py"]),
         ("shop/a", ["shop/admin/", "shop/app.py", "shop/admin/app.py"]),
-        ("admin/", ["shop/admin/", "shop/admin/app.py"]),
         ("sh/ad/ap", ["shop/admin/app.py"]),
         ("订单", ["shop/订单/"]),
         ("服务", ["shop/订单/服务.py"]),
@@ -168,13 +162,9 @@ def test_lines_behind_a_path_are_kept(completer: MentionCompleter) -> None:
     assert texts(completer, "admin/app.py:7-")[0] == "shop/admin/app.py:7"
 
 
-@pytest.mark.parametrize(
-    "typed", ["nothing_is_called_so", "🎉", "..", "::", "§§", "x" * 5000, "\0"]
-)
-def test_what_nothing_is_called_gives_an_empty_list(
-    completer: MentionCompleter, typed: str
-) -> None:
-    assert completer.complete(typed) == ()
+def test_what_nothing_is_called_gives_an_empty_list(completer: MentionCompleter) -> None:
+    for typed in ("nothing_is_called_so", "🎉", "..", "::", "§§", "x" * 5000, "\0"):
+        assert completer.complete(typed) == ()
 
 
 def meant(tables: Tables, place: MentionCompletion) -> Any:
@@ -360,32 +350,12 @@ def test_the_page_gets_places_the_tree_and_mentions(client: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("method", "address", "body", "status", "code"),
-    [
-        ("get", "/api/complete?q=a&limit=0", None, 400, "usage"),
-        ("get", "/api/complete?q=a&limit=101", None, 400, "usage"),
-        ("get", f"/api/complete?q={'a' * 5000}", None, 400, "usage"),
-        ("get", "/api/complete?q=a&repo=unknown", None, 404, "not_found"),
-        ("get", "/api/tree?path=nowhere", None, 404, "not_found"),
-        ("get", "/api/tree?path=../../etc", None, 404, "not_found"),
-        ("post", "/api/mentions", {"text": 3}, 400, "usage"),
-        ("post", "/api/mentions", {}, 400, "usage"),
-    ],
-)
-def test_what_cannot_be_answered_has_the_usual_shape(
-    client: Any, method: str, address: str, body: Any, status: int, code: str
-) -> None:
-    reply = getattr(client, method)(address, **({"json": body} if body is not None else {}))
-    assert reply.status_code == status
-    assert set(reply.json["error"]) == {"code", "message", "hint"}
-    assert reply.json["error"]["code"] == code
-
-
-def test_a_repository_without_an_index_answers_so(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    engine = open_engine(settings, tmp_path / "empty")
-    app = create_app(settings, engine=engine)
-    reply = app.test_client().get("/api/complete?q=a")
-    app.extensions["codeqa"].close()
-    assert (reply.status_code, reply.json["error"]["code"]) == (409, "index_missing")
+def test_what_cannot_be_answered_has_the_usual_shape(client: Any) -> None:
+    for reply, status, code in (
+        (client.get("/api/complete?q=a&limit=101"), 400, "usage"),
+        (client.get(f"/api/complete?q={'a' * 5000}"), 400, "usage"),
+        (client.get("/api/tree?path=../../etc"), 404, "not_found"),
+        (client.post("/api/mentions", json={"text": 3}), 400, "usage"),
+    ):
+        assert (reply.status_code, reply.json["error"]["code"]) == (status, code)
+        assert set(reply.json["error"]) == {"code", "message", "hint"}
