@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codeqa.context import chunk_id, format_block
-from codeqa.text.markdown import fence_for
 from codeqa.types import Chunk
 
 NASTY = [
@@ -53,13 +52,6 @@ def test_text_that_is_no_block_is_refused_or_reads_back_as_itself(text: str) -> 
         except ValueError:
             continue
         assert format_block(parsed) == candidate
-
-
-@given(contents)
-def test_no_line_of_the_content_can_close_its_fence(content: str) -> None:
-    fence = fence_for(content)
-    assert len(fence) >= 3
-    assert fence not in content
 
 
 def test_the_block_is_written_as_specified() -> None:

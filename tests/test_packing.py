@@ -132,12 +132,6 @@ def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:
     assert [(c.start_line, c.end_line) for c in holding.chunks] == [(1, 20), (40, 50)]
 
 
-def test_a_budget_that_holds_nothing_gives_an_empty_block() -> None:
-    for budget in (0, 100):
-        block = pack([file_chunk(numbered(9), 1, 9)], budget)
-        assert block.text == "" and len(block.dropped) == 1
-
-
 def unit(lines: int, kind: str, head_end: int) -> Unit:
     source = "\n".join(numbered(lines))
     return Unit("a.py", "python", kind, "C", "C", source, 11, 10 + lines, head_end_line=head_end)

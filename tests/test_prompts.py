@@ -40,10 +40,6 @@ def test_a_missing_variable_and_an_unknown_prompt_are_named() -> None:
         prompt_text("chat")
 
 
-def test_the_chat_system_prompt_takes_no_retrieved_text() -> None:
-    assert PROMPTS["chat_system"].variables == ()
-
-
 def test_dollars_and_braces_in_a_value_stay_as_they_are() -> None:
     assert render_prompt("hyde_user", query="${x} $y {z}").endswith("${x} $y {z}")
 
@@ -74,7 +70,8 @@ def test_a_wrong_override_is_explained(tmp_path: Path, name: str, text: str, mes
         prompt_text(name, tmp_path)
 
 
-def test_the_system_prompt_holds_the_rules_of_the_reasoner_and_the_way_out() -> None:
+def test_the_system_prompt_holds_the_rules_of_the_reasoner_and_no_retrieved_text() -> None:
+    assert PROMPTS["chat_system"].variables == ()
     text = " ".join(PROMPTS["chat_system"].text.split())
     for rule in (
         "only on the code in [CONTEXT]",

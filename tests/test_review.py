@@ -75,15 +75,6 @@ def test_a_model_searches_and_its_review_is_checked(engine: Engine, script: Scri
     assert user["content"].startswith("[ISSUE]\nMake the lifetime") and "MONTH" in user["content"]
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
-    engine: Engine, script: Script
-) -> None:
-    wrong = {**REVIEW, "difficulty_score": 9}
-    script.replies = [stream([json.dumps(wrong)]), stream([json.dumps(REVIEW)])]
-    assert reviewed(engine)[0].review.difficulty_score == 2
-    assert "difficulty_score" in script.sent[-1]["content"]
-
-
 def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
     engine: Engine, script: Script
 ) -> None:
@@ -94,6 +85,9 @@ def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
     assert found < text.index("no review that can be read (it holds no JSON object)") < wrote
     assert "````\nReally" in text, "as text, which nothing in it ends"
     assert done["citations"] and all(one["verified"] for one in done["citations"])
+    script.replies = [stream(["no"]), stream([json.dumps(REVIEW)])]
+    assert reviewed(engine)[0].review.difficulty_score == 2, "it is asked once more"
+    assert "no JSON object" in script.sent[-1]["content"]
     script.replies = [stream(["no"]), stream(["no"])]
     report, _ = reviewed(engine)
     bare, _ = reviewed(engine, use_model=False)
@@ -205,7 +199,6 @@ def test_the_command_prints_the_fields_or_json(
     assert "searched “session expires”" in shown.err
     assert main(["review", str(issue), "--no-model", "--json", *place]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0]["path"] == "shop/session.py"
-    assert main(["review", str(tmp_path / "none.md"), *place]) == 2
     issue.write_text("")
     assert main(["review", str(issue), *place]) == 2
     assert "The issue is empty" in capsys.readouterr().err

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from chat_kit import Open, Script, ask
 
 from benchmarks import intents as benchmark
-from benchmarks import topics
 from codeqa.chat.values import Vector
 from codeqa.chat.vectors import SIMILAR, QuestionVectors, cosine
 from codeqa.context import pack
@@ -109,14 +107,3 @@ def test_a_model_is_asked_once_where_the_words_doubt(
     assert len(script.small_calls) == calls
     sent = str(script.sent)
     assert ("expire_session(cookie)" in sent) is (intent == "kept")
-
-
-def test_the_answers_of_a_model_are_scored_without_asking_one(tmp_path: Path) -> None:
-    prompts = tmp_path / "prompts.jsonl"
-    assert topics.main(["--prompts", str(prompts)]) == 0
-    sent = [json.loads(line) for line in prompts.read_text("utf-8").splitlines()]
-    assert {row["id"] for row in sent} >= {row["id"] for row in topics.rows("pairs", "unseen")}
-    said = json.dumps({"id": sent[-1]["id"], "answer": '{"topic": "OTHER"}'})
-    counted = topics.said_of_pairs("unseen", topics.read_answers([said, ""]))
-    assert counted["changes"] + counted["follow_ups"] == 1
-    assert counted["caught"] + counted["dropped"] == 1

@@ -119,7 +119,6 @@ def whole_of(block: ContextBlock) -> list[str]:
     ("question", "effort", "whole"),
     [
         ("how does @boil.py heat?", "fast", ["boil.py"]),
-        ("compare @pour.py and @boil.py", "normal", ["pour.py", "boil.py"]),
         ("compare @whistle.py and @boil.py", "normal", ["boil.py"]),
         ("how does boil.py heat?", "normal", []),
         ("what does @boil_1 do?", "normal", []),
@@ -197,15 +196,12 @@ def test_a_file_that_is_gone_is_said_to_be_unreadable(tmp_path: Path, settings: 
 @pytest.mark.parametrize(
     ("typed", "whole", "mask", "left"),
     [
-        ("/files where is it?", "files", "", "where is it?"),
         ("/all where is it?", "all", "", "where is it?"),
         ("/ALL src/**/*.py where is it?", "all", "src/**/*.py", "where is it?"),
-        ("/all src/ where is it?", "all", "src/", "where is it?"),
         ("/all read/write locks how?", "all", "", "read/write locks how?"),
         ("/review /all *.py any bugs?", "all", "*.py", "/review any bugs?"),
         ("/all /review any bugs?", "all", "", "/review any bugs?"),
         ("/all path:src/ where?", "all", "", "path:src/ where?"),
-        ("/files src/*.py where?", "files", "", "src/*.py where?"),
         ("/allow me", "", "", "/allow me"),
         ("all of /all", "", "", "all of /all"),
     ],
@@ -246,17 +242,6 @@ def test_settings_and_data_are_sent_as_far_as_source_leaves_room(
     sent = [chunk.path.removeprefix("mixed/") for chunk in block.chunks]
     assert sent == ["open.py", "notes.md", "kettle.toml"]
     assert "Left out: mixed/data.json (" in block.note
-
-
-def test_of_many_files_left_out_the_first_are_named(
-    large: Tables, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("codeqa.selection.LISTED", 1)
-    files = Files(lambda: large, settings.max_file_bytes)
-    block = every_file(large, files, parse_query("what?", path="sizes/"), 30_000)
-    assert block.note == (
-        "Sent whole: 1 of 5 files, 8 KB. Left out: sizes/a60.txt (60 KB), 3 more."
-    )
 
 
 def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
