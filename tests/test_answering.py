@@ -174,18 +174,20 @@ def test_a_quoted_answer_says_what_there_is(
     assert all(citation["verified"] for citation in events[-1].data["citations"])
 
 
-@pytest.mark.parametrize("name", ["fence_breaker", "long_breaker", "Evil Section"])
-def test_indexed_text_cannot_break_out_of_an_answer(engine: Engine, name: str) -> None:
-    events, text = ask(engine, f"@codebase {name}")
-    parsed = MarkdownIt("commonmark", {"html": True}).parse(text)
-    inner = [child for token in parsed for child in token.children or []]
-    found = {token.type for token in [*parsed, *inner]}
-    assert not found & {"html_block", "html_inline", "image", "link_open", "hr"}
-    assert "Not a heading" in text
-    headings = [parsed[i + 1].content for i, t in enumerate(parsed) if t.type == "heading_open"]
-    assert not any("Not a heading" in heading for heading in headings)
-    quoted = [c for c in events[-1].data["citations"] if c["path"] == "README.md" and c["end"] == 2]
-    assert quoted == [], "a citation inside quoted text is text"
+def test_indexed_text_cannot_break_out_of_an_answer(engine: Engine) -> None:
+    for name in ("fence_breaker", "long_breaker", "Evil Section"):
+        events, text = ask(engine, f"@codebase {name}")
+        parsed = MarkdownIt("commonmark", {"html": True}).parse(text)
+        inner = [child for token in parsed for child in token.children or []]
+        found = {token.type for token in [*parsed, *inner]}
+        assert not found & {"html_block", "html_inline", "image", "link_open", "hr"}
+        assert "Not a heading" in text
+        headings = [parsed[i + 1].content for i, t in enumerate(parsed) if t.type == "heading_open"]
+        assert not any("Not a heading" in heading for heading in headings)
+        quoted = [
+            c for c in events[-1].data["citations"] if c["path"] == "README.md" and c["end"] == 2
+        ]
+        assert quoted == [], "a citation inside quoted text is text"
 
 
 def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:

@@ -87,9 +87,8 @@ def texts(completer: MentionCompleter, typed: str, *kinds: str) -> list[str]:
     return [one.text for one in completer.complete(typed) if not kinds or one.kind in kinds]
 
 
-@pytest.mark.parametrize(
-    ("typed", "first"),
-    [
+def test_the_best_symbols_come_first(completer: MentionCompleter) -> None:
+    for typed, first in (
         ("route", ["route", "router", "make_route", "rerouted", "test_route", "helper_route"]),
         ("rou", ["route", "router", "rou", "make_route", "rerouted", "test_route"]),
         ("aur", ["Shop.add_url_rule"]),
@@ -106,18 +105,13 @@ def texts(completer: MentionCompleter, typed: str, *kinds: str) -> list[str]:
         ("getHTPRespons", ["getHTTPResponse"]),
         ("订单服", ["订单服务"]),
         ("关闭", ["订单服务.关闭订单"]),
-    ],
-)
-def test_the_best_symbols_come_first(
-    completer: MentionCompleter, typed: str, first: list[str]
-) -> None:
-    found = texts(completer, typed, "symbol")
-    assert [text.replace("::", ".") for text in found][: len(first)] == first
+    ):
+        found = texts(completer, typed, "symbol")
+        assert [text.replace("::", ".") for text in found][: len(first)] == first
 
 
-@pytest.mark.parametrize(
-    ("typed", "first"),
-    [
+def test_files_and_folders_are_found_by_name_and_by_path(completer: MentionCompleter) -> None:
+    for typed, first in (
         ("app", ["shop/app.py", "shop/admin/app.py"]),
         ("test_a", ["tests/test_app.py"]),
         ("makefile", ["/Makefile"]),
@@ -127,13 +121,9 @@ def test_the_best_symbols_come_first(
         ("sh/ad/ap", ["shop/admin/app.py"]),
         ("订单", ["shop/订单/"]),
         ("服务", ["shop/订单/服务.py"]),
-    ],
-)
-def test_files_and_folders_are_found_by_name_and_by_path(
-    completer: MentionCompleter, typed: str, first: list[str]
-) -> None:
-    found = [text.strip('"') for text in texts(completer, typed, "file", "folder")]
-    assert found[: len(first)] == first
+    ):
+        found = [text.strip('"') for text in texts(completer, typed, "file", "folder")]
+        assert found[: len(first)] == first
 
 
 def test_before_anything_is_typed_what_lies_nearest_to_the_root_is_offered(
@@ -237,9 +227,8 @@ def test_one_of_thousands_of_that_name_is_found_by_its_owner(tmp_path: Path) -> 
     assert place.text == unit.qualified_name == "C577.__init__"
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
+def test_what_a_mention_cannot_hold_is_quoted_or_left_out() -> None:
+    for text, written in (
         ("shop/app.py", "shop/app.py"),
         ("a b/c.py", '"a b/c.py"'),
         ("a<b>.py", '"a<b>.py"'),
@@ -247,12 +236,10 @@ def test_one_of_thousands_of_that_name_is_found_by_its_owner(tmp_path: Path) -> 
         ('a" ”b', ""),
         ("two\nlines", ""),
         ("x" * 301, ""),
-    ],
-)
-def test_what_a_mention_cannot_hold_is_quoted_or_left_out(text: str, written: str) -> None:
-    assert as_mention(text) == written
-    if written:
-        assert take_mentions(f"see @{written} now")[1] == (text,)
+    ):
+        assert as_mention(text) == written
+        if written:
+            assert take_mentions(f"see @{written} now")[1] == (text,)
 
 
 # The tree

@@ -42,9 +42,8 @@ def settings(tmp_path: Path, model: Path) -> Settings:
     return load_settings(data=tmp_path / "data", embedding=str(model))
 
 
-@pytest.mark.parametrize(
-    ("setting", "name"),
-    [
+def test_what_begins_with_no_providers_name_runs_here() -> None:
+    for setting, name in (
         ("jinaai/jina-embeddings-v2-base-code", "jinaai/jina-embeddings-v2-base-code"),
         (MINILM, MINILM),
         ("sentence-transformers/BAAI/bge-large-en-v1.5", "BAAI/bge-large-en-v1.5"),
@@ -58,10 +57,8 @@ def settings(tmp_path: Path, model: Path) -> Settings:
         ("ollama/nomic-embed-text", ""),
         ("large", ""),
         ("", ""),
-    ],
-)
-def test_what_begins_with_no_providers_name_runs_here(setting: str, name: str) -> None:
-    assert local_model(setting) == name
+    ):
+        assert local_model(setting) == name
 
 
 def test_a_model_in_a_folder_fills_vectors_and_answers_questions(

@@ -125,22 +125,17 @@ def write_lines(path: Path, *lines: object) -> Path:
 WHOLE = {"id": "a", "repo": "r", "question": "x?", "relevant": [{"path": "a.py", "grade": 2}]}
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_questions_that_cannot_be_are_named_with_their_line(tmp_path: Path) -> None:
+    for line, message in (
         ("{", "line 2"),
         ({**WHOLE, "id": "b", "relevant": []}, "no target has grade 2"),
         ({"id": "b", "repo": "r", "question": "x"}, "relevant: Field required"),
         (WHOLE, "stands twice"),
-    ],
-)
-def test_questions_that_cannot_be_are_named_with_their_line(
-    tmp_path: Path, line: object, message: str
-) -> None:
-    path = write_lines(tmp_path / "q.jsonl", WHOLE, line)
-    with pytest.raises(UsageError, match=message) as caught:
-        load_questions(path)
-    assert "line 2" in str(caught.value)
+    ):
+        path = write_lines(tmp_path / "q.jsonl", WHOLE, line)
+        with pytest.raises(UsageError, match=message) as caught:
+            load_questions(path)
+        assert "line 2" in str(caught.value)
 
 
 def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path) -> None:

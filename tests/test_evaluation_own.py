@@ -117,9 +117,8 @@ def shop(tmp_path: Path, write_files: Write) -> Path:
 # Sentences
 
 
-@pytest.mark.parametrize(
-    ("comment", "name", "expected"),
-    [
+def test_the_first_sentence_of_a_comment_is_the_question() -> None:
+    for comment, name, expected in (
         ("Opens the door for a guest. More.", "open", "Opens the door for a guest"),
         ("openDoor opens the door, e.g. for a guest.\nMore", "openDoor",
          "opens the door, e.g. for a guest"),
@@ -129,12 +128,8 @@ def shop(tmp_path: Path, write_files: Write) -> Path:
         ("See the function below for more.", "f", ""),
         ("x = open(door); return x and y and z", "f", ""),
         ("Deprecated in favour of another way to open", "f", ""),
-    ],
-)  # fmt: skip
-def test_the_first_sentence_of_a_comment_is_the_question(
-    comment: str, name: str, expected: str
-) -> None:
-    assert question_of(comment, name) == expected
+    ):  # fmt: skip
+        assert question_of(comment, name) == expected
 
 
 def test_a_comment_is_found_with_its_marks_or_not_at_all() -> None:

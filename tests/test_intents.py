@@ -83,11 +83,9 @@ def messages(table: dict[str, str], history: bool) -> Iterator[tuple[str, str, b
                 yield intent, text.strip(), history
 
 
-@pytest.mark.parametrize(
-    ("intent", "text", "history"), [*messages(FIRST, False), *messages(LATER, True)]
-)
-def test_a_message_gets_the_intent_of_its_definition(intent: str, text: str, history: bool) -> None:
-    assert by_words(read(text), has_history=history).name == intent
+def test_a_message_gets_the_intent_of_its_definition() -> None:
+    for intent, text, history in (*messages(FIRST, False), *messages(LATER, True)):
+        assert by_words(read(text), has_history=history).name == intent
 
 
 def test_the_shipped_weights_know_the_messages_that_they_were_fitted_to() -> None:

@@ -65,9 +65,8 @@ def paths(result: SearchResult) -> set[str]:
     return {hit.unit.path for hit in result.units}
 
 
-@pytest.mark.parametrize(
-    ("text", "left", "pointed"),
-    [
+def test_what_stands_behind_an_at_sign() -> None:
+    for text, left, pointed in (
         ("what does @src/app.py do", "what does src/app.py do", ("src/app.py",)),
         ('see @"a b/x.py" too', "see a b/x.py too", ("a b/x.py",)),
         ("(@app.py)", "(app.py)", ("app.py)",)),
@@ -75,29 +74,23 @@ def paths(result: SearchResult) -> set[str]:
         ("a.b+c@example.org and HEAD@{1}", "a.b+c@example.org and HEAD@{1}", ()),
         ("lonely @ sign, @@double", "lonely @ sign, @@double", ()),
         ("@one @two @one", "one two one", ("one", "two")),
-    ],
-)
-def test_what_stands_behind_an_at_sign(text: str, left: str, pointed: tuple[str, ...]) -> None:
-    assert take_mentions(text) == (left, pointed)
+    ):
+        assert take_mentions(text) == (left, pointed)
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
+def test_what_follows_a_mention_is_not_part_of_it() -> None:
+    for written, meant in (
         ("app.py.", "app.py"),
         ("App.route(", "App.route"),
         ("App's", "App"),
         ("./src/shop/app.py", "src/shop/app.py"),
         ("app.py的作用", "app.py"),
-    ],
-)
-def test_what_follows_a_mention_is_not_part_of_it(written: str, meant: str) -> None:
-    assert meant in readings(written)
+    ):
+        assert meant in readings(written)
 
 
-@pytest.mark.parametrize(
-    ("written", "files"),
-    [
+def test_files_are_found_by_the_end_of_their_path(tables: Tables) -> None:
+    for written, files in (
         ("src/shop/app.py", ["src/shop/app.py"]),
         ("basket.py", ["src/shop/basket.py"]),
         ("Basket.PY", ["src/shop/basket.py"]),
@@ -105,46 +98,34 @@ def test_what_follows_a_mention_is_not_part_of_it(written: str, meant: str) -> N
         ("path with spaces/x y.py", ["path with spaces/x y.py"]),
         ("文档/説明.py", ["文档/説明.py"]),
         ("Makefile", ["Makefile"]),
-    ],
-)
-def test_files_are_found_by_the_end_of_their_path(
-    tables: Tables, written: str, files: list[str]
-) -> None:
-    (mention,), unknown = resolve_mentions(tables, [written])
-    assert list(mention.files) == files
-    assert not unknown
+    ):
+        (mention,), unknown = resolve_mentions(tables, [written])
+        assert list(mention.files) == files
+        assert not unknown
 
 
-@pytest.mark.parametrize(
-    ("written", "folders"),
-    [
+def test_folders_are_found_with_a_slash(tables: Tables) -> None:
+    for written, folders in (
         ("src/shop/", ["src/shop/"]),
         ("shop/", ["src/shop/"]),
         ("/src/", ["src/"]),
         ("path with spaces/", ["path with spaces/"]),
-    ],
-)
-def test_folders_are_found_with_a_slash(tables: Tables, written: str, folders: list[str]) -> None:
-    (mention,), _ = resolve_mentions(tables, [written])
-    assert list(mention.folders) == folders
+    ):
+        (mention,), _ = resolve_mentions(tables, [written])
+        assert list(mention.folders) == folders
 
 
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
+def test_symbols_are_found_by_name_owner_and_module(tables: Tables) -> None:
+    for written, name in (
         ("App.route", "App.route"),
         ("app.App.route", "App.route"),
         ("App::route", "App.route"),
         ("app.route", "App.route"),
         ("basket.total", "total"),
         ("App", "App"),
-    ],
-)
-def test_symbols_are_found_by_name_owner_and_module(
-    tables: Tables, written: str, name: str
-) -> None:
-    (mention,), _ = resolve_mentions(tables, [written])
-    assert {unit.qualified_name for unit in tables.by_ids(mention.units)} == {name}
+    ):
+        (mention,), _ = resolve_mentions(tables, [written])
+        assert {unit.qualified_name for unit in tables.by_ids(mention.units)} == {name}
 
 
 def test_what_is_not_in_the_index_is_no_mention(tables: Tables) -> None:

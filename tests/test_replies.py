@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from codeqa.account import DeletionResult, Receiver, StoredData, deletion_report
 from codeqa.chat.writers import general_reply, privacy_reply, profile_reply
 from codeqa.routing.personal import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
@@ -126,9 +124,8 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
 # Deleting
 
 
-@pytest.mark.parametrize(
-    ("text", "scope"),
-    [
+def test_a_wish_to_delete_is_understood() -> None:
+    for text, scope in (
         ("wipe my profile", "profile"),
         ("forget everything i told you", "everything"),
         ("remove the last message, it had a password in it", "conversation"),
@@ -136,26 +133,26 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
         ("please forget my name", "profile"),
         ("how do I delete my profile?", ""),
         ("how long do you keep my chats?", ""),
-    ],
-)
-def test_a_wish_to_delete_is_understood(text: str, scope: str) -> None:
-    assert wished_scope(text) == scope
+    ):
+        assert wished_scope(text) == scope
 
 
-@pytest.mark.parametrize("scope", CONFIRMATIONS)
-def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
-    told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
-    assert "Nothing has been deleted yet" in told
-    assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
-    piece = {
-        "conversation": "This conversation would be deleted",
-        "profile": "2 profile lines",
-        "everything": "1,200 questions",
-    }
-    assert piece[scope] in told
-    counts = dict.fromkeys(("turns", "thumbs", "vectors", "facts", "conversations", "cached"), 0)
-    empty: dict[str, object] = {**counts, "profile": {}}
-    assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
+def test_a_deletion_is_asked_back_with_what_would_go() -> None:
+    for scope in CONFIRMATIONS:
+        told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
+        assert "Nothing has been deleted yet" in told
+        assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
+        piece = {
+            "conversation": "This conversation would be deleted",
+            "profile": "2 profile lines",
+            "everything": "1,200 questions",
+        }
+        assert piece[scope] in told
+        counts = dict.fromkeys(
+            ("turns", "thumbs", "vectors", "facts", "conversations", "cached"), 0
+        )
+        empty: dict[str, object] = {**counts, "profile": {}}
+        assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
 
 
 def test_keys_of_models_are_said_to_stay() -> None:

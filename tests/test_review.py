@@ -162,17 +162,14 @@ def test_an_issue_is_reviewed_over_http(engine: Engine, script: Script) -> None:
         assert client.post("/api/review", json={"title": " "}).status_code == 400
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_what_is_wrong_with_a_review_is_named() -> None:
+    for text, problem in (
         ("{", "no JSON object"),
         ('{"summary": "x"}', "difficulty_score"),
         (json.dumps({**REVIEW, "recommended_level": "Wizard"}), "recommended_level"),
-    ],
-)
-def test_what_is_wrong_with_a_review_is_named(text: str, problem: str) -> None:
-    review, told = read_review(text)
-    assert review is None and problem in told
+    ):
+        review, told = read_review(text)
+        assert review is None and problem in told
 
 
 def test_the_command_prints_the_fields_or_json(

@@ -21,7 +21,7 @@ from codeqa.code.tools import TOOLS, ToolResult
 from codeqa.code.tools.edges import name_at
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import CodeQAError, NotFoundError, UsageError
+from codeqa.errors import NotFoundError, UsageError
 from codeqa.quoted import _absent
 from codeqa.review.reviewer import Reviewer
 from codeqa.search.query import parse_query
@@ -151,9 +151,8 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert "12\t    def total(self):" in opened.text
 
 
-@pytest.mark.parametrize(
-    ("path", "line", "name", "means", "used"),
-    [
+def test_a_name_in_a_line_means_its_definitions_and_is_used_in_places(engine: Engine) -> None:
+    for path, line, name, means, used in (
         ("shop/checkout.py", 7, "total", ["shop/basket.py:12-14"],
          ["checkout.py:7", "test_basket.py:6"]),
         ("shop/basket.py", 14, "taxed", ["shop/basket.py:17-18"], ["basket.py:14"]),
@@ -162,17 +161,13 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
         ("twins.py", 12, "fetch_all", ["twins.py:2-3", "twins.py:7-8"], ["twins.py:12"]),
         ("shop/basket.py", 10, "append", [], []),
         ("nowhere.py", 1, "nothing", [], []),
-    ],
-)  # fmt: skip
-def test_a_name_in_a_line_means_its_definitions_and_is_used_in_places(
-    engine: Engine, path: str, line: int, name: str, means: list[str], used: list[str]
-) -> None:
-    report = name_at(engine.toolbox, path, line, name)
-    assert [place.location for place in report.definitions] == means
-    assert [place.location.rpartition("/")[2] for place in report.uses] == used
-    assert report.total == len(used)
-    unsure = {place.note for place in report.definitions}
-    assert unsure <= {"", "likely"} if len(means) < 2 else unsure == {"possible"}
+    ):  # fmt: skip
+        report = name_at(engine.toolbox, path, line, name)
+        assert [place.location for place in report.definitions] == means
+        assert [place.location.rpartition("/")[2] for place in report.uses] == used
+        assert report.total == len(used)
+        unsure = {place.note for place in report.definitions}
+        assert unsure <= {"", "likely"} if len(means) < 2 else unsure == {"possible"}
 
 
 def test_a_long_file_is_opened_as_what_it_defines(call: Call) -> None:
@@ -194,15 +189,13 @@ def test_what_is_found_comes_whole_with_what_saves_the_next_call(call: Call) -> 
     assert "--- shop/basket.py (lines 17-18, called in line 14) ---" in lines, "a short callee"
 
 
-@pytest.mark.parametrize(
-    ("query", "fits"),
-    [("Basket.total", True), ("how does the drone adjust its rotor speed", False)],
-)
-def test_a_relevance_says_also_of_the_best_hit_whether_it_fits(
-    call: Call, query: str, fits: bool
-) -> None:
-    best = re.search(r"relevance: (\d\.\d\d)", call("search_code", query=query).text)
-    assert best and (float(best[1]) > 0.4 if fits else float(best[1]) < 0.3)
+def test_a_relevance_says_also_of_the_best_hit_whether_it_fits(call: Call) -> None:
+    for query, fits in (
+        ("Basket.total", True),
+        ("how does the drone adjust its rotor speed", False),
+    ):
+        best = re.search(r"relevance: (\d\.\d\d)", call("search_code", query=query).text)
+        assert best and (float(best[1]) > 0.4 if fits else float(best[1]) < 0.3)
 
 
 def test_a_guess_finds_what_the_question_alone_does_not(call: Call) -> None:
@@ -278,9 +271,8 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
                 call("history", path=path, **asked)
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "error", "said"),
-    [
+def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
+    for name, values, error, said in (
         ("grep", {"patern": "x"}, UsageError, 'Call grep(pattern, path="", regex=false).'),
         (
             "grep",
@@ -303,14 +295,10 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
         ("history", {"commit": "0000000"}, NotFoundError, "git has no answer"),
         ("history", {"commit": "-"}, UsageError, "A commit, branch or tag"),
         ("symbol", {"name": "taxed", "want": "color"}, UsageError, "path to NAME"),
-    ],
-)
-def test_a_wrong_call_is_told_what_is_wrong(
-    call: Call, name: str, values: dict[str, Any], error: type[CodeQAError], said: str
-) -> None:
-    with pytest.raises(error) as failed:
-        call(name, **values)
-    assert said in f"{failed.value.message} {failed.value.hint}"
+    ):
+        with pytest.raises(error) as failed:
+            call(name, **values)
+        assert said in f"{failed.value.message} {failed.value.hint}"
 
 
 def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
@@ -325,44 +313,43 @@ PATHS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_path_means_the_same_in_every_tool_and_search(
-    engine: Engine, call: Call, path: str
-) -> None:
-    written = path.replace("{root}", str(engine.location.root))
-    assert call("grep", pattern="def total", path=written).total == 1
-    assert call("list_all", kind="todos", path=written).total == 1
-    assert "shop/basket.py" in call("list_all", kind="files", path=written).paths
-    found = call("search_code", query="sum of all prices", path=written)
-    assert found.places[0].path == "shop/basket.py"
-    result = engine.search.search(f'merge sum of all prices path:"{written}"')
-    assert all(hit.unit.path.startswith("shop/") for hit in result.units) and result.units
+def test_a_path_means_the_same_in_every_tool_and_search(engine: Engine, call: Call) -> None:
+    for path in PATHS:
+        written = path.replace("{root}", str(engine.location.root))
+        assert call("grep", pattern="def total", path=written).total == 1
+        assert call("list_all", kind="todos", path=written).total == 1
+        assert "shop/basket.py" in call("list_all", kind="files", path=written).paths
+        found = call("search_code", query="sum of all prices", path=written)
+        assert found.places[0].path == "shop/basket.py"
+        result = engine.search.search(f'merge sum of all prices path:"{written}"')
+        assert all(hit.unit.path.startswith("shop/") for hit in result.units) and result.units
 
 
-@pytest.mark.parametrize("path", [".", "/", "", "{root}", "**"])
-def test_every_way_to_write_the_root_selects_all(engine: Engine, call: Call, path: str) -> None:
-    written = path.replace("{root}", str(engine.location.root))
-    every = call("grep", pattern="merge_all")
-    assert call("grep", pattern="merge_all", path=written).total == every.total > 1
-    assert (
-        call("list_all", kind="files", path=written).total == call("list_all", kind="files").total
-    )
-    assert engine.search.search("merge all", path=written).units
+def test_every_way_to_write_the_root_selects_all(engine: Engine, call: Call) -> None:
+    for path in (".", "/", "", "{root}", "**"):
+        written = path.replace("{root}", str(engine.location.root))
+        every = call("grep", pattern="merge_all")
+        assert call("grep", pattern="merge_all", path=written).total == every.total > 1
+        assert (
+            call("list_all", kind="files", path=written).total
+            == call("list_all", kind="files").total
+        )
+        assert engine.search.search("merge all", path=written).units
 
 
-@pytest.mark.parametrize(("path", "near"), [("shop/baskte.py", "shop/basket.py"), ("shpo", "shop")])
 def test_a_path_that_selects_nothing_says_so_and_names_the_nearest(
-    engine: Engine, call: Call, path: str, near: str
+    engine: Engine, call: Call
 ) -> None:
-    for tool, arguments in (
-        ("grep", {"pattern": "x"}), ("search_code", {"query": "x"}),
-        ("list_all", {"kind": "files"}), ("list_all", {"kind": "tests"}),
-    ):  # fmt: skip
-        with pytest.raises(NotFoundError, match=f"No indexed file matches '{path}'") as caught:
-            call(tool, **arguments, path=path)
-        assert f"Did you mean {near}" in caught.value.hint
-    (warning,) = engine.search.search("total", path=path).warnings
-    assert f"matches path:{path}. Did you mean {near}" in warning
+    for path, near in (("shop/baskte.py", "shop/basket.py"), ("shpo", "shop")):
+        for tool, arguments in (
+            ("grep", {"pattern": "x"}), ("search_code", {"query": "x"}),
+            ("list_all", {"kind": "files"}), ("list_all", {"kind": "tests"}),
+        ):  # fmt: skip
+            with pytest.raises(NotFoundError, match=f"No indexed file matches '{path}'") as caught:
+                call(tool, **arguments, path=path)
+            assert f"Did you mean {near}" in caught.value.hint
+        (warning,) = engine.search.search("total", path=path).warnings
+        assert f"matches path:{path}. Did you mean {near}" in warning
 
 
 def test_a_result_is_never_larger_than_its_bound(call: Call) -> None:

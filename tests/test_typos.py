@@ -40,31 +40,25 @@ def search(tables: Tables, settings: Settings) -> Search:
     return Search(lambda: tables, settings)
 
 
-@pytest.mark.parametrize(
-    ("question", "written", "name"),
-    [
+def test_a_misspelt_name_finds_the_nearest(search: Search) -> None:
+    for question, written, name in (
         ("full_dispach_request", "full_dispach_request", "full_dispatch_request"),
         ("Flask.full_dispach_request", "full_dispach_request", "full_dispatch_request"),
         ("bulkCraete", "bulkCraete", "bulk_create"),
         ("what is `hanlde`", "hanlde", "handle"),
         ("qeuryset", "qeuryset", "QuerySet"),
         ("hadle", "hadle", "handle"),
-    ],
-)
-def test_a_misspelt_name_finds_the_nearest(
-    search: Search, question: str, written: str, name: str
-) -> None:
-    result = search.search(question)
-    assert result.units[0].unit.name == name
-    assert result.warnings == (
-        f"Nothing is called {written}; searched for the nearest name {name}.",
-    )
-    assert name in result.query.text
+    ):
+        result = search.search(question)
+        assert result.units[0].unit.name == name
+        assert result.warnings == (
+            f"Nothing is called {written}; searched for the nearest name {name}.",
+        )
+        assert name in result.query.text
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_what_is_there_or_not_surely_a_name_stays_as_it_was(search: Search) -> None:
+    for question in (
         "bulk_create",
         "CONFIGURED_ONLY",  # written in a text
         "authorisation",  # in a document
@@ -72,13 +66,11 @@ def test_a_misspelt_name_finds_the_nearest(
         "what is the hadle of the dispach in the qeury",
         "xyzzy_nothing_like_it",
         "chae",  # short, and two edits off
-        "get_user_x",  # too many are as near
-    ],
-)
-def test_what_is_there_or_not_surely_a_name_stays_as_it_was(search: Search, question: str) -> None:
-    result = search.search(question)
-    assert result.warnings == ()
-    assert result.query.text == question
+        "get_user_x",  # too many are as near,
+    ):
+        result = search.search(question)
+        assert result.warnings == ()
+        assert result.query.text == question
 
 
 def test_a_filter_does_not_make_a_name_unknown(search: Search) -> None:

@@ -115,25 +115,22 @@ def whole_of(block: ContextBlock) -> list[str]:
 # Files that are named.
 
 
-@pytest.mark.parametrize(
-    ("question", "effort", "whole"),
-    [
+def test_a_file_that_the_question_points_at_is_sent_whole(
+    large: Tables, settings: Settings
+) -> None:
+    for question, effort, whole in (
         ("how does @boil.py heat?", "fast", ["boil.py"]),
         ("compare @whistle.py and @boil.py", "normal", ["boil.py"]),
         ("how does boil.py heat?", "normal", []),
         ("what does @boil_1 do?", "normal", []),
-    ],
-)
-def test_a_file_that_the_question_points_at_is_sent_whole(
-    large: Tables, settings: Settings, question: str, effort: str, whole: list[str]
-) -> None:
-    block = block_for(large, settings, question, effort)
-    assert whole_of(block) == whole
-    boil = LARGE["boil.py"].removesuffix("\n")
-    assert (boil in block.text) == ("boil.py" in whole)
-    if "boil.py" in whole:
-        (chunk,) = (chunk for chunk in block.chunks if chunk.path == "boil.py")
-        assert (chunk.start_line, chunk.end_line) == (1, boil.count("\n") + 1)
+    ):
+        block = block_for(large, settings, question, effort)
+        assert whole_of(block) == whole
+        boil = LARGE["boil.py"].removesuffix("\n")
+        assert (boil in block.text) == ("boil.py" in whole)
+        if "boil.py" in whole:
+            (chunk,) = (chunk for chunk in block.chunks if chunk.path == "boil.py")
+            assert (chunk.start_line, chunk.end_line) == (1, boil.count("\n") + 1)
 
 
 def test_a_named_file_that_is_too_long_is_sent_as_its_beginning_and_its_best_units(
@@ -193,9 +190,8 @@ def test_a_file_that_is_gone_is_said_to_be_unreadable(tmp_path: Path, settings: 
 # /files and /all.
 
 
-@pytest.mark.parametrize(
-    ("typed", "whole", "mask", "left"),
-    [
+def test_what_is_asked_for_in_whole_files() -> None:
+    for typed, whole, mask, left in (
         ("/all where is it?", "all", "", "where is it?"),
         ("/ALL src/**/*.py where is it?", "all", "src/**/*.py", "where is it?"),
         ("/all read/write locks how?", "all", "", "read/write locks how?"),
@@ -204,10 +200,8 @@ def test_a_file_that_is_gone_is_said_to_be_unreadable(tmp_path: Path, settings: 
         ("/all path:src/ where?", "all", "", "path:src/ where?"),
         ("/allow me", "", "", "/allow me"),
         ("all of /all", "", "", "all of /all"),
-    ],
-)
-def test_what_is_asked_for_in_whole_files(typed: str, whole: str, mask: str, left: str) -> None:
-    assert read_whole(typed) == (whole, mask, left)
+    ):
+        assert read_whole(typed) == (whole, mask, left)
 
 
 @pytest.mark.parametrize(
