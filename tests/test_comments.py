@@ -313,17 +313,6 @@ def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described
 # That they are found
 
 
-def test_a_method_is_found_by_a_word_that_only_its_description_has(
-    settings: Settings, location: Location
-) -> None:
-    search = Search(lambda: Tables(location), settings)
-    assert search.search("where are ocelots counted").units == ()
-    assert comment(settings, location) == 4
-    result = search.search("where are ocelots counted")
-    assert result.units[0].unit.name == "third"
-    assert "text" in result.channels
-
-
 class Animals:
     """An embedding's function that knows what `felid` means."""
 

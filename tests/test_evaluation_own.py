@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
-from codeqa.errors import UsageError
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -174,14 +173,6 @@ def test_the_copy_holds_what_would_be_indexed_and_no_secret(
         assert set(copy.sources) == {*FILES, "key.py"}
         assert copy.folder.parent.stat().st_mode & 0o077 == 0 or os.name == "nt"
     assert list(temporary.iterdir()) == []
-
-
-def test_a_folder_without_source_is_refused(
-    tmp_path: Path, write_files: Write, settings: Settings
-) -> None:
-    root = write_files(tmp_path / "notes", {"README.md": "# Notes\n\nNothing else.\n"})
-    with pytest.raises(UsageError, match="no source code"), copied(root, settings, quiet):
-        pass
 
 
 # Questions

@@ -144,15 +144,6 @@ def test_secrets_that_are_typed_are_neither_sent_nor_kept(engine: Engine, script
     assert TOKEN not in str(engine.conversations.all())
 
 
-def test_tokens_are_estimated_where_the_provider_does_not_count(
-    engine: Engine, script: Script
-) -> None:
-    script.replies = [stream(SAYS, usage=None)]
-    done = ask(engine, ASK)[-1].data
-    assert done["tokens"]["estimated"] is True
-    assert 300 < done["tokens"]["prompt"] < 6_000 and 5 < done["tokens"]["completion"] < 60
-
-
 def test_tokens_and_cost_are_those_of_every_request_for_the_answer(
     engine: Engine, script: Script
 ) -> None:
@@ -181,6 +172,7 @@ def test_an_answer_that_is_cut_off_says_so_and_uncounted_has_an_estimate(
         assert "limit of length" in done["notice"]
         assert done["tokens"]["estimated"] is estimated
         assert done["tokens"]["completion"] >= 5
+        assert 100 < done["tokens"]["prompt"] < 6_000 or not estimated
 
 
 def test_a_chunk_named_by_number_is_cited_by_the_lines_that_were_sent(
