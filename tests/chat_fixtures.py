@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 from chat_kit import FILES, Indexed, Listener, Open, Script, index
+from indexed import indexed as index_files
 from openai_server import openai_server
 from waiting import AT_ONCE, PATIENCE, Clock
 
 from codeqa.engine import Engine
+from codeqa.store import Tables
 
 LIMITS = {
     "chat.ask": "FLUSH_SECONDS", "chat.conversations": "FLUSH_SECONDS", "render": "COLOUR_SECONDS",
@@ -51,6 +53,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
     """The shop of `FILES`."""
     return index(tmp_path_factory.mktemp("shop"), FILES)
+
+
+@pytest.fixture(scope="module")
+def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """The index of a repository of the module's `FILES`."""
+    return index_files(tmp_path_factory.mktemp("tables"), request.module.FILES)
 
 
 @pytest.fixture

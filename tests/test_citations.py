@@ -14,7 +14,6 @@ from chat_kit import ASK, Script, ask, index, told
 from chat_kit import FILES as SHOP
 from hypothesis import given
 from hypothesis import strategies as st
-from indexed import indexed
 from openai_server import stream
 
 from codeqa.chat.citations import (
@@ -50,11 +49,6 @@ FILES = {
     "one/twice.py": "def twice():\n    return 1\n",
     "two/twice.py": "def twice():\n    return 2\n",
 }
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("cited"), FILES)
 
 
 def code_of(tables: Tables, chunks: tuple[Chunk, ...] = CHUNKS) -> CitedCode:

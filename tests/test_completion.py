@@ -74,11 +74,6 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("completion"), FILES)
-
-
-@pytest.fixture(scope="module")
 def completer(tables: Tables) -> MentionCompleter:
     return MentionCompleter(lambda: tables)
 

@@ -14,7 +14,6 @@ from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import load_settings
 from codeqa.store import Tables
 from codeqa.types import StageTime
-from tests.indexed import indexed
 from tests.openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
 from tests.waiting import PATIENCE, Clock
 
@@ -28,11 +27,6 @@ FILES = {
     + "".join(f"    parcel.step({line})\n" for line in range(30))
     for number in range(15)
 }
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("post"), FILES)
 
 
 class Asked:

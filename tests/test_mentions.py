@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from indexed import indexed
 
 from codeqa.search.hybrid import Search, SearchResult
 from codeqa.search.mentions import (
@@ -49,11 +48,6 @@ FILES = {
        "    money = customer.receipt\n    return money\n" for n in range(20)},
 }  # fmt: skip
 NOISE = "how is the money of the customer refunded with the receipt"
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("mentions"), FILES)
 
 
 @pytest.fixture

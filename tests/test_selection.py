@@ -51,11 +51,6 @@ FILES = {
 QUESTION = "how is a request dispatched?"
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("app"), FILES)
-
-
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return load_settings(data=tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from indexed import indexed
 
 from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
@@ -28,11 +27,6 @@ FILES = {
     "src/office.py": "def authorization(office):\n    return office\n",
     "locale/django.po": 'msgid "hadle"\nmsgstr "handel"\n',
 }
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("typos"), FILES)
 
 
 @pytest.fixture
