@@ -248,9 +248,7 @@ def test_without_a_tag_the_context_of_the_conversation_is_used(engine: Engine) -
     assert "does not mention" in text and "`@codebase`" in text
 
 
-def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(
-    engine: Engine,
-) -> None:
+def test_a_follow_up_about_something_else_gets_no_earlier_code_and_says_so(engine: Engine) -> None:
     where = "path:src/shop/session.py"
     ask(engine, f"@codebase {where} when does the session cookie expire?", conversation="c4")
     events, text = ask(engine, "where do zyzzyva weevils hibernate?", conversation="c4")

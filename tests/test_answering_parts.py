@@ -12,14 +12,7 @@ from markdown_it import MarkdownIt
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
-from codeqa.quoted import (
-    LINES_SHOWN,
-    WHOLE_LINES,
-    Finding,
-    QuotedEvidence,
-    excerpt,
-    quoted_answer,
-)
+from codeqa.quoted import LINES_SHOWN, WHOLE_LINES, Finding, QuotedEvidence, excerpt, quoted_answer
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
@@ -229,10 +222,7 @@ def test_citations_are_found_in_prose_and_not_in_code() -> None:
         "> ````\n> [src/c.py:1-2]\n> ```\n> ````\n"
         "`[src/d.py:1-2]` [src/a.py:1-2] [x](y) [not one]\n"
     )
-    assert find_citations(text) == [
-        Citation("src/a.py", 1, 2),
-        Citation("app/[id]/page.tsx", 7, 7),
-    ]
+    assert find_citations(text) == [Citation("src/a.py", 1, 2), Citation("app/[id]/page.tsx", 7, 7)]
 
 
 def test_a_citation_of_any_usual_path_reads_back() -> None:

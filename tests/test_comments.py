@@ -36,13 +36,7 @@ from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress, Unit
 from tests.index_rows import rows
 from tests.indexed import copied, indexed, write
-from tests.openai_server import (
-    Reply,
-    ScriptedServer,
-    completion,
-    openai_server,
-    silent,
-)
+from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
 from tests.waiting import PATIENCE, Clock
 
 if TYPE_CHECKING:

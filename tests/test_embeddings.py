@@ -16,12 +16,7 @@ import numpy as np
 import pytest
 
 from codeqa.embeddings import local, registry
-from codeqa.embeddings.registry import (
-    Embedding,
-    chosen_embedding,
-    cut,
-    fast_embedding,
-)
+from codeqa.embeddings.registry import Embedding, chosen_embedding, cut, fast_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer, passes

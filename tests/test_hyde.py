@@ -305,9 +305,7 @@ def test_the_first_hit_of_the_literal_question_stays(opened: Open, draft: str) -
 # When no draft, or no second one, is wanted
 
 
-def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(
-    opened: Open,
-) -> None:
+def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(opened: Open) -> None:
     search = opened(hyde="two").search
     default, wished = search.search(QUESTION, hyde=""), search.search(QUESTION, hyde="one")
     assert (default.hyde, default.warnings) == ("off", ())

@@ -118,10 +118,7 @@ def test_an_answer_is_read_in_whatever_form_it_comes(reply: Reply, expected: lis
         ),
         ((200, {"Content-Type": "text/html"}, b"<html>hello</html>"), "not a chat API"),
         ((200, {}, {"status": "ok"}), "not a chat API"),
-        (
-            Streamed((delta("Ha"), event({"error": {"message": "No GPU", "code": 502}}))),
-            "No GPU",
-        ),
+        (Streamed((delta("Ha"), event({"error": {"message": "No GPU", "code": 502}}))), "No GPU"),
     ],
 )
 def test_what_is_no_whole_answer_says_why(reply: Reply, said: str) -> None:
@@ -177,11 +174,7 @@ def flies(let_pass: Pass) -> Iterator[threading.Event]:
 
 @pytest.mark.parametrize(
     ("reply", "came"),
-    [
-        (silent(), []),
-        (silent(headers=False), []),
-        (stream(["Ha", NEVER]), ["Ha"]),
-    ],
+    [(silent(), []), (silent(headers=False), []), (stream(["Ha", NEVER]), ["Ha"])],
     ids=["after the headers", "before the headers", "in the middle"],
 )
 def test_a_silent_model_is_given_up_after_the_timeout(

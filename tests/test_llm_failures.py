@@ -227,10 +227,7 @@ def test_text_that_no_encoding_takes_is_sent_with_marks_for_it() -> None:
 
 PARTS = [
     {"role": "system", "content": "Be brief."},
-    {
-        "role": "user",
-        "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}],
-    },
+    {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
 ]
 
 

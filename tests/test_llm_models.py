@@ -280,14 +280,9 @@ def test_the_file_is_for_its_owner_alone_from_its_first_byte(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"\xff\xfe", b'{"pick": {}}', b"[" * 100_000],
-)
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b'{"pick": {}}', b"[" * 100_000])
 def test_a_damaged_file_is_said_and_not_fatal(
-    content: bytes,
-    make: Callable[..., Models],
-    data_dir: Path,
+    content: bytes, make: Callable[..., Models], data_dir: Path
 ) -> None:
     data_dir.mkdir()
     (data_dir / FILE_NAME).write_bytes(content)
@@ -332,9 +327,7 @@ def test_known_are_those_in_use_picked_before_or_with_a_key_and_no_other_is_call
             models.called(name)
 
 
-def test_a_model_is_connected_once_and_kept_for_the_next_turn(
-    make: Callable[..., Models],
-) -> None:
+def test_a_model_is_connected_once_and_kept_for_the_next_turn(make: Callable[..., Models]) -> None:
     with openai_server() as server:
         models = make(model="custom/m", model_url=server.base_url)
         first = models.answer_model()

@@ -14,13 +14,7 @@ from chat_kit import SlowClock
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codeqa.render import (
-    SYNTAX_CLASSES,
-    highlight_lines,
-    render_markdown,
-    sanitise,
-    split_blocks,
-)
+from codeqa.render import SYNTAX_CLASSES, highlight_lines, render_markdown, sanitise, split_blocks
 from codeqa.web.answer_streams import BlockRenderer
 
 pytest_plugins = ("chat_fixtures",)
@@ -362,9 +356,7 @@ def test_markup_enters_the_page_in_one_place() -> None:
     assert found == ["dom.js:innerHTML"]
 
 
-def test_a_text_that_its_lexer_is_slow_on_stays_uncoloured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_text_that_its_lexer_is_slow_on_stays_uncoloured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codeqa.render.time", SlowClock())
     text = "a = 1\n" * 99
     assert "<span" in highlight_lines("a = 1\n", "python")[0]

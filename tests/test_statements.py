@@ -112,10 +112,7 @@ def test_where_no_tree_helps_indentation_does() -> None:
     for language, code in (
         ("toml", "[a]\nlist = [\n  1,\n  2,\n]\nb = 2"),
         ("python", "x = [\n" + "    1,\n" * 9 + "]\nb = 2"),  # a long literal
-        (
-            "rust",
-            "m! {\n    a => {\n        b\n    }\n" + "    c => d,\n" * 9 + "}\nlet b = 2;",
-        ),
+        ("rust", "m! {\n    a => {\n        b\n    }\n" + "    c => d,\n" * 9 + "}\nlet b = 2;"),
     ):
         lines = code.split("\n")
         found = statements(code, language)

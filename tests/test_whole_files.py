@@ -16,14 +16,7 @@ from codeqa.repositories.files import Files
 from codeqa.routing.mode import read_whole
 from codeqa.search.hybrid import SearchResult, open_search
 from codeqa.search.query import parse_query
-from codeqa.selection import (
-    POOL,
-    UNITS_RANKED,
-    best_files,
-    budget_of,
-    build_context,
-    every_file,
-)
+from codeqa.selection import POOL, UNITS_RANKED, best_files, budget_of, build_context, every_file
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables
 
