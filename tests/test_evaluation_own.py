@@ -22,7 +22,7 @@ from codeqa.store import Tables, locate
 from evals.search.generate import comment_questions
 from evals.search.own import PREFIX, THUMB, copied, prepared, thumb_questions
 from evals.search.questions import load_questions
-from evals.search.sentences import comment_lines, leaks, question_of
+from evals.search.sentences import leaks, question_of
 from evals.search.thumbs import CitedLines
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
@@ -129,15 +129,6 @@ def test_the_first_sentence_of_a_comment_is_the_question() -> None:
         ("Deprecated in favour of another way to open", "f", ""),
     ):  # fmt: skip
         assert question_of(comment, name) == expected
-
-
-def test_a_comment_is_found_with_its_marks_or_not_at_all() -> None:
-    code = 'def f():\n    """\n    Opens it.\n    """\n    x()'
-    assert comment_lines(code, "Opens it.") == (1, 3)
-    assert comment_lines("/**\n * One.\n *\n * Two.\n */\nint f();", "One.\n\nTwo.") == (0, 4)
-    assert comment_lines("int f(); // Opens it.", "Opens it.") is None
-    assert comment_lines("// Opens\nint x;\n// it.", "Opens\nit.") is None
-    assert comment_lines("int f();", "") is None
 
 
 # The copy

@@ -95,18 +95,6 @@ def indexed_repository(folder: Path, settings: Settings) -> Path:
 # decorators
 
 
-def test_a_function_that_is_added_belongs_to_these_hooks_alone() -> None:
-    one, other = Hooks(), Hooks()
-
-    @added(one)
-    @Hooks.before_generation
-    def shout(asked: Gathered) -> Gathered:
-        return replace(asked, question=asked.question.upper())
-
-    assert one.run("before_generation", ASKED)[0].question == "HOW IS IT PAID?"
-    assert other.run("before_generation", ASKED) == (ASKED, ())
-
-
 def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
     hooks, seen = Hooks(), {}
 
@@ -297,14 +285,6 @@ def test_a_link_into_an_indexed_repository_is_not_executed(
     assert not (tmp_path / "executed").exists()
     assert hooks.names("after_generation") == ("mine.py:change",)
     assert "also.py" in hooks.skipped[0] and "indexed repository" in hooks.skipped[0]
-
-
-def test_two_engines_execute_a_file_each_for_itself(plugins: Plugins) -> None:
-    body = "calls.append(1); return str(len(calls))"
-    settings = plugins(counting="calls = []\n" + hook("after_generation", body, "text"))
-    one, other = load_hooks(settings), load_hooks(settings)
-    counts = [each.run("after_generation", "", asked=ASKED)[0] for each in (one, one, other)]
-    assert counts == ["1", "2", "1"]
 
 
 # the document

@@ -96,14 +96,6 @@ def test_the_shipped_weights_know_the_messages_that_they_were_fitted_to() -> Non
     assert sum(right) / len(some) >= 0.95
 
 
-def test_a_fit_learns_what_tells_intents_apart() -> None:
-    rows = [(f"hello {n}", False, "general") for n in "abc"]
-    rows += [(f"where is {n} parsed", False, "knowledge_base") for n in "abc"]
-    weights = training.as_arrays(training.fit(rows))
-    for text, _, intent in rows:
-        assert by_words(read(text), has_history=False, weights=weights).name == intent
-
-
 def test_a_first_message_is_never_a_continuation() -> None:
     texts = [text for _, text, _ in (*messages(FIRST, False), *messages(LATER, True))]
     assert all(by_words(read(text), has_history=False).name != "continuation" for text in texts)
@@ -307,17 +299,6 @@ def test_a_prompt_that_cannot_be_used_says_nothing(tmp_path: Path) -> None:
 
 
 # The measurement.
-
-
-def test_the_scores_are_those_of_the_definitions() -> None:
-    pairs = [("general", "general"), ("general", "profile"), ("profile", "profile")]
-    measured = benchmark.scores(pairs)
-    assert measured["intents"]["general"] == {
-        "precision": 1.0, "recall": 0.5, "f1": 0.667, "messages": 2,
-    }  # fmt: skip
-    assert measured["intents"]["profile"]["precision"] == 0.5
-    assert measured["matrix"]["general"] == [1, 0, 0, 1, 0]
-    assert measured["macro_f1"] == round((0.667 + 0.667) / 5, 3)
 
 
 def test_the_words_reach_what_they_reached_and_the_report_shows_no_message_and_half_of_all(

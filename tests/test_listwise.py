@@ -13,7 +13,6 @@ from codeqa.search.by_model import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import load_settings
 from codeqa.store import Tables
-from codeqa.types import StageTime
 from tests.openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
 from tests.waiting import PATIENCE, Clock
 
@@ -126,16 +125,6 @@ def test_the_last_line_counts_and_no_more_than_five_of_its_numbers(asked: Asked)
     after = asked.open().search(QUESTION, top=50, hyde="off", order=True)
     moved = {hit.unit.path for hit in after.units if "ordered by the language model" in hit.why}
     assert len(moved) == FILES_NAMED
-
-
-def test_what_the_question_alone_finds_is_told_before_the_model_is_asked(asked: Asked) -> None:
-    search = asked.open()
-    plain, *told = search.steps(QUESTION, hyde="off", order=True)
-    alone = search.search(QUESTION, hyde="off")
-    assert isinstance(plain, tuple)
-    assert [hit.unit.id for hit in plain] == [hit.unit.id for hit in alone.units]
-    stages = [stage.outcome for stage in told if isinstance(stage, StageTime)]
-    assert stages == ["", "done"] and len(asked.bodies) == 1
 
 
 def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(asked: Asked) -> None:

@@ -87,7 +87,7 @@ THOUGHTS = Streamed(
     [
         (stream(["a"], usage=None), ["a"]),
         (stream(["a"], usage=None, reason="length"), ["a", TokenUsage(0, 0, cut=True)]),
-        (stream(["a"], usage=(3, 9), reason="length"), ["a", TokenUsage(3, 9, cut=True)]),
+        (stream(["a"], usage=(3, 9), reason="max_tokens"), ["a", TokenUsage(3, 9, cut=True)]),
         (stream(["a\u2028b\u0085c\x0bd"], usage=None), ["a\u2028b\u0085c\x0bd"]),
         (THOUGHTS, [Thought("let me see"), Thought("and more"), Thought("secret thou"),
                     Thought("ght"), "Answer with <think> in it."]),

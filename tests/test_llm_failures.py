@@ -427,23 +427,6 @@ def test_a_stream_that_ends_without_its_end_has_broken_off(reply: Streamed, why:
     assert "TIMEOUT" not in caught.value.hint, "it was not silent"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        ending(event({"choices": [{"delta": {}, "finish_reason": "stop"}]})),
-        ending(end="done"),
-        ending(event({"choices": [{"delta": {}, "finish_reason": "max_tokens"}]})),
-        ending(event({"choices": [{"delta": {}, "finish_reason": "length"}]}), end="closed"),
-    ],
-    ids=["a reason alone", "its mark alone", "as long as it may be", "then the connection"],
-)
-def test_a_stream_is_whole_by_its_reason_or_its_mark(reply: Streamed) -> None:
-    with openai_server(lambda path, body: reply) as server:
-        model = Model(ModelAddress(server.base_url, "m"))
-        assert model.complete(MESSAGES, 10) == "Orders are"
-        model.close()
-
-
 def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
     settings: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -431,18 +431,6 @@ def test_a_question_may_follow_an_earlier_turn_and_none_that_is_not_there(
     assert ask(engine, "and why is that?", after="nothing")[-1].data["code"] == "not_found"
 
 
-def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
-    engine: Engine, listener: Listener
-) -> None:
-    ask(engine, ASK)
-    follow_up = told(ask(engine, "and why is that?"), "done")["turn"]
-    ask(engine, "@codebase what does count_teapots return?")
-    ask(engine, "and how does it do that?", replaces=follow_up)
-    assert listener.last.block.chunks[0].path == "shop/session.py"
-    ask(engine, "and what does it return?")
-    assert listener.last.block.chunks[0].path == "shop/session.py", "so do those after it"
-
-
 # Hooks.
 
 HOOKS = """

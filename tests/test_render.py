@@ -201,18 +201,6 @@ def test_blocks_join_to_the_text_and_their_renderings_to_the_whole(text: str) ->
     assert "".join(parts).strip() == render_markdown(text, cite).strip()
 
 
-@given(
-    st.lists(st.sampled_from(PIECES), max_size=10).map("".join),
-    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
-)
-def test_what_follows_never_changes_a_complete_block(text: str, more: str) -> None:
-    blocks, rest = split_blocks(text)
-    parts = [render_markdown(block, cite) for block in blocks]
-    later = render_markdown(rest + more.replace("\r", " "), cite)
-    whole = render_markdown(text + more, cite)
-    assert ("".join(parts) + later).strip() == whole.strip()
-
-
 def test_a_block_is_complete_when_nothing_can_change_it() -> None:
     for text, blocks in (
         ("```\na\n\nb\n", []),  # a fence is complete once it is closed

@@ -374,18 +374,6 @@ def test_the_answer_says_to_which_host_how_much_was_sent(
     assert done.warnings == (said,)
 
 
-def test_the_whole_address_is_taken_as_well_as_its_base_and_no_key_where_none_is_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # is not asked for this machine
-    with openai_server(the_last_first) as server:
-        settings = settings_for("jina", f"{server.base_url}/rerank/", key="")
-        done = choose_reranker(settings)(HITS, QUESTION)
-        assert done.reranker.startswith("jina/")
-        assert [path for path, _ in server.requests] == ["/v1/rerank"]
-        assert "authorization" not in server.headers[0]
-
-
 def test_an_exported_key_alone_sends_nothing() -> None:
     with openai_server(the_last_first) as server:
         url = server.base_url
