@@ -51,6 +51,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         settings = load_settings(
             data=folder / "data",
             workers=1,
+            watch=False,
             model="openai/gpt-4o",
             model_url=server.base_url,
             model_key="a-key",

@@ -115,7 +115,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     code = FIRST["shop/basket.py"].replace("price * RATE", f"price * RATE  # in cents {KEY}")
     write(root, {"shop/basket.py": code, ".env": "PASSWORD=changed2changed2\n"})
     git(root, "commit", "-qam", "Prices are in cents")
-    engine = open_engine(load_settings(data=base / "data", workers=1), root)
+    engine = open_engine(load_settings(data=base / "data", workers=1, watch=False), root)
     engine.index.run()
     yield engine
     engine.close()
