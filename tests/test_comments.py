@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -436,20 +436,34 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         yield server
 
 
-def test_index_with_comments_describes_over_http(
-    location: Location, codeqa: Command, scripted: ScriptedServer
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """What somebody types at a terminal."""
+
+    def typed(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{text}\n"))
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+
+    return typed
+
+
+def test_index_with_comments_describes_over_http_what_was_agreed_to(
+    location: Location, codeqa: Command, scripted: ScriptedServer, says: Callable[[str], None]
 ) -> None:
-    command = ("index", location.root, "--comments", "--model", "custom/m", "--yes")
+    command = ("index", location.root, "--comments", "--model", "custom/m")
+    says("n")
+    refused = codeqa(*command).out
+    assert "4 methods, ≈ " in refused and "Send them to 127.0.0.1? [y/N]" in refused
+    assert "Nothing was sent." in refused and scripted.requests == []
+    says("y")
     first = codeqa(*command)
-    asked = len(scripted.requests)
-    second = codeqa(*command)
-    asked_again = len(scripted.requests) - asked
     assert first.status == 0, first.err
-    assert "4 methods, ≈ " in first.out
     assert "tokens to custom/m at 127.0.0.1" in first.out
     assert "4 descriptions written." in first.out
     assert "comments\n" in first.err
-    assert (asked, asked_again) == (4, 0)
+    assert len(scripted.requests) == 4
+    second = codeqa(*command, "--yes")
+    assert len(scripted.requests) == 4
     assert "4 described before. No other method needs a description." in second.out
     assert found_by(location, "walrus") == ["second"]
 
@@ -467,23 +481,6 @@ def test_index_with_comments_asks_before_anything_is_done(
     assert "go with --comments" in alone.error
     assert scripted.requests == []
     assert not Path(locate(settings, repository).tables).exists()
-
-
-@pytest.mark.parametrize("answer", ["n", "y"])
-def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
-    location: Location,
-    codeqa: Command,
-    scripted: ScriptedServer,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    output = codeqa("index", location.root, "--comments", "--model", "custom/m").out
-    assert "4 methods, ≈ " in output
-    assert "Send them to 127.0.0.1? [y/N]" in output
-    assert ("Nothing was sent." in output) is (answer == "n")
-    assert len(scripted.requests) == (0 if answer == "n" else 4)
 
 
 def test_no_source_is_told_in_messages(

@@ -309,16 +309,6 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     assert sent == []
     counts = Tables(indexer.location).counts()
     assert counts.refined == counts.units
-    # Another one refills without parsing again.
-    register("wide", dimension=32)
-    sent.clear()
-    summary = choosing(indexer, "wide/bag").run()
-    assert (summary.changed, summary.unchanged) == (0, 3)
-    tables = Tables(indexer.location)
-    counts = tables.counts()
-    assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
-    assert counts.refined == counts.units == sum(map(len, sent))
-    assert tables.find(TextSearch("methods", "config", 5))
 
 
 def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
@@ -407,8 +397,11 @@ def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_pr
     for cores, threads in ((None, 1), (5, 2), (64, 4)):
         monkeypatch.setattr(passes.os, "cpu_count", lambda cores=cores: cores)
         register(f"of {cores}")
-        choosing(indexer, f"of {cores}/bag").run()
+        summary = choosing(indexer, f"of {cores}/bag").run()
         assert seen == {(threads, lower)}
+        assert (summary.changed, summary.unchanged) == (0, 3), "refilled without parsing again"
+        record = EmbeddingRecord(f"of {cores}/bag", "1", DIMENSION)
+        assert Tables(indexer.location).vector_columns() == [("vector_refined", record)]
         seen.clear()
     monkeypatch.setattr(passes.sys, "platform", "darwin")
     passes._make_way()  # where it would be that of the whole process

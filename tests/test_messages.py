@@ -208,7 +208,7 @@ def repositories(draw: st.DrawFn) -> dict[str, str]:
     return files
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(repositories(), st.integers(300, 6_000), nasty)
 def test_whatever_files_hold_the_block_reads_back_as_exactly_their_lines(
     files: dict[str, str], budget: int, question: str

@@ -255,10 +255,10 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
 def test_the_headings_of_many_small_files_do_not_burst_the_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.selection.BLOCK_CHARACTERS", 10_000)
-    tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(120)})
+    monkeypatch.setattr("codeqa.selection.BLOCK_CHARACTERS", 4_000)
+    tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(48)})
     block = every_file(tables, Files(lambda: tables), parse_query("why?"), 10**9)
-    assert 7_500 < len(block.text) <= 10_000 and "120 files" in block.note
+    assert 3_000 < len(block.text) <= 4_000 and "48 files" in block.note
 
 
 def test_all_is_sent_to_the_model_without_a_search(opened: Open, script: Script) -> None:
