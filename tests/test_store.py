@@ -10,12 +10,14 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from waiting import AT_ONCE, Clock
 
 from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, UsageError
 from codeqa.settings import Settings, load_settings
@@ -29,6 +31,7 @@ from codeqa.store import (
     VectorSearch,
     list_locations,
     locate,
+    reader,
 )
 from codeqa.store.location import local_bytes, remove, save_location
 from codeqa.store.records import Batch, pack_rows
@@ -70,6 +73,26 @@ def batch_of(*files: tuple[str, list[Unit], list[Reference]], digest: str = "h1"
     return batch
 
 
+def run(
+    location: Location,
+    *batches: Batch,
+    vector: EmbeddingRecord | None = None,
+    vectors: dict[str, np.ndarray] | None = None,
+    removed: tuple[str, ...] = (),
+    rebuild: bool = False,
+) -> Writer:
+    """Index the batches as one complete run."""
+    save_location(location)
+    writer = Writer.open(location, "parser", vector, rebuild=rebuild)
+    writer.begin(writer.manifest())
+    writer.remove(removed)
+    for batch in batches:
+        writer.write(batch, vectors)
+    writer.tidy()
+    writer.finish(1, "parser", vector)
+    return writer
+
+
 @pytest.fixture
 def location(settings: Settings, tmp_path: Path) -> Location:
     root = tmp_path / "a repository"
@@ -80,114 +103,124 @@ def location(settings: Settings, tmp_path: Path) -> Location:
 @pytest.fixture
 def write(location: Location) -> Index:
     """`write(batch, …)` indexes the batches as one complete run."""
-
-    def run(
-        *batches: Batch,
-        vector: EmbeddingRecord | None = None,
-        vectors: dict[str, np.ndarray] | None = None,
-        removed: tuple[str, ...] = (),
-        rebuild: bool = False,
-    ) -> Writer:
-        save_location(location)
-        writer = Writer.open(location, "parser", vector, rebuild=rebuild)
-        writer.begin(writer.manifest())
-        writer.remove(removed)
-        for batch in batches:
-            writer.write(batch, vectors)
-        writer.tidy()
-        writer.finish(1, "parser", vector)
-        return writer
-
-    return run
+    return partial(run, location)
 
 
-def test_a_unit_comes_back_as_it_was_written(location: Location, write: Index) -> None:
-    function = unit("getUser")
-    whole = replace(
-        unit("Store", kind="class"),
-        constructor_declaration="def __init__(self)",
-        method_declarations=("def a(self)", "def b(self)"),
-        head_end_line=1,
-        doc_comment="Keeps things.",
-        class_name="Outer",
-        role="test",
+FUNCTION = unit("getUser")
+WHOLE = replace(
+    unit("Store", kind="class"),
+    constructor_declaration="def __init__(self)",
+    method_declarations=("def a(self)", "def b(self)"),
+    head_end_line=1,
+    doc_comment="Keeps things.",
+    class_name="Outer",
+    role="test",
+)
+WORDS = ["getHTTPResponse", "parse_config", "is_not", "running"]
+ODD_PATHS = ["it's.py", "a%b_c.py", "back\\slash.py", "x' OR '1'='1.py", "[a](b){c}+^$.py",
+             "näme 漢.py", 'a"b;--.py', "dir/né|x.py"]  # fmt: skip
+LOADERS = [*(f"src/m{n}.py" for n in range(30)), "lib/deep/x.go"]
+KINDS = ["method", "enum", "document", "config", "chunk"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """An index that the tests only read: some units have vectors, those of another run none."""
+    folder = tmp_path_factory.mktemp("store")
+    location = locate(load_settings(data=folder / "data"), folder)
+    vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
+    near = [unit(name, "src/near.py") for name in ("x", "y", "both")]
+    run(location, batch_of(("src/near.py", near, [])), vector=SMALL, vectors={"methods": vectors})
+    kinds = [unit(f"n{kind}", "kinds", kind=kind) for kind in KINDS]
+    files = batch_of(
+        ("src/app.py", [FUNCTION, WHOLE], [reference("run")]),
+        ("words.py", [unit(word, "words.py") for word in WORDS], []),
+        ("kinds", kinds, []),
+        *((path, [unit("load", path)], []) for path in LOADERS),
+        *((path, [unit("f", path)], []) for path in ODD_PATHS),
     )
-    write(batch_of(("src/app.py", [function, whole], [reference("run")])))
-    tables = Tables(location)
-    assert set(tables.in_file("src/app.py")) == {function, whole}
-    assert tables.by_ids([whole.id, "unknown", function.id]) == [whole, function]
-    assert tables.named(["getuser"]) == [function]
-    assert tables.references(path=["src/app.py"]) == [reference("run")]
-    assert tables.references(name=["run"]) == [reference("run")]
-    assert tables.files()[0].status == "indexed"
-    assert tables.file("src/app.py") == tables.files()[0]
-    assert tables.file("src/other.py") is None
+    run(location, files, vector=SMALL)
+    return Tables(location)
 
 
-def test_full_text_finds_parts_of_identifiers_and_whole_ones(
-    location: Location, write: Index
-) -> None:
-    units = [unit("getHTTPResponse"), unit("parse_config"), unit("getUser")]
-    write(batch_of(("src/app.py", units, [])))
-    tables = Tables(location)
-
-    def names(question: str) -> list[str]:
-        query = " ".join(search_tokens(question))
-        return [found.name for found, _ in tables.find(TextSearch("methods", query, 10))]
-
-    assert names("response") == ["getHTTPResponse"]
-    assert names("parseConfig") == ["parse_config"]
-    assert names("getUser")[0] == "getUser"
-    assert names("the") == []
+def test_a_unit_comes_back_as_it_was_written(made: Tables) -> None:
+    assert set(made.in_file("src/app.py")) == {FUNCTION, WHOLE}
+    assert made.by_ids([WHOLE.id, "unknown", FUNCTION.id]) == [WHOLE, FUNCTION]
+    assert made.named(["getuser"]) == [FUNCTION]
+    assert made.references(path=["src/app.py"]) == [reference("run")]
+    assert made.references(name=["run"]) == [reference("run")]
+    assert made.file("src/app.py") in made.files()
+    assert {file.status for file in made.files()} == {"indexed"}
+    assert made.file("src/other.py") is None
 
 
-def test_no_text_breaks_the_full_text_search_and_words_are_searched_as_they_are(
-    location: Location, write: Index
-) -> None:
-    write(batch_of(("src/app.py", [unit("is_not"), unit("running")], [])))
-    tables = Tables(location)
+def test_counts_tell_methods_classes_and_documents_apart(made: Tables) -> None:
+    counts = made.counts()
+    functions = 3 + 1 + len(WORDS) + 1 + len(LOADERS) + len(ODD_PATHS)
+    assert (counts.methods, counts.classes, counts.documents) == (functions, 2, 3)
+    files = 4 + len(LOADERS) + len(ODD_PATHS)
+    assert (counts.files, counts.references, counts.embedded) == (files, 1, 3)
+
+
+def names(tables: Tables, question: str) -> list[str]:
+    query = " ".join(search_tokens(question))
+    return [hit.name for hit, _ in tables.find(TextSearch("methods", query, 10))]
+
+
+def test_full_text_finds_parts_of_identifiers_and_whole_ones(made: Tables) -> None:
+    assert names(made, "response") == ["getHTTPResponse"]
+    assert names(made, "parseConfig") == ["parse_config"]
+    assert names(made, "getUser")[0] == "getUser"
+    assert names(made, "the") == []
+    # Words are searched as they are.
+    assert [hit.name for hit, _ in made.find(TextSearch("methods", "not", 5))] == ["is_not"]
+    assert made.find(TextSearch("methods", "run", 5)) == []
+
+
+def test_no_text_breaks_the_full_text_search(made: Tables) -> None:
     hostile = ('"', '"quoted"', "a'b", "x AND (y", "*", "-", "", "  ", "\\", "\0", "né 漢字")
     for text in (*hostile, "a" * 5000):
-        assert isinstance(tables.find(TextSearch("methods", text, 5)), list), text
-    assert [u.name for u, _ in tables.find(TextSearch("methods", "not", 5))] == ["is_not"]
-    assert tables.find(TextSearch("methods", "run", 5)) == []
+        assert isinstance(made.find(TextSearch("methods", text, 5)), list), text
 
 
-def test_filters_apply_before_the_limit(location: Location, write: Index) -> None:
-    files = [(f"src/m{n}.py", [unit("load", f"src/m{n}.py")], []) for n in range(30)]
-    files.append(("lib/deep/x.go", [unit("load", "lib/deep/x.go")], []))
-    write(batch_of(*files))
-    tables = Tables(location)
+def test_filters_apply_before_the_limit(made: Tables) -> None:
+    def paths(where: Filter) -> list[str]:
+        return [hit.path for hit, _ in made.find(TextSearch("methods", "load", 1, where))]
 
-    def found(where: Filter) -> list[str]:
-        return [u.path for u, _ in tables.find(TextSearch("methods", "load", 1, where))]
-
-    assert found(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
-    assert found(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]
-    assert found(Filter(paths=("lib/*.go",))) == []
-    assert found(Filter(paths=("lib/d??p/*",))) == ["lib/deep/x.go"]
-    assert found(Filter(excluded_paths=("src/",))) == ["lib/deep/x.go"]
-    assert found(Filter(languages=("go",))) == []
-    assert found(Filter(kinds=("method",))) == []
-    assert found(Filter(roles=("test", "example"))) == []
-    assert len(tables.named(["load"], limit=200, where=Filter(paths=("src/",)))) == 30
+    assert paths(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
+    assert paths(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]
+    assert paths(Filter(paths=("lib/*.go",))) == []
+    assert paths(Filter(paths=("lib/d??p/*",))) == ["lib/deep/x.go"]
+    assert paths(Filter(excluded_paths=("src/",))) == ["lib/deep/x.go"]
+    assert paths(Filter(languages=("go",))) == []
+    assert paths(Filter(kinds=("method",))) == []
+    assert paths(Filter(roles=("test", "example"))) == []
+    assert len(made.named(["load"], limit=200, where=Filter(paths=("src/",)))) == 30
 
 
-def test_no_path_breaks_out_of_a_condition(location: Location, write: Index) -> None:
-    paths = ["it's.py", "a%b_c.py", "back\\slash.py", "x' OR '1'='1.py", "[a](b){c}+^$.py",
-             "näme 漢.py", 'a"b;--.py', "dir/né|x.py", "other/z.py"]  # fmt: skip
-    write(batch_of(*((path, [unit("f", path)], []) for path in paths)))
-    tables = Tables(location)
+def test_no_path_breaks_out_of_a_condition(made: Tables, write: Index, location: Location) -> None:
+    def paths(**where: tuple[str, ...]) -> list[str]:
+        return [hit.path for hit in made.named(["f"], where=Filter(**where))]
 
-    def found(**where: tuple[str, ...]) -> list[str]:
-        return [one.path for one in tables.named(["f"], where=Filter(**where))]
+    for path in ODD_PATHS:
+        assert [hit.path for hit in made.in_file(path)] == [path]
+        assert paths(paths=(path,)) == paths(paths=(path[:-2] + "?y",)) == [path]
+        assert paths(excluded_paths=(path,)) == sorted({*ODD_PATHS} - {path})
+    write(batch_of(*((path, [unit("f", path)], []) for path in (*ODD_PATHS, "z.py"))))
+    write(removed=tuple(ODD_PATHS))
+    assert [file.path for file in Tables(location).files()] == ["z.py"]
 
-    for path in paths:
-        assert [one.path for one in tables.in_file(path)] == [path]
-        assert found(paths=(path,)) == found(paths=(path[:-2] + "?y",)) == [path]
-        assert found(excluded_paths=(path,)) == sorted({*paths} - {path})
-    write(removed=tuple(paths[:-1]))
-    assert [file.path for file in Tables(location).files()] == ["other/z.py"]
+
+def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(made: Tables) -> None:
+    def nearest(vector: Any, column: str = "vector") -> list[tuple[str, float]]:
+        search = VectorSearch("methods", column, np.array(vector, dtype="float32"), 10)
+        return [(hit.name, round(score, 2)) for hit, score in made.find(search)]
+
+    assert nearest([1, 0, 0, 0]) == [("x", 1.0), ("both", 0.71), ("y", 0.0)]
+    assert made.vector_columns() == [("vector", SMALL)]
+    assert nearest([1, 1, 1, 1], "vector_refined") == nearest([0, 0, 0, 0]) == []
+    with pytest.raises(IndexFormatError, match="3 dimensions"):
+        nearest([1, 1, 1])
 
 
 def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
@@ -203,15 +236,6 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     assert [u.name for u in tables.in_file("src/b.py")] == ["kept"]
     assert len(tables.references(name=["x"])) == 1
     assert tables.counts().files == 2
-
-
-def test_counts_tell_methods_classes_and_documents_apart(location: Location, write: Index) -> None:
-    kinds = ["function", "method", "class", "enum", "document", "config", "chunk"]
-    units = [unit(f"n{kind}", kind=kind) for kind in kinds]
-    write(batch_of(("src/app.py", units, [reference("x")])))
-    counts = Tables(location).counts()
-    assert (counts.methods, counts.classes, counts.documents) == (2, 2, 3)
-    assert (counts.files, counts.references, counts.embedded) == (1, 1, 0)
 
 
 def test_another_format_is_said_and_a_rebuild_replaces_it(location: Location, write: Index) -> None:
@@ -256,57 +280,28 @@ def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
-def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
-    location: Location, write: Index
-) -> None:
-    vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
-    write(
-        batch_of(("src/app.py", [unit("x"), unit("y"), unit("both")], [])),
-        vector=SMALL,
-        vectors={"methods": vectors},
-    )
-    write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=SMALL)
-    tables = Tables(location)
-    found = tables.find(
-        VectorSearch("methods", "vector", np.array([1, 0, 0, 0], dtype="float32"), 10)
-    )
-    assert [(u.name, round(score, 2)) for u, score in found] == [
-        ("x", 1.0),
-        ("both", 0.71),
-        ("y", 0.0),
-    ]
-    assert tables.vector_columns() == [("vector", SMALL)]
-    assert (
-        tables.find(VectorSearch("methods", "vector_refined", np.ones(4, dtype="float32"), 10))
-        == []
-    )
-    assert tables.find(VectorSearch("methods", "vector", np.zeros(4, dtype="float32"), 10)) == []
-    with pytest.raises(IndexFormatError, match="3 dimensions"):
-        tables.find(VectorSearch("methods", "vector", np.ones(3, dtype="float32"), 10))
-
-
+@pytest.mark.usefixtures("at_once")
 def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta(seconds=0.1))
-    monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (5, 5))
-    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 5)
-    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(6)]))
+    monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta.resolution)
+    monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (2, 2))
+    monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 2)
+    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(3)]))
     tables = Tables(location)
     files, descriptors = [], []
-    for number in range(20):
-        path = f"f{number % 6}.py"
+    for number in range(10):
+        path = f"f{number % 3}.py"
         writer = write(batch_of((path, [unit("a", path, line=number)], []), digest=f"h{number}"))
-        assert len(tables.find(TextSearch("methods", "a", 50))) == 6
+        assert len(tables.find(TextSearch("methods", "a", 50))) == 3
         files.append(sum(1 for file in Path(location.tables).rglob("*") if file.is_file()))
         descriptors.append(
             len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
         )
-    # Twenty updates without a clean-up leave twice the files of ten.
-    assert max(files[14:]) < 1.5 * max(files[:10])
-    assert max(descriptors[14:], default=0) <= max(descriptors[:10], default=0) + 5
-    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 6
+    # Ten updates without a clean-up leave twice the files of five.
+    assert max(files[7:]) < 1.5 * max(files[:5])
+    assert max(descriptors[7:], default=0) <= max(descriptors[:5], default=0) + 5
+    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 3
     # Arrow's own allocator keeps what nobody uses any more.
     assert pa.default_memory_pool().backend_name == "system"
 
@@ -329,20 +324,25 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
 def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
+    clock = Clock()
+    monkeypatch.setattr(reader, "time", clock)
     writer = write(batch_of(("a.py", [unit("a", "a.py")], [])))
     writer.update_meta(refining=True)
     tables = Tables(location)
     before = tables.version()
     writer.write(batch_of(("b.py", [unit("b", "b.py")], [])))
+    clock.advance(reader.GROWING_INTERVAL - 1)
     assert tables.version() == before and not tables.named(["b"])
-    tables.look_again()
+    clock.advance(1)
     assert tables.named(["b"])
     # Where that run was killed the next one ends it.
     write(batch_of(("c.py", [unit("c", "c.py")], [])))
+    assert not tables.named(["c"])
     tables.look_again()
     assert tables.named(["c"]) and not tables.meta().growing
     write(batch_of(("d.py", [unit("d", "d.py")], [])))
+    assert not tables.named(["d"])
+    clock.advance(2 * reader.READ_INTERVAL)
     assert tables.named(["d"])
 
 
@@ -407,8 +407,8 @@ X = np.array([1, 0, 0, 0], dtype="float32")
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search looks for new commits, and the second one has the units copied."""
-    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", 0.0)
+    monkeypatch.setattr(reader, "READ_INTERVAL", AT_ONCE)
+    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
 
 
 @pytest.fixture
@@ -580,22 +580,24 @@ def test_a_large_index_is_not_copied_into_memory(
     assert read == [4, 4, 4]
 
 
-def test_one_search_alone_copies_nothing(location: Location, write: Index) -> None:
-    write(two_files())
-    tables = Tables(location)
+def test_searches_within_a_second_copy_nothing(
+    made: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.store.tables.time", Clock())
     for _ in range(3):
-        search(tables)
+        search(made)
     assert "copy" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
-    location: Location, write: Index
+    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 1_000)
     random = np.random.default_rng(3)
     wide = EmbeddingRecord("test/wide", "1", 64)
     centres = random.normal(size=(40, 64))
-    vectors = (centres[np.arange(5_400) % 40] + 0.6 * random.normal(size=(5_400, 64))).astype("f4")
-    units = [unit(f"f{number}", line=number + 1) for number in range(5_400)]
+    vectors = (centres[np.arange(1_100) % 40] + 0.6 * random.normal(size=(1_100, 64))).astype("f4")
+    units = [unit(f"f{number}", line=number + 1) for number in range(1_100)]
     writer = write(
         batch_of(("src/app.py", units, [])),
         vector=wide,
