@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from cli_shop import Command, Result, runner
 from conftest import ROOT
+from waiting import PATIENCE, until
 
 import preprocessing
 from codeqa.errors import RepositoryError, UsageError
@@ -175,23 +175,38 @@ def test_a_wrong_call_is_told_in_one_line(
     assert done.out == ""
 
 
+HELD = """
+import os, signal
+from codeqa.parsing import preprocess
+from preprocessing import main
+line, files = preprocess.json_line, []
+
+def json_line(file):
+    files.append(file)
+    if len(files) == 20:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return line(file)
+
+preprocess.json_line = json_line
+raise SystemExit(main())
+"""
+"""A command that stops while it writes, until it gets SIGCONT."""
+
+
 def test_an_interrupt_ends_workers_and_leaves_no_half_file(
     tmp_path: Path, write_files: Write
 ) -> None:
-    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 300 for n in range(200)})
+    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 100 for n in range(80)})
     folder = tmp_path / "out"
-    command = [sys.executable, "preprocessing.py", str(root), "--out", str(folder)]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if any(path.stat().st_size for path in folder.glob("part-*/files.jsonl")):
-            break
-        time.sleep(0.01)
+        [sys.executable, "-c", HELD, str(root), "--out", str(folder), "--workers", "1"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.waitpid(process.pid, os.WUNTRACED)  # until it has stopped
     workers = children_of(process.pid)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    process.send_signal(signal.SIGCONT)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "interrupted" in errors and "Traceback" not in errors
     assert [path.name for path in folder.iterdir()] == [".gitignore"]
@@ -200,27 +215,35 @@ def test_an_interrupt_ends_workers_and_leaves_no_half_file(
 
 # The workers
 
-# Loaded by the workers alone, in place of a parser with a defect.
+# Loaded by the workers alone, in place of a parser with a defect. The limit of a file is over at
+# once for the one that hangs, and never for another.
 BAD_PARSER = """
-import ctypes, os, signal, sys
+import ctypes, faulthandler, os, signal, sys
 import codeqa.parsing as parsing
 whole = parsing.parse_file
+class Limit:
+    seconds = 0.0
+    def dump_traceback_later(self, seconds, exit): self.seconds = exit and seconds
+    def cancel_dump_traceback_later(self): self.seconds = 0.0
+limit = Limit()
+def hang():
+    if limit.seconds == pool.SECONDS_PER_FILE: faulthandler.dump_traceback_later(1e-6, exit=True)
+    ctypes.PyDLL(None).sleep(600)  # lets no thread run
 def parse_file(path, data, role="source"):
     if b"please crash" in data: os.kill(os.getpid(), signal.SIGSEGV)
     if b"please exit" in data: sys.exit(0)
-    if b"please hang" in data: ctypes.PyDLL(None).sleep(600)  # lets no thread run
+    if b"please hang" in data: hang()
     if b"please raise" in data: raise RecursionError
     if b"please print" in data: print("noise")
     return whole(path, data, role)
 parsing.parse_file = parse_file
+from codeqa.parsing import pool
+pool.faulthandler = limit
 """
 
 
-pytestmark = pytest.mark.usefixtures("real_workers")
-
-
 @pytest.fixture
-def bad_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+def bad_parser(monkeypatch: pytest.MonkeyPatch, real_workers: None) -> None:
     """Workers that crash, hang or fail on the files that ask for it."""
     start = "from codeqa.parsing.pool import run_worker; run_worker()"
     assert start in pool._BOOT
@@ -296,19 +319,19 @@ def test_files_that_vanish_or_change_under_our_hands_are_skipped(
 
 
 def test_a_file_that_ends_or_holds_up_its_worker_is_skipped_and_the_rest_goes_on(
-    tmp_path: Path, write_files: Write, bad_parser: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, write_files: Write, bad_parser: None
 ) -> None:
-    monkeypatch.setattr(pool, "SECONDS_PER_FILE", 1.5)
-    files = {f"m{n:02}.py": f"x = {n}\n" for n in range(40)}
-    bad = {0: "crash", 3: "exit", 4: "raise", 39: "hang"}
+    files = {f"m{n:02}.py": f"x = {n}\n" for n in range(12)}
+    bad = {0: "crash", 3: "exit", 4: "raise", 11: "hang"}
     for number, request in {**bad, 7: "print"}.items():
         files[f"m{number:02}.py"] += f"# please {request}\n"
-    results = parse(write_files(tmp_path / "repo", files))
+    results = parse(write_files(tmp_path / "repo", files), workers=1)
     failed = {path: result.reason for path, result in results.items() if result.reason}
     assert failed == {f"m{number:02}.py": "the parser failed on it" for number in bad}
     assert all(result.packed for path, result in results.items() if path not in failed)
 
 
+@pytest.mark.usefixtures("real_workers")
 def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,24 +348,23 @@ def priority(process: int) -> int:
     return os.getpriority(os.PRIO_PROCESS, process)
 
 
+@pytest.mark.usefixtures("real_workers")
 def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
     tmp_path: Path, write_files: Write
 ) -> None:
-    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" * 50 for n in range(200)})
+    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(64)})
     entries = walk(root, max_file_bytes=1_000_000).files
     before = set(children_of(os.getpid()))
-    results = parse_many(root, entries, workers=3, max_file_bytes=1_000_000)
+    results = parse_many(root, entries, workers=2, max_file_bytes=1_000_000)
     next(results)
     lower = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
-    # The first result may be there before the last worker has begun.
-    deadline, workers = time.monotonic() + 10, set[int]()
-    while time.monotonic() < deadline and (
-        len(workers) < 3 or any(priority(worker) != lower for worker in workers)
-    ):
-        time.sleep(0.01)
-        workers = set(children_of(os.getpid())) - before
-    assert len(workers) == 3
-    assert set(map(priority, workers)) == {lower}
+
+    def started() -> list[int]:
+        workers = {*children_of(os.getpid())} - before
+        lowered = [worker for worker in workers if priority(worker) == lower]
+        return lowered if len(lowered) == 2 else []
+
+    workers = until(started)  # the first result may be there before the last worker has begun
     # Linux weighs sessions against each other before priorities.
     assert {os.getsid(worker) for worker in workers} == {os.getsid(0)}
     results.close()  # type: ignore[attr-defined]
