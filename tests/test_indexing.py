@@ -7,9 +7,11 @@ import subprocess
 import threading
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE, until
 
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError
@@ -140,48 +142,38 @@ def test_a_file_changed_right_after_it_was_read_is_compared_by_content_and_then_
     assert max(step.total for step in seen) == 0
 
 
-def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
-    built: Indexer, tmp_path: Path
-) -> None:
+def test_what_changes_gives_the_rows_of_a_clean_index(built: Indexer, tmp_path: Path) -> None:
     repository = built.location.root
     (repository / "app.py").write_text("def main():\n    return 2\n\n\ndef more():\n    main()\n")
     (repository / "helpers.py").rename(repository / "web" / "help.py")
     (repository / "README.md").unlink()
     (repository / "new.go").write_text("package x\n\nfunc Load() int { return 1 }\n")
+    (repository / "web/page.js").write_bytes(b"\0\1binary\0" * 100)
+    (repository / "tests/test_app.py").write_text("x = 1\n" * 400_000)
     summary = built.run()
-    assert (summary.changed, summary.removed, summary.unchanged) == (3, 2, 3)
+    assert (summary.changed, summary.removed, summary.unchanged) == (4, 2, 1)
     assert rows(built.location) == clean_rows(repository, tmp_path)
     tables = Tables(built.location)
-    assert tables.in_file("README.md") == []
+    reasons = {item.path: item.reason for item in tables.skipped()}
+    assert reasons["web/page.js"] == "binary"
+    assert reasons["tests/test_app.py"].startswith("larger than")
+    for path in ("README.md", "web/page.js", "tests/test_app.py"):
+        assert tables.in_file(path) == [] and tables.references(path=[path]) == []
     assert tables.file("helpers.py") is None
     assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
 
 
-@pytest.mark.parametrize("ignore_file", [".gitignore", ".codeqaignore"])
-def test_a_changed_ignore_rule_removes_and_brings_back_files(
-    ignore_file: str, built: Indexer
-) -> None:
+def test_changed_ignore_rules_remove_and_bring_back_files(built: Indexer) -> None:
     repository, before = built.location.root, rows(built.location)
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
-    (repository / ignore_file).write_text("web/\n")
+    ignored = {".gitignore": "web/page.js", ".codeqaignore": "conf.toml"}
+    write(repository, ignored)
     built.run()
-    assert Tables(built.location).in_file("web/page.js") == []
-    (repository / ignore_file).unlink()
+    assert not any(Tables(built.location).in_file(path) for path in ignored.values())
+    for name in ignored:
+        (repository / name).unlink()
     built.run()
     assert rows(built.location) == before
-
-
-def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
-    repository = built.location.root
-    (repository / "helpers.py").write_bytes(b"\0\1binary\0" * 100)
-    (repository / "app.py").write_text("x = 1\n" * 400_000)
-    built.run()
-    reasons = {item.path: item.reason for item in Tables(built.location).skipped()}
-    assert reasons["helpers.py"] == "binary"
-    assert reasons["app.py"].startswith("larger than")
-    tables = Tables(built.location)
-    assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
-    assert tables.references(path=["app.py"]) == []
 
 
 def test_other_rules_of_extraction_rebuild_beside_and_switch(
@@ -230,43 +222,44 @@ def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: 
 
 
 def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> None:
-    seen: list[Progress] = []
-    with hold(built.location):
-        with pytest.raises(IndexBusyError, match=str(os.getpid())):
-            built.run(wait=False)
-        second = threading.Thread(target=built.run, args=(seen.append,))
-        second.start()
-        while not seen:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        assert second.is_alive()
-        assert seen[0].phase == "waiting" and str(os.getpid()) in seen[0].detail
-    second.join(30)
-    assert not second.is_alive()
+    steps: list[Progress] = []
+    with ThreadPoolExecutor(1) as thread:
+        with hold(built.location):
+            with pytest.raises(IndexBusyError, match=str(os.getpid())):
+                built.run(wait=False)
+            second = thread.submit(built.run, steps.append)
+            until(lambda: len(steps) > 1)  # it looked twice
+            assert {step.phase for step in steps} == {"waiting"}
+            assert str(os.getpid()) in steps[0].detail
+        assert second.result(PATIENCE).unchanged == 6
     assert built.status().state == "ready"
 
 
 def test_a_background_run_can_be_stopped_and_is_completed_later(
     settings: Settings, tmp_path: Path
 ) -> None:
-    files = {f"m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(60)}
-    root = write(tmp_path / "many", files)
-    few = settings.model_copy(update={"batch_files": 10})
-    indexer = Indexer(few, locate(few, root))
-    indexer.start_background()
-    indexer.start_background()
-    deadline = time.monotonic() + 30
-    while indexer.status().files == 0 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    indexer.stop()
-    indexer.run()
+    root = write(tmp_path / "many", {f"m{n}.py": f"def f{n}(): ...\n" for n in range(12)})
+    indexer = Indexer(settings.model_copy(update={"batch_files": 4}), locate(settings, root))
+    halfway, stopped = threading.Event(), threading.Event()
+
+    def listen(step: Progress) -> None:
+        if step.done == 8:
+            halfway.set()
+            assert stopped.wait(PATIENCE)
+
+    indexer.start_background(listen)
+    indexer.start_background(lambda step: pytest.fail("a second one runs"))
+    assert halfway.wait(PATIENCE)
+    threading.Thread(target=indexer.stop).start()
+    until(indexer._stop.is_set)
+    stopped.set()
+    until(lambda: indexer.status().state == "stopped")
+    assert 0 < indexer.status().files < 12
+    assert indexer.run().files == 12
     assert indexer.status().state == "ready"
-    assert Tables(indexer.location).counts().files == 60
 
 
-def test_an_interrupted_run_is_said_and_completed(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_is_said_and_completed(indexer: Indexer, made: Location) -> None:
     def interrupt(step: Progress) -> None:
         if step.phase == "indexing" and step.done == 4:
             raise KeyboardInterrupt
@@ -278,7 +271,7 @@ def test_an_interrupted_run_is_said_and_completed(
     assert "interrupted" in indexer.status().error
     indexer.run()
     assert indexer.status().error == ""
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    assert rows(indexer.location) == rows(made)
 
 
 def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexer) -> None:
@@ -305,19 +298,18 @@ def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
     assert not rebuilds
 
 
-@pytest.mark.parametrize("tables", ["", "own-tables"])
 def test_an_index_inside_its_own_repository_is_not_indexed(
-    tables: str, repository: Path, settings: Settings
+    repository: Path, settings: Settings
 ) -> None:
     inside = settings.model_copy(
-        update={"data": repository / "own", "tables": str(repository / tables) if tables else ""}
+        update={"data": repository / "own", "tables": str(repository / "own-tables")}
     )
     vars(inside).pop("data_dir", None)
     indexer = Indexer(inside, locate(inside, repository))
     indexer.run()
     summary = indexer.run()
     assert (summary.files, summary.changed) == (6, 0)
-    assert summary.skipped["CodeQA's own data"] == (2 if tables else 1)
+    assert summary.skipped["CodeQA's own data"] == 2
 
 
 def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
