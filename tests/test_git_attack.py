@@ -7,17 +7,20 @@ Every attack leaves a marker file when its command is executed. For the attacks 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from waiting import AT_ONCE, PATIENCE
 
 from codeqa.doctor import examine
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repositories import take_clone
 from codeqa.repositories.snapshots import take_snapshot
+from codeqa.repository import git as git_module
 from codeqa.repository import walk as walking
 from codeqa.repository.git import find_git, read_git, read_remote
 from codeqa.repository.walk import walk
@@ -41,14 +44,19 @@ def command(tmp_path: Path, marker: Path) -> str:
     return str(program)
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    folder = write(tmp_path / "repo", {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n"})
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n", ".gitignore": "*.log\n"}
+    folder = write(tmp_path_factory.mktemp("attacked") / "repo", files)
     git(folder, "init", "-q")
-    write(folder, {".gitignore": "*.log\n"})
     git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
+    git(folder, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "first")
     return folder
+
+
+@pytest.fixture
+def repo(template: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(template, tmp_path / "repo")
 
 
 def listed(root: Path) -> list[str]:
@@ -56,12 +64,8 @@ def listed(root: Path) -> list[str]:
 
 
 def plain_git(folder: Path) -> None:
-    subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=folder,
-        check=False,
-        capture_output=True,
-    )
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    subprocess.run(command, cwd=folder, check=False, capture_output=True)
 
 
 def plant_fsmonitor(repo: Path, command: str) -> None:
@@ -123,9 +127,7 @@ def plant_everything_else(repo: Path, command: str) -> None:
 
 
 def plant_in_a_submodule(repo: Path, command: str) -> None:
-    inner = repo / "inner"
-    inner.mkdir()
-    (inner / "n.py").write_text("1\n")
+    inner = write(repo / "inner", {"n.py": "1\n"})
     git(inner, "init", "-q")
     git(inner, "config", "core.fsmonitor", command)
     (repo / ".gitmodules").write_text(
@@ -228,7 +230,7 @@ def test_no_program_of_an_indexed_repository_runs_when_another_folder_is_current
 
     commit = take_snapshot(settings, location, "HEAD").root
     assert listed(commit) == [".gitignore", "a.py", "sub/b.py"]
-    assert read_git(find_git(commit), commit, ["log", "--format=%s"], 20) == b"first\n"
+    assert read_git(find_git(commit), commit, ["log", "--format=%s"], PATIENCE) == b"first\n"
     with pytest.raises(RepositoryError, match="git: "):
         take_clone(settings, read_remote("git@nowhere.invalid:a/b"), lambda step: None)
     git_of_doctor = next(examine(settings))
@@ -275,7 +277,7 @@ def test_a_git_that_hangs_is_given_up(
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(walking, "GIT_SECONDS", 0.2)
+    monkeypatch.setattr(walking, "GIT_SECONDS", AT_ONCE)
     with pytest.raises(RepositoryError, match="git does not list"):
         listed(repo)
 
@@ -291,21 +293,21 @@ PIPES = [
 def test_a_pipe_where_git_reads_a_file_keeps_no_other_file_from_being_read(
     name: str, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    git(
-        write(repo / "inner", {"n.py": "1\n", ".gitignore": "*.log\n", "d.log": "1\n"}),
-        "init",
-        "-q",
-    )
+    inner = write(repo / "inner", {"n.py": "1\n", ".gitignore": "*.log\n", "d.log": "1\n"})
+    git(inner, "init", "-q")
     (repo / name).unlink(missing_ok=True)
     os.mkfifo(repo / name)
-    monkeypatch.setattr(walking, "SOON_SECONDS", 0.5)
+    monkeypatch.setattr(walking, "SOON_SECONDS", AT_ONCE)
     found = walk(repo, max_file_bytes=1_000_000)
     rules = {".gitignore", "inner/.gitignore"} - {name}
     not_ignored = {".gitignore": {"c.log"}, "inner/.gitignore": {"inner/d.log"}}
     expected = {"a.py", "sub/b.py", "inner/n.py", *rules, *not_ignored.get(name, ())}
     assert {entry.path for entry in found.files} == expected
     assert Skipped(name, "unreadable: not a regular file") in found.skipped
-    assert read_git(find_git(repo), repo, ["log", "--format=%s"], 2) in (None, b"first\n")
+    if held := name.startswith(".git/"):
+        monkeypatch.setattr(git_module, "_run", lambda *_: pytest.fail("git would wait"))
+    log = read_git(find_git(repo), repo, ["log", "--format=%s"], PATIENCE)
+    assert log == (None if held else b"first\n")
 
 
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(
@@ -322,12 +324,8 @@ def test_python_files_of_the_repository_are_not_imported_by_the_workers(
     )
     root = str(Path(__file__).resolve().parent.parent)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, "-P", "-c", code], cwd=repo, env={**os.environ, "PYTHONPATH": root},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.stdout.strip() == "12", done.stderr
     assert not marker.exists(), marker.read_text()
