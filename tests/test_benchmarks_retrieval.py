@@ -85,8 +85,13 @@ def test_the_stored_lists_score_as_the_readme_says() -> None:
 # The run
 
 
+@pytest.mark.slow
 def test_a_run_scores_every_system_and_says_what_is_left_out(
-    trees: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trees: Path,
+    write_files: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     stored = tmp_path / "stored"
     stored.mkdir()
@@ -116,13 +121,7 @@ def test_a_run_scores_every_system_and_says_what_is_left_out(
     assert text == markdown(content)
     assert text in capsys.readouterr().out and "Left out: ripgrep is not installed" in text
     assert "| CodeQA minus | " in text and str(trees) not in text
-
-
-def test_the_split_that_is_looked_at_once_is_asked_only_when_named(
-    trees: Path, write_files: Write, tmp_path: Path
-) -> None:
     write_files(trees / "yard", FILES)
-    out = tmp_path / "r.json"
     assert run.main([str(trees), "--systems", "--check", "--json", str(out)]) == 0
     assert set(json.loads(out.read_text("utf-8"))["sets"]) == {"development", "tune", "check"}
 
@@ -130,6 +129,7 @@ def test_the_split_that_is_looked_at_once_is_asked_only_when_named(
 # Golden lists
 
 
+@pytest.mark.slow
 def test_golden_lists_are_text_and_a_change_of_them_is_a_diff(
     trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

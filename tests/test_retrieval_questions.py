@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from conftest import ROOT
 
 from benchmarks.retrieval import trees
 from evals.search.questions import Question, Target, load_questions
+from tests.repositories import git, write
 
 
 @pytest.mark.parametrize(("name", "count"), [("development", 182), ("tuning", 360)])
@@ -29,17 +31,13 @@ def test_the_tuning_questions_are_of_repositories_that_trained_nothing() -> None
     assert {one["repository"]: one["commit"] for one in tuning} == commits
 
 
-def mirror(folder: Path, files: dict[str, str]) -> str:
-    """A git repository with one commit; its hash."""
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
-        subprocess.run(["git", "-C", folder, *command], check=True)
-    done = subprocess.run(
-        ["git", "-C", folder, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+def mirror(folder: Path, files: Mapping[str, str | bytes]) -> str:
+    """Make a git repository with one commit; return its hash."""
+    write(folder, files)
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        git(folder, *arguments)
+    head = ["git", "-C", folder, "rev-parse", "HEAD"]
+    return subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_a_tree_is_laid_out_with_its_comments_emptied_line_for_line(tmp_path: Path) -> None:
