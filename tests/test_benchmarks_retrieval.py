@@ -159,7 +159,8 @@ def test_several_folders_are_measured_as_one_repository(
     assert search_benchmark.main([*folders, "--names", "3", "--json", str(out)]) == 0
     content = json.loads(out.read_text("utf-8"))
     assert content["files"] == 2 * len(FILES) and content["questions"] == 5
-    assert set(content["milliseconds"]) == {"search", "with rerank", "without vectors"}
+    contexts = {"context, fast", "context, normal"}
+    assert set(content["milliseconds"]) == {"search", "with rerank", "without vectors"} | contexts
     assert all(0 < one["median"] <= one["p95"] for one in content["milliseconds"].values())
     assert "shop" in content["command"] and str(trees) not in content["command"]
     assert "5 searches each" in capsys.readouterr().out
