@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import Clock
 
 from codeqa import parsing
 from codeqa.languages import languages
@@ -68,7 +69,7 @@ def mutated(data: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
+    "seeds", [range(1), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 @pytest.mark.parametrize(("name", "data"), SOURCES, ids=[name for name, _ in SOURCES])
 def test_mutated_source_never_fails(name: str, data: bytes, seeds: range) -> None:
@@ -87,25 +88,34 @@ def test_any_bytes_and_any_words_of_code_are_read(data: bytes, key: str) -> None
     check(parse_file(name, data, "source"), data)
 
 
+class Ticking(Clock):
+    """The time of a file is over at the parser's fortieth look at the clock."""
+
+    def thread_time(self) -> float:
+        self.advance(parsing.SECONDS_PER_FILE / 40)
+        return self.now
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_very_deep_nesting_neither_crashes_nor_hangs(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parsing, "SECONDS_PER_FILE", 0.1)
+    monkeypatch.setattr(parsing, "time", Ticking())
     name = "file" + languages()[key].extensions[0]
     for opening in (b"(", b"{", b"((x)"):
-        data = b"x = " + opening * 5_000 + b"\n"
+        data = b"x = " + opening * 2_000 + b"\n"
         check(parse_file(name, data, "source"), data)
 
 
 def test_a_short_file_that_holds_its_grammar_up_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parsing, "SECONDS_PER_FILE", 0.1)
+    monkeypatch.setattr(parsing, "time", Ticking())
     data = b"type X = " + b"-|" * 8_000 + b"\n"
     parsed = parse_file("union.ts", data, "source")
     check(parsed, data)
     assert parsed.has_errors
+    assert {unit.kind for unit in parsed.units} == {"chunk"}
 
 
 def test_deep_nesting_is_read_and_functions_nested_a_thousand_deep_keep_their_owners() -> None:
@@ -281,6 +291,6 @@ def test_one_that_spoils_the_tree_leaves_the_macros_of_its_file_as_they_are() ->
 
 
 def test_many_rust_macros_are_read_in_bounded_time() -> None:
-    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 2_000).units) > 2_000
-    parse_file("a.rs", b"m! {\nfn f(){}\n" * 5_000)
-    parse_file("a.rs", b"m! { //\n" * 20_000)
+    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 1_000).units) > 1_000
+    parse_file("a.rs", b"m! {\nfn f(){}\n" * 2_500)
+    parse_file("a.rs", b"m! { //\n" * 10_000)
