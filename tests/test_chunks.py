@@ -21,36 +21,29 @@ def spans(text: str) -> list[tuple[int, int]]:
     return list(line_spans(lines, 1, len(lines)))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (numbered(46), [(1, 46), (46, 46)]),
-        (numbered(51), [(1, 50), (46, 51)]),
-        (numbered(95), [(1, 50), (46, 95), (91, 95)]),
-        ("", [(1, 1)]),
-        ("a\n", [(1, 2)]),
-    ],
-    ids=["46", "51", "95", "empty", "newline"],
-)
-def test_the_source_systems_chunks_are_exact(text: str, expected: list[tuple[int, int]]) -> None:
-    index = ChunkIndex()
-    assert index.add_file("a.py", text) == len(expected)
-    chunks = [chunk for chunk, _ in index._chunks]
-    assert [(chunk["start_line"], chunk["end_line"]) for chunk in chunks] == expected
-    lines = text.split("\n")
-    for (first, last), chunk in zip(expected, chunks, strict=True):
-        assert chunk["content"] == "\n".join(lines[first - 1 : last])
+CHUNKS = {
+    numbered(46): [(1, 46), (46, 46)],
+    numbered(51): [(1, 50), (46, 51)],
+    numbered(95): [(1, 50), (46, 95), (91, 95)],
+    "": [(1, 1)],
+    "a\n": [(1, 2)],
+}
+
+
+def test_the_source_systems_chunks_are_exact() -> None:
+    for text, expected in CHUNKS.items():
+        index, lines = ChunkIndex(), text.split("\n")
+        assert index.add_file("a.py", text) == len(expected)
+        chunks = [chunk for chunk, _ in index._chunks]
+        assert [(chunk["start_line"], chunk["end_line"]) for chunk in chunks] == expected
+        for (first, last), chunk in zip(expected, chunks, strict=True):
+            assert chunk["content"] == "\n".join(lines[first - 1 : last])
 
 
 def test_a_chunk_is_found_by_the_cosine_of_whole_words_in_any_case() -> None:
     index = ChunkIndex()
-    texts = (
-        "_id _id 9lives x = user",
-        "getUserById(http_404)",
-        "user",
-        "User user",
-        "a user b user",
-    )
+    texts = ["_id _id 9lives x = user", "getUserById(http_404)", "user", "User user"]
+    texts.append("a user b user")
     for number, text in enumerate(texts):
         index.add_file(f"{number}.py", text)
     found = [(one["path"], one["score"]) for one in index.search("User", k=9)]
@@ -64,10 +57,10 @@ def test_a_chunk_is_found_by_the_cosine_of_whole_words_in_any_case() -> None:
     assert ChunkIndex().search("user") == []
 
 
-@pytest.mark.parametrize(("size", "overlap"), [(5, 5), (0, 0), (5, -1)])
-def test_chunks_that_would_not_advance_are_refused(size: int, overlap: int) -> None:
-    with pytest.raises(ValueError, match="overlap"):
-        ChunkIndex(size, overlap).add_file("a.py", "a")
+def test_chunks_that_would_not_advance_are_refused() -> None:
+    for size, overlap in ((5, 5), (0, 0), (5, -1)):
+        with pytest.raises(ValueError, match="overlap"):
+            ChunkIndex(size, overlap).add_file("a.py", "a")
 
 
 def test_the_index_drops_contained_tails_and_empties() -> None:

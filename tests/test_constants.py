@@ -41,12 +41,9 @@ def test_a_constant_is_found_by_its_name_and_its_comment(language: str) -> None:
     assert "3" in unit.source_code
 
 
-def test_a_comment_beside_a_value_says_what_it_is_for() -> None:
+def test_a_comment_beside_a_value_or_below_it_says_what_it_is_for() -> None:
     (unit,) = constants("first = 1\nlimit = 3  # seconds to wait\nlast = 2\n")
     assert (unit.name, unit.doc_comment, unit.start_line) == ("limit", "seconds to wait", 2)
-
-
-def test_a_docstring_below_a_constant_belongs_to_it_and_to_no_signature() -> None:
     (unit,) = constants('class A:\n    limit = 3\n    """Seconds\n    to wait."""\n')
     assert (unit.start_line, unit.end_line) == (2, 4)
     assert (unit.qualified_name, unit.signature) == ("A.limit", "limit = 3")
@@ -63,10 +60,8 @@ def test_what_says_nothing_is_no_unit() -> None:
 def test_an_object_with_functions_owns_them_and_is_no_constant() -> None:
     text = "// Handlers.\nconst handlers = {\n  open() {},\n  close: () => {},\n};\n"
     found = extract("a", text.encode(), "javascript").units
-    assert [unit.qualified_name for unit in found if unit.is_method] == [
-        "handlers.open",
-        "handlers.close",
-    ]
+    names = [unit.qualified_name for unit in found if unit.is_method]
+    assert names == ["handlers.open", "handlers.close"]
     assert not constants(text, "javascript")
 
 
