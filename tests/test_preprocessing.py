@@ -3,6 +3,7 @@ CSV tables, bad files, dying and hanging workers, clean ends."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -49,19 +50,19 @@ class Square:
 MAIN = "from shapes import Square\n\n\ndef main():\n    return Square(2).area()\n"
 
 
+FILES: dict[str, str | bytes] = {
+    "shapes.py": SHAPES,
+    "main.py": MAIN,
+    "README.md": '# Shapes\n\nDraws; "squares", and\nmore.\n',
+    "latin.py": "x = 'naïve'\n".encode("latin-1"),
+    "logo.png": b"\x89PNG",
+    "data.bin2": b"\0",
+}
+
+
 @pytest.fixture
 def repo(tmp_path: Path, write_files: Write) -> Path:
-    return write_files(
-        tmp_path / "a repo",
-        {
-            "shapes.py": SHAPES,
-            "main.py": MAIN,
-            "README.md": '# Shapes\n\nDraws; "squares", and\nmore.\n',
-            "latin.py": "x = 'naïve'\n".encode("latin-1"),
-            "logo.png": b"\x89PNG",
-            "data.bin2": b"\0",
-        },
-    )
+    return write_files(tmp_path / "a repo", FILES)
 
 
 def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) -> None:
@@ -69,18 +70,13 @@ def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) 
     seen: list[Progress] = []
     files = list(preprocess(str(repo), settings, progress=seen.append, skipped=skipped))
     assert [file["path"] for file in files] == ["README.md", "latin.py", "main.py", "shapes.py"]
-    assert {entry.path: entry.reason for entry in skipped} == {
-        "logo.png": "binary",
-        "data.bin2": "binary",
-    }
+    reasons = {entry.path: entry.reason for entry in skipped}
+    assert reasons == {"logo.png": "binary", "data.bin2": "binary"}
     assert files[1]["replaced_bytes"] == 1
     assert [progress.done for progress in seen] == [1, 2, 3, 4, 5]
     assert {progress.total for progress in seen} == {5}
-
-
-def test_a_missing_repository_is_bad_usage(tmp_path: Path, settings: Settings) -> None:
     with pytest.raises(UsageError, match="nowhere"):
-        list(preprocess(tmp_path / "nowhere", settings))
+        list(preprocess(repo / "nowhere", settings))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -93,32 +89,24 @@ def front_door(capsys: pytest.CaptureFixture[str]) -> Command:
     return runner(capsys, preprocessing.main)
 
 
-def test_a_hyphen_prints_units_and_references_as_json_lines(
-    repo: Path, front_door: Command
-) -> None:
-    done = front_door(repo, "--out", "-")
-    assert done.status == 0, done.err
-    files = {entry["path"]: entry for entry in map(json.loads, done.out.splitlines())}
-    assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
-    names = {unit["qualified_name"]: unit for unit in files["shapes.py"]["units"]}
-    area = names["Square.area"]
-    assert (area["kind"], area["start_line"], area["end_line"]) == ("method", 9, 11)
-    assert area["doc_comment"] == "Its area."
-    assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
-    assert "references" in done.err and "binary" in done.err
-
-
-def test_files_go_to_a_folder_called_like_the_repository_and_are_summed_up(
+def test_files_go_to_a_folder_called_like_the_repository_or_are_printed(
     repo: Path, tmp_path: Path, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = front_door(repo)
     assert (done.status, done.out) == (0, ""), done.err
-    assert "processed/a repo" in done.err
+    assert "processed/a repo" in done.err and "references" in done.err and "binary" in done.err
     folder = tmp_path / "processed" / "a repo"
-    found = sorted(path.name for path in folder.iterdir())
-    assert found == [".gitignore", "classes.csv", "files.jsonl", "methods.csv"]
-    assert len((folder / "files.jsonl").read_text("utf-8").splitlines()) == 4
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [".gitignore", "classes.csv", "files.jsonl", "methods.csv"]
+    done = front_door(repo, "--out", "-")
+    assert done.out == (folder / "files.jsonl").read_text("utf-8")
+    files = {entry["path"]: entry for entry in map(json.loads, done.out.splitlines())}
+    assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
+    area = next(unit for unit in files["shapes.py"]["units"] if unit["name"] == "area")
+    assert (area["kind"], area["start_line"], area["end_line"]) == ("method", 9, 11)
+    assert (area["qualified_name"], area["doc_comment"]) == ("Square.area", "Its area.")
+    assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
 
 
 def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
@@ -150,29 +138,20 @@ def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
     assert section["references"] == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["nowhere"], 2, "There is no folder nowhere"),
-        (["shapes.py"], 2, "is not a folder"),
-        ([], 2, "REPO"),
-        ([".", "--out", "shapes.py/x"], 2, "cannot be written"),
-        ([".", "--workers", "-1"], 2, "CODEQA_WORKERS"),
-    ],
-)
 def test_a_wrong_call_is_told_in_one_line(
-    arguments: list[str],
-    status: int,
-    message: str,
-    repo: Path,
-    front_door: Command,
-    monkeypatch: pytest.MonkeyPatch,
+    repo: Path, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(repo)
-    done = front_door(*arguments, "--quiet")
-    assert done.status == status
-    assert message in done.err and "Traceback" not in done.err
-    assert done.out == ""
+    for arguments, message in (
+        (["nowhere"], "There is no folder nowhere"),
+        (["shapes.py"], "is not a folder"),
+        ([], "REPO"),
+        ([".", "--out", "shapes.py/x"], "cannot be written"),
+        ([".", "--workers", "-1"], "CODEQA_WORKERS"),
+    ):
+        done = front_door(*arguments, "--quiet")
+        assert (done.status, done.out) == (2, "")
+        assert message in done.err and "Traceback" not in done.err
 
 
 HELD = """
@@ -373,20 +352,16 @@ def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
 
 
 def children_of(parent: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(status.parent.name))
-    return found
+    processes = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    return [process for process in processes if status(process)[1:2] == [str(parent)]]
+
+
+def status(process: int) -> list[str]:
+    """Return the process's state, its parent and more; [] when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return []
 
 
 def alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    return status(process)[:1] not in ([], ["Z"])

@@ -7,7 +7,7 @@ import statistics
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -64,30 +64,38 @@ def reference(name: str, path: str = "src/app.py", line: int = 3) -> Reference:
     return Reference(path, line, 5, name, "call", receiver="self", confidence=0.5)
 
 
-def batch_of(*files: tuple[str, list[Unit], list[Reference]], digest: str = "h1") -> Batch:
+File = tuple[str, list[Unit], list[Reference]]
+
+
+def file(path: str, *names: str, line: int = 1, references: Sequence[Reference] = ()) -> File:
+    """A file of functions, all of them at `line`."""
+    return path, [unit(name, path, line=line) for name in names], [*references]
+
+
+def batch_of(*files: File, digest: str = "h1") -> Batch:
     batch = Batch()
     for path, units, references in files:
         parsed = ParsedFile(path, "python", tuple(units), tuple(references))
-        record = FileRecord(path, digest, 10, 20, role="source")
-        batch.add(record, pack_rows(parsed))
+        batch.add(FileRecord(path, digest, 10, 20, role="source"), pack_rows(parsed))
     return batch
 
 
 def run(
     location: Location,
-    *batches: Batch,
+    *files: File,
+    digest: str = "h1",
     vector: EmbeddingRecord | None = None,
     vectors: dict[str, np.ndarray] | None = None,
     removed: tuple[str, ...] = (),
     rebuild: bool = False,
 ) -> Writer:
-    """Index the batches as one complete run."""
+    """Index `files` as one complete run."""
     save_location(location)
     writer = Writer.open(location, "parser", vector, rebuild=rebuild)
     writer.begin(writer.manifest())
     writer.remove(removed)
-    for batch in batches:
-        writer.write(batch, vectors)
+    if files:
+        writer.write(batch_of(*files, digest=digest), vectors)
     writer.tidy()
     writer.finish(1, "parser", vector)
     return writer
@@ -102,7 +110,7 @@ def location(settings: Settings, tmp_path: Path) -> Location:
 
 @pytest.fixture
 def write(location: Location) -> Index:
-    """`write(batch, …)` indexes the batches as one complete run."""
+    """`write(file, …)` indexes the files as one complete run."""
     return partial(run, location)
 
 
@@ -129,17 +137,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder = tmp_path_factory.mktemp("store")
     location = locate(load_settings(data=folder / "data"), folder)
     vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
-    near = [unit(name, "src/near.py") for name in ("x", "y", "both")]
-    run(location, batch_of(("src/near.py", near, [])), vector=SMALL, vectors={"methods": vectors})
-    kinds = [unit(f"n{kind}", "kinds", kind=kind) for kind in KINDS]
-    files = batch_of(
+    near = file("src/near.py", "x", "y", "both")
+    run(location, near, vector=SMALL, vectors={"methods": vectors})
+    run(
+        location,
         ("src/app.py", [FUNCTION, WHOLE], [reference("run")]),
-        ("words.py", [unit(word, "words.py") for word in WORDS], []),
-        ("kinds", kinds, []),
-        *((path, [unit("load", path)], []) for path in LOADERS),
-        *((path, [unit("f", path)], []) for path in ODD_PATHS),
+        file("words.py", *WORDS),
+        ("kinds", [unit(f"n{kind}", "kinds", kind=kind) for kind in KINDS], []),
+        *(file(path, "load") for path in LOADERS),
+        *(file(path, "f") for path in ODD_PATHS),
+        vector=SMALL,
     )
-    run(location, files, vector=SMALL)
     return Tables(location)
 
 
@@ -150,7 +158,7 @@ def test_a_unit_comes_back_as_it_was_written(made: Tables) -> None:
     assert made.references(path=["src/app.py"]) == [reference("run")]
     assert made.references(name=["run"]) == [reference("run")]
     assert made.file("src/app.py") in made.files()
-    assert {file.status for file in made.files()} == {"indexed"}
+    assert {record.status for record in made.files()} == {"indexed"}
     assert made.file("src/other.py") is None
 
 
@@ -206,9 +214,9 @@ def test_no_path_breaks_out_of_a_condition(made: Tables, write: Index, location:
         assert [hit.path for hit in made.in_file(path)] == [path]
         assert paths(paths=(path,)) == paths(paths=(path[:-2] + "?y",)) == [path]
         assert paths(excluded_paths=(path,)) == sorted({*ODD_PATHS} - {path})
-    write(batch_of(*((path, [unit("f", path)], []) for path in (*ODD_PATHS, "z.py"))))
+    write(*(file(path, "f") for path in (*ODD_PATHS, "z.py")))
     write(removed=tuple(ODD_PATHS))
-    assert [file.path for file in Tables(location).files()] == ["z.py"]
+    assert [one.path for one in Tables(location).files()] == ["z.py"]
 
 
 def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(made: Tables) -> None:
@@ -226,10 +234,10 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(made: T
 def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     location: Location, write: Index
 ) -> None:
-    other = ("src/b.py", [unit("kept", "src/b.py")], [reference("x", "src/b.py")])
-    first = ("src/app.py", [unit("a"), unit("b")], [reference("x"), reference("y", line=4)])
-    write(batch_of(first, other))
-    write(batch_of(("src/app.py", [unit("b", line=7)], [reference("y", line=9)]), digest="h2"))
+    other = file("src/b.py", "kept", references=[reference("x", "src/b.py")])
+    write(file("src/app.py", "a", "b", references=[reference("x"), reference("y", line=4)]), other)
+    changed = file("src/app.py", "b", line=7, references=[reference("y", line=9)])
+    write(changed, digest="h2")
     tables = Tables(location)
     assert [(u.name, u.start_line) for u in tables.in_file("src/app.py")] == [("b", 7)]
     assert [r.line for r in tables.references(path=["src/app.py"])] == [9]
@@ -239,20 +247,20 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
 
 
 def test_another_format_is_said_and_a_rebuild_replaces_it(location: Location, write: Index) -> None:
-    writer = write(batch_of(("src/app.py", [unit("old")], [])))
+    writer = write(file("src/app.py", "old"))
     write_meta(writer.database, replace(writer.meta, format=0))
     with pytest.raises(IndexFormatError, match="format 0"):
         Tables(location)
-    write(batch_of(("src/app.py", [unit("new")], [])))
+    write(file("src/app.py", "new"))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
 def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: Index) -> None:
-    write(batch_of(("src/app.py", [unit("old")], [])))
+    write(file("src/app.py", "old"))
     reader = Tables(location)
     writer = Writer.open(location, "parser", rebuild=True)
     writer.begin(writer.manifest())
-    writer.write(batch_of(("src/app.py", [unit("new")], [])))
+    writer.write(batch_of(file("src/app.py", "new")))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["old"]
     resumed = Writer.open(location, "parser")
     assert resumed.generation == writer.generation
@@ -264,7 +272,7 @@ def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: 
     assert [u.name for u in reader.in_file("src/app.py")] == ["new"]
 
 
-@pytest.mark.parametrize("left", ["", "methods.lance/_versions", "files.lance/data"])
+@pytest.mark.parametrize("left", ["", "methods.lance/_versions"])
 def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
     left: str, location: Location, write: Index
 ) -> None:
@@ -276,7 +284,7 @@ def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
     if not left:
         with pytest.raises(IndexMissingError, match="not been indexed"):
             Tables(location)
-    write(batch_of(("src/app.py", [unit("new")], [])))
+    write(file("src/app.py", "new"))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
@@ -287,17 +295,15 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta.resolution)
     monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (2, 2))
     monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 2)
-    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(3)]))
+    write(*(file(f"f{n}.py", "a") for n in range(3)))
     tables = Tables(location)
     files, descriptors = [], []
     for number in range(10):
-        path = f"f{number % 3}.py"
-        writer = write(batch_of((path, [unit("a", path, line=number)], []), digest=f"h{number}"))
+        writer = write(file(f"f{number % 3}.py", "a", line=number), digest=f"h{number}")
         assert len(tables.find(TextSearch("methods", "a", 50))) == 3
-        files.append(sum(1 for file in Path(location.tables).rglob("*") if file.is_file()))
-        descriptors.append(
-            len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
-        )
+        files.append(sum(1 for path in Path(location.tables).rglob("*") if path.is_file()))
+        if sys.platform == "linux":
+            descriptors.append(len([*Path("/proc/self/fd").iterdir()]))
     # Ten updates without a clean-up leave twice the files of five.
     assert max(files[7:]) < 1.5 * max(files[:5])
     assert max(descriptors[7:], default=0) <= max(descriptors[:5], default=0) + 5
@@ -309,13 +315,13 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
 def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(batch_of(("a.py", [unit("apple", "a.py")], [])))
-    writer = write(batch_of(("b.py", [unit("apple", "b.py")], [])))
+    write(file("a.py", "apple"))
+    writer = write(file("b.py", "apple"))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 1
     assert len(Tables(location).find(TextSearch("methods", "apple", 5))) == 2
     monkeypatch.setattr("codeqa.store.writer.UNINDEXED_ROWS", 0)
-    writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
+    writer = write(file("c.py", "apple"))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 0
     assert len(Tables(location).find(TextSearch("methods", "apple", 5))) == 3
@@ -326,28 +332,28 @@ def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(reader, "time", clock)
-    writer = write(batch_of(("a.py", [unit("a", "a.py")], [])))
+    writer = write(file("a.py", "a"))
     writer.update_meta(refining=True)
     tables = Tables(location)
     before = tables.version()
-    writer.write(batch_of(("b.py", [unit("b", "b.py")], [])))
+    writer.write(batch_of(file("b.py", "b")))
     clock.advance(reader.GROWING_INTERVAL - 1)
     assert tables.version() == before and not tables.named(["b"])
     clock.advance(1)
     assert tables.named(["b"])
     # Where that run was killed the next one ends it.
-    write(batch_of(("c.py", [unit("c", "c.py")], [])))
+    write(file("c.py", "c"))
     assert not tables.named(["c"])
     tables.look_again()
     assert tables.named(["c"]) and not tables.meta().growing
-    write(batch_of(("d.py", [unit("d", "d.py")], [])))
+    write(file("d.py", "d"))
     assert not tables.named(["d"])
     clock.advance(2 * reader.READ_INTERVAL)
     assert tables.named(["d"])
 
 
 def test_readers_never_see_an_error_while_a_writer_writes(location: Location, write: Index) -> None:
-    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(20)]))
+    write(*(file(f"f{n}.py", "a") for n in range(20)))
     tables = Tables(location)
 
     def read() -> None:
@@ -358,8 +364,8 @@ def test_readers_never_see_an_error_while_a_writer_writes(location: Location, wr
 
     with read_meanwhile(read, threads=2):
         for round_ in range(2):
-            files = [(f"f{n}.py", [unit("a", f"f{n}.py", line=round_ + 2)], []) for n in range(20)]
-            write(batch_of(*files, digest=f"h{round_}"), rebuild=round_ % 2 == 1)
+            files = [file(f"f{n}.py", "a", line=round_ + 2) for n in range(20)]
+            write(*files, digest=f"h{round_}", rebuild=round_ % 2 == 1)
     fresh = Tables(location)
     assert {u.start_line for u in fresh.named(["a"])} == {3}
 
@@ -447,137 +453,83 @@ def warm(tables: Tables) -> None:
             thread.join()
 
 
-def two_files() -> Batch:
-    store = Unit(
-        path="src/store.py",
-        language="python",
-        kind="class",
-        name="Store",
-        qualified_name="Store",
-        source_code="class Store:\n    body = 1",
-        start_line=1,
-        end_line=2,
-        constructor_declaration="def __init__(self)",
-        method_declarations=("def a(self)", "def b(self)"),
-        id="store",
+def two_files() -> tuple[File, File]:
+    store = replace(
+        WHOLE, path="src/store.py", source_code="class Store:\n    body = 1", id="store"
     )
-    return batch_of(
-        ("src/app.py", [unit("a"), unit("b", line=4)], []),
-        ("src/store.py", [store, unit("a", "src/store.py", line=9)], []),
-    )
-
-
-def vectors_of(*rows: list[float]) -> dict[str, np.ndarray]:
-    return {"methods": np.array(rows, dtype="float32"), "classes": np.zeros((1, 4), "float32")}
+    path, units, _ = file("src/store.py", "a", line=9)
+    return file("src/app.py", "a", "b"), (path, [store, *units], [])
 
 
 @pytest.mark.usefixtures("at_once")
-def test_units_in_memory_answer_as_the_tables_do(
-    location: Location, write: Index, read: list[int]
+def test_units_and_references_in_memory_answer_as_the_tables_do(
+    location: Location, write: Index, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vectors = vectors_of([1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0])
-    write(two_files(), vector=SMALL, vectors=vectors)
+    app, (store, units, _) = two_files()
+    app[2].extend([reference("a", line=7), reference("a", line=2), reference("run")])
+    imported = Reference("src/store.py", 4, 1, "a", "import", module=".app", target="id of a")
+    vectors = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
+    both = {"methods": vectors, "classes": np.zeros((1, 4), "float32")}
+    write(app, (store, units, [imported]), vector=SMALL, vectors=both)
+    wanted: list[tuple[int, dict[str, list[str]]]] = [
+        (3, {"name": ["a"]}),
+        (3, {"name": ["a", "run", "a"], "kind": ["call"]}),
+        (4, {"path": ["src/store.py", "src/app.py", "none.py"]}),
+        (1, {"path": ["src/app.py"], "name": ["run"]}),
+        (1, {"path": ["src/store.py"], "target": ["id of a", "another"]}),
+        (0, {"name": ["none"]}),
+    ]
     tables = Tables(location)
     before = search(tables)
-    assert read == [4] and [len(found) for found in before[0]] == [3, 1, 3, 0]
-    assert [one.place for one in before[1]] == [
-        "src/app.py:1-2",
-        "src/store.py:1-2",
-        "src/store.py:9-10",
-    ]
+    assert read == [4] and [len(hits) for hits in before[0]] == [3, 1, 3, 0]
+    places = ["src/app.py:1-2", "src/store.py:1-2", "src/store.py:9-10"]
+    assert [hit.place for hit in before[1]] == places
+    references = [tables.references(**one) for _, one in wanted]
+    assert list(map(len, references)) == [count for count, _ in wanted]
     warm(tables)
     del read[:]
     assert search(tables) == before
     assert read == []
     assert len(tables.named(["a"], limit=1)) == 1
     assert tables.named(["a"], where=Filter(paths=("src/store.py",))) == before[1][2:]
+    with monkeypatch.context() as patched:
+        patched.setattr("codeqa.store.tables.Reader.arrow", None)
+        assert [tables.references(**one) for _, one in wanted] == references
+        assert len(tables.references(name=["a"], limit=2)) == 2
 
-
-@pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("held", [0, 3])
-def test_references_in_memory_answer_as_the_tables_do(
-    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch, held: int
-) -> None:
-    app = [reference("a", line=7), reference("a", line=2), reference("run")][:held]
-    store = [Reference("src/store.py", 4, 1, "a", "import", module=".app", target="id of a")]
-    write(batch_of(("src/app.py", [unit("a")], app), ("src/store.py", [], store[:held])))
-    wanted: list[dict[str, list[str]]] = [
-        {"name": ["a"]},
-        {"name": ["a", "run", "a"], "kind": ["call"]},
-        {"path": ["src/store.py", "src/app.py", "none.py"]},
-        {"path": ["src/app.py"], "name": ["run"]},
-        {"path": ["src/store.py"], "target": ["id of a", "another"]},
-        {"name": ["none"]},
-    ]
-    tables = Tables(location)
-    before = [tables.references(**one) for one in wanted]
-    assert list(map(len, before)) == ([3, 3, 4, 1, 1, 0] if held else [0] * 6)
-    warm(tables)
-    monkeypatch.setattr("codeqa.store.tables.Reader.arrow", None)
-    assert [tables.references(**one) for one in wanted] == before
-    assert len(tables.references(name=["a"], limit=2)) == min(held, 2)
-
-
-@pytest.mark.usefixtures("at_once")
-def test_what_was_written_since_is_found_and_what_was_removed_is_not(
-    location: Location, write: Index
-) -> None:
-    write(two_files())
-    tables = Tables(location)
-    warm(tables)
-    fresh = batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2")
-    write(fresh, removed=("src/app.py",))
-    for _ in range(2):
-        (texts, *_), named = search(tables)
-        assert {one.path for one, _ in texts} == {"src/new.py", "src/store.py"}
-        assert [one.path for one in named] == ["src/new.py", "src/store.py", "src/store.py"]
-        warm(tables)
-
-
-@pytest.mark.usefixtures("at_once")
-def test_nothing_holds_what_was_remembered_of_an_older_version(
-    location: Location, write: Index
-) -> None:
-    write(two_files())
-    tables = Tables(location)
-    gc.disable()  # what holds itself would be found by it, at some time
-    try:
-        tables.references(name=["a"])
-        older = weakref.ref(tables.catalogue())
-        write(batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2"))
-        assert "src/new.py" in tables.catalogue().paths and older() is None
-    finally:
-        gc.enable()
-
-
-@pytest.mark.usefixtures("at_once")
-def test_an_index_that_was_deleted_and_made_again_is_another_one(
-    location: Location, write: Index, settings: Settings
-) -> None:
-    write(two_files())
-    tables = Tables(location)
-    warm(tables)
-    remove(settings, location)
-    other = batch_of(
-        ("lib/a.py", [unit("a", "lib/a.py"), unit("c", "lib/a.py", line=4)], []),
-        ("lib/b.py", [unit("Store", "lib/b.py", "class"), unit("d", "lib/b.py", line=9)], []),
-    )
-    write(other)
-    (texts, *_), named = search(tables)
-    assert {one.path for one, _ in texts} == {"lib/a.py", "lib/b.py"}
-    assert {one.path for one in named} == {"lib/a.py", "lib/b.py"}
-
-
-@pytest.mark.usefixtures("at_once")
-def test_a_large_index_is_not_copied_into_memory(
-    location: Location, write: Index, read: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10
-    write(two_files())
+    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10: a large index
     tables = Tables(location)
     warm(tables)
     search(tables)
     assert read == [4, 4, 4]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_was_written_since_is_found_and_nothing_of_an_older_version_is_held(
+    location: Location, write: Index, settings: Settings
+) -> None:
+    write(*two_files())
+    tables = Tables(location)
+    gc.disable()  # what holds itself would be found by it, at some time
+    try:
+        warm(tables)
+        assert tables.references(name=["a"]) == []
+        older = weakref.ref(tables.catalogue())
+        write(file("src/new.py", "a"), digest="h2", removed=("src/app.py",))
+        assert "src/new.py" in tables.catalogue().paths and older() is None
+    finally:
+        gc.enable()
+    for _ in range(2):
+        (texts, *_), units = search(tables)
+        assert {hit.path for hit, _ in texts} == {"src/new.py", "src/store.py"}
+        assert [hit.path for hit in units] == ["src/new.py", "src/store.py", "src/store.py"]
+        warm(tables)
+
+    remove(settings, location)  # what is made again is another index
+    write(file("lib/a.py", "a", "c"), file("lib/b.py", "store", "d"))
+    (texts, *_), units = search(tables)
+    paths = {hit.path for hit, _ in texts}
+    assert paths == {hit.path for hit in units} == {"lib/a.py", "lib/b.py"}
 
 
 def test_searches_within_a_second_copy_nothing(
@@ -598,11 +550,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     centres = random.normal(size=(40, 64))
     vectors = (centres[np.arange(1_100) % 40] + 0.6 * random.normal(size=(1_100, 64))).astype("f4")
     units = [unit(f"f{number}", line=number + 1) for number in range(1_100)]
-    writer = write(
-        batch_of(("src/app.py", units, [])),
-        vector=wide,
-        vectors={"methods": vectors},
-    )
+    writer = write(("src/app.py", units, []), vector=wide, vectors={"methods": vectors})
 
     def unindexed() -> int | None:
         indices = writer.tables["methods"].list_indices()
@@ -621,11 +569,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
         shares.append(len({one.name for one, _ in answer} & {f"f{row}" for row in best}) / 70)
     assert statistics.mean(shares) >= 0.98
     late = [unit(f"late{number}", "src/late.py", line=number + 1) for number in range(30)]
-    writer = write(
-        batch_of(("src/late.py", late, [])),
-        vector=wide,
-        vectors={"methods": vectors[:30]},
-    )
+    writer = write(("src/late.py", late, []), vector=wide, vectors={"methods": vectors[:30]})
     assert unindexed() == 30
     question = vectors[7] + vectors[8]
     scores = dict(Tables(location).find(VectorSearch("methods", "vector", question, 70)))
