@@ -19,9 +19,9 @@ from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables
-from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
+from codeqa.store.schema import UNIT_TABLES
 from codeqa.store.writer import Writer, write_comments
-from tests.index_rows import age
+from tests.index_rows import age, rows
 from tests.indexed import copied, indexed, write
 
 FILES = {
@@ -77,25 +77,10 @@ def installed() -> EmbeddingRecord:
     return EmbeddingRecord(fast.name, fast.version, fast.dimension)
 
 
-def newer(tmp_path: Path, dimension: int = 24) -> EmbeddingRecord:
-    """Another version of the table, with other numbers and dimensions, takes its place."""
-    return install(make_table(tmp_path / "newer", 400, dimension, seed=2, version="2"))
-
-
 def stored(indexer: Indexer) -> dict[str, tuple[str, str, np.ndarray]]:
     """Id → path, text and vector of every unit."""
-    import lancedb
-
-    meta = Tables(indexer.location).meta()
-    database = lancedb.connect(indexer.location.tables)
-    found = {}
-    for table in UNIT_TABLES:
-        name = table if meta.generation == 1 else f"{table}_{meta.generation}"
-        query = database.open_table(name).search().select(["id", "path", "code", "vector"])
-        for row in query.limit(ALL_ROWS).to_arrow().to_pylist():
-            assert row["vector"] is not None, row["path"]
-            found[row["id"]] = (row["path"], row["code"], np.array(row["vector"]))
-    return found
+    units = [row for table in UNIT_TABLES for row in rows(indexer.location)[table]]
+    return {row["id"]: (row["path"], row["code"], np.array(row["vector"])) for row in units}
 
 
 def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
@@ -143,7 +128,7 @@ def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
 ) -> None:
     first = installed()
     assert built.run().changed == 0
-    record = newer(tmp_path)
+    record = install(make_table(tmp_path / "newer", 400, 24, seed=2, version="2"))
     tables = Tables(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
     sound, told, _ = check_index(built.location)
