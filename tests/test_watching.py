@@ -184,6 +184,7 @@ print(before - memory_mb())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
 def test_what_was_freed_goes_back_to_the_system(run_python: Run) -> None:
     done = run_python("-c", FREEING)
