@@ -6,6 +6,7 @@ Every attack leaves a marker file when its command is executed. For the attacks 
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -310,22 +311,17 @@ def test_a_pipe_where_git_reads_a_file_keeps_no_other_file_from_being_read(
     assert log == (None if held else b"first\n")
 
 
+@pytest.mark.usefixtures("real_workers")
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(
-    repo: Path, marker: Path
+    repo: Path, marker: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evil = f"open({str(marker)!r}, 'a').write(__name__)\nraise SystemExit(3)\n"
-    names = ("multiprocessing", "json", "struct", "marshal", "pathlib", "tree_sitter", "codeqa")
+    loaded = ("multiprocessing", "json", "struct", "marshal", "pathlib", "tree_sitter", "codeqa")
+    for name in loaded:
+        importlib.import_module(name)  # this process itself imports none of them again
+    names = (*loaded, "sitecustomize", "usercustomize")
     write(repo, {f"{name}.py": evil for name in names})
-    write(repo, {"sitecustomize.py": evil, "usercustomize.py": evil})
-    code = (
-        "import sys; sys.path[:] = [p for p in sys.path if p]\n"
-        "from codeqa.parsing.preprocess import preprocess\n"
-        "print(sum(1 for _ in preprocess('.')))\n"
-    )
-    root = str(Path(__file__).resolve().parent.parent)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], cwd=repo, env={**os.environ, "PYTHONPATH": root},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == "12", done.stderr
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])  # as `python -m` begins it
+    assert len(list(preprocess(".", settings))) == 12
     assert not marker.exists(), marker.read_text()

@@ -222,4 +222,4 @@ def test_any_bytes_keep_their_length(data: bytes) -> None:
 def test_hostile_content_is_masked_in_linear_time() -> None:
     begin = b"-----BEGIN PRIVATE KEY-----"
     for unit in (b"sk-", b"eyJ", begin, b"xoxb-1", b"a" * 30, b"+", b'\\n"+', b"eyJ."):
-        mask_secret_bytes(b"AKIA" + begin + unit * (300_000 // len(unit)))
+        mask_secret_bytes(b"AKIA" + begin + unit * (100_000 // len(unit)))

@@ -298,15 +298,15 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     write(*(file(f"f{n}.py", "a") for n in range(3)))
     tables = Tables(location)
     files, descriptors = [], []
-    for number in range(10):
+    for number in range(8):
         writer = write(file(f"f{number % 3}.py", "a", line=number), digest=f"h{number}")
         assert len(tables.find(TextSearch("methods", "a", 50))) == 3
         files.append(sum(1 for path in Path(location.tables).rglob("*") if path.is_file()))
         if sys.platform == "linux":
             descriptors.append(len([*Path("/proc/self/fd").iterdir()]))
-    # Ten updates without a clean-up leave twice the files of five.
-    assert max(files[7:]) < 1.5 * max(files[:5])
-    assert max(descriptors[7:], default=0) <= max(descriptors[:5], default=0) + 5
+    # Eight updates without a clean-up leave twice the files of four.
+    assert max(files[5:]) < 1.5 * max(files[:4])
+    assert max(descriptors[5:], default=0) <= max(descriptors[:4], default=0) + 5
     assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 3
     # Arrow's own allocator keeps what nobody uses any more.
     assert pa.default_memory_pool().backend_name == "system"
@@ -353,7 +353,7 @@ def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
 
 
 def test_readers_never_see_an_error_while_a_writer_writes(location: Location, write: Index) -> None:
-    write(*(file(f"f{n}.py", "a") for n in range(20)))
+    write(*(file(f"f{n}.py", "a") for n in range(6)))
     tables = Tables(location)
 
     def read() -> None:
@@ -364,7 +364,7 @@ def test_readers_never_see_an_error_while_a_writer_writes(location: Location, wr
 
     with read_meanwhile(read, threads=2):
         for round_ in range(2):
-            files = [file(f"f{n}.py", "a", line=round_ + 2) for n in range(20)]
+            files = [file(f"f{n}.py", "a", line=round_ + 2) for n in range(6)]
             write(*files, digest=f"h{round_}", rebuild=round_ % 2 == 1)
     fresh = Tables(location)
     assert {u.start_line for u in fresh.named(["a"])} == {3}
@@ -544,12 +544,12 @@ def test_searches_within_a_second_copy_nothing(
 def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 1_000)
+    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 600)
     random = np.random.default_rng(3)
     wide = EmbeddingRecord("test/wide", "1", 64)
     centres = random.normal(size=(40, 64))
-    vectors = (centres[np.arange(1_100) % 40] + 0.6 * random.normal(size=(1_100, 64))).astype("f4")
-    units = [unit(f"f{number}", line=number + 1) for number in range(1_100)]
+    vectors = (centres[np.arange(700) % 40] + 0.6 * random.normal(size=(700, 64))).astype("f4")
+    units = [unit(f"f{number}", line=number + 1) for number in range(700)]
     writer = write(("src/app.py", units, []), vector=wide, vectors={"methods": vectors})
 
     def unindexed() -> int | None:
@@ -560,7 +560,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     tables = Tables(location)
     exact = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     shares = []
-    for question in vectors[:20] + 0.4 * random.normal(size=(20, 64)):
+    for question in vectors[:10] + 0.4 * random.normal(size=(10, 64)):
         best = np.argsort(-(exact @ question))[:70]
         answer = tables.find(VectorSearch("methods", "vector", question.astype("float32"), 70))
         for one, score in answer:

@@ -70,6 +70,7 @@ def figures(world: Path, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_table_answers_what_text_alone_cannot_and_both_are_compared(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
