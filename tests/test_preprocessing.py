@@ -7,9 +7,6 @@ import contextlib
 import csv
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from dataclasses import asdict
 from hashlib import blake2b
@@ -18,12 +15,12 @@ from typing import Any
 
 import pytest
 from cli_shop import Command, Result, runner
-from conftest import ROOT
-from waiting import PATIENCE, until
+from waiting import until
 
 import preprocessing
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.parsing import parse_file, pool
+from codeqa.parsing import preprocess as preprocess_module
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repository.walk import FileEntry, walk
@@ -154,42 +151,24 @@ def test_a_wrong_call_is_told_in_one_line(
         assert message in done.err and "Traceback" not in done.err
 
 
-HELD = """
-import os, signal
-from codeqa.parsing import preprocess
-from preprocessing import main
-line, files = preprocess.json_line, []
-
-def json_line(file):
-    files.append(file)
-    if len(files) == 20:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    return line(file)
-
-preprocess.json_line = json_line
-raise SystemExit(main())
-"""
-"""A command that stops while it writes, until it gets SIGCONT."""
-
-
 def test_an_interrupt_ends_workers_and_leaves_no_half_file(
-    tmp_path: Path, write_files: Write
+    tmp_path: Path, write_files: Write, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 100 for n in range(80)})
-    folder = tmp_path / "out"
-    process = subprocess.Popen(
-        [sys.executable, "-c", HELD, str(root), "--out", str(folder), "--workers", "1"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    os.waitpid(process.pid, os.WUNTRACED)  # until it has stopped
-    workers = children_of(process.pid)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGCONT)
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
-    assert "interrupted" in errors and "Traceback" not in errors
-    assert [path.name for path in folder.iterdir()] == [".gitignore"]
-    assert workers and not any(alive(worker) for worker in workers)
+    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 50 for n in range(48)})
+    line, served = preprocess_module.json_line, list[int]()
+
+    def json_line(file: dict[str, Any]) -> str:
+        served.append(len(serving()))
+        if len(served) == 3:
+            raise KeyboardInterrupt
+        return line(file)
+
+    monkeypatch.setattr(preprocess_module, "json_line", json_line)
+    done = front_door(root, "--out", tmp_path / "out")
+    assert done.status == 1
+    assert "interrupted" in done.err and "Traceback" not in done.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".gitignore"]
+    assert served[-1] and not serving()
 
 
 # The workers
@@ -348,7 +327,13 @@ def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
     assert {os.getsid(worker) for worker in workers} == {os.getsid(0)}
     results.close()  # type: ignore[attr-defined]
     assert not any(map(alive, workers))
-    assert not any(thread.name == "codeqa-parse" for thread in threading.enumerate())
+    assert not serving()
+
+
+def serving() -> list[str]:
+    """Threads that each serve a worker and end it when they end."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name == "codeqa-parse"]
 
 
 def children_of(parent: int) -> list[int]:
