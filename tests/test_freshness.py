@@ -26,6 +26,7 @@ from codeqa.store import Tables
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-a", "-m", "change")
 EGGS = "def four():\n    return 4\n\n\ndef first():\n    return four()\n"
+ROOM = "def waiting_room():\n    return 1\n"
 FILES = {"shop/eggs.py": EGGS, "shop/till/pay.py": "def pay():\n    return 1\n"}
 
 
@@ -44,7 +45,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(repository: Path) -> Iterator[Engine]:
+def engine(repository: Path) -> Iterator[Engine]:
+    """Opened as a command or an agent's server opens it: nothing follows the files. Each test has
+    files of its own."""
     settings = load_settings(data=repository.with_name("data"), workers=1, watch=True)
     with open_engine(settings, repository) as engine, pytest.MonkeyPatch.context() as patched:
         # However long it takes, nothing is told of the index of before.
@@ -52,15 +55,6 @@ def opened(repository: Path) -> Iterator[Engine]:
         patched.setattr(indexer, "LONGEST_REST", PATIENCE)
         engine.index.run()
         yield engine
-
-
-@pytest.fixture
-def engine(opened: Engine, repository: Path) -> Engine:
-    """Opened as a command or an agent's server opens it: nothing follows the files, which are as
-    they were committed."""
-    git(repository, "checkout", "-q", "-f", "main")
-    git(repository, "clean", "-q", "-f", "-d")
-    return opened
 
 
 def definition(engine: Engine, name: str) -> str:
@@ -131,9 +125,11 @@ def test_a_tool_finds_what_was_changed_a_moment_before(engine: Engine, repositor
         do(repository)
         name, place = expected.split(", ")[0].split()
         assert place.replace(":", " (lines ") in definition(engine, name), change
-        units = (unit for unit in engine.tables().units() if unit.name != "first")
-        assert {f"{one.name} {one.place}" for one in units} == {*expected.split(", ")}, change
+        units = [unit for unit in engine.tables().units() if unit.path.startswith("shop/")]
+        found = {f"{unit.name} {unit.place}" for unit in units if unit.name != "first"}
+        assert found == {*expected.split(", ")}, change
     assert "nothing here is called four" in definition(engine, "four")
+    git(repository, "checkout", "-q", "-f", "main")
 
 
 def test_a_file_that_is_opened_and_a_counted_answer_are_of_now(
@@ -150,7 +146,8 @@ def test_a_file_that_is_opened_and_a_counted_answer_are_of_now(
 def test_a_search_of_several_repositories_is_not_older_than_what_changes_meanwhile(
     engine: Engine, repository: Path, monkeypatch: pytest.MonkeyPatch, indexed_too: bool
 ) -> None:
-    definition(engine, "four")
+    write(repository, ROOM, "room.py")
+    definition(engine, "waiting_room")
     search = replace(engine.search, keep_up=str, catch_up=engine.index.catch_up)  # as it has them
     calls: list[object] = []
 
@@ -158,26 +155,28 @@ def test_a_search_of_several_repositories_is_not_older_than_what_changes_meanwhi
         hits = gather(tables, *more)
         calls.append(hits)
         if len(calls) == 1:
-            write(repository, "\n" + EGGS)
+            write(repository, "\n" + ROOM, "room.py")
             if indexed_too:  # as when the run of a follower ends just now
                 engine.index.run()
         return hits
 
     monkeypatch.setattr(hybrid, "gather", changing)
-    found = search.search("where is four?")
-    assert found.units[0].unit.start_line == 2
-    assert len(calls) == 2 and not found.changed
+    result = search.search("where is waiting_room?")
+    assert result.units[0].unit.start_line == 2
+    assert len(calls) == 2 and not result.changed
 
 
-def test_a_search_whose_index_cannot_catch_up_says_what_changed(
-    engine: Engine, repository: Path
-) -> None:
-    definition(engine, "four")
-    write(repository, EGGS.replace("4", "5"))
+def test_what_cannot_be_brought_in_is_said(engine: Engine, repository: Path) -> None:
+    write(repository, ROOM.replace("waiting", "dining"), "dining.py")
+    engine.index.pause()
+    assert "which could not be brought up to date" in definition(engine, "dining_room")
+    engine.index.resume()
+    assert "dining.py (lines 1-2" in definition(engine, "dining_room")
+    write(repository, ROOM.replace("waiting", "dining") + "\n", "dining.py")
     lock = engine.location.folder / "lock"
     lock.unlink(missing_ok=True)
     lock.symlink_to(engine.location.folder / "gone" / "lock")  # no run can open it
-    assert engine.search.search("where is four?").changed == {"shop/eggs.py": "changed"}
+    assert engine.search.search("where is dining_room?").changed == {"dining.py": "changed"}
     lock.unlink()
 
 
@@ -188,26 +187,16 @@ def test_what_is_not_ready_in_time_is_said_with_the_time_of_the_index(
         def result(self, timeout: float | None = None) -> bool:
             raise TimeoutError
 
-    definition(engine, "four")
-    write(repository, EGGS.replace("four", "five"))
+    write(repository, ROOM.replace("waiting", "living"), "living.py")
     kept_up, engine.index._kept_up = engine.index._kept_up, Late()
-    found = definition(engine, "five")
+    text = definition(engine, "living_room")
     with pytest.raises(NotFoundError) as caught:
         engine.call("open_file", path="nowhere.py")
-    searched = engine.search.search("who returns five")
+    searched = engine.search.search("living_room")
     engine.index._kept_up = kept_up
-    for text in (found, str(caught.value), *searched.warnings):
-        assert "this is from the index of" in text and "is catching up" in text
-    assert "is catching up" not in definition(engine, "five")
-
-
-def test_a_paused_index_is_said_to_be_behind(engine: Engine, repository: Path) -> None:
-    definition(engine, "four")
-    write(repository, EGGS.replace("four", "five"))
-    engine.index.pause()
-    assert "which could not be brought up to date" in definition(engine, "four")
-    engine.index.resume()
-    assert "return 4" in definition(engine, "five")
+    for answered in (text, str(caught.value), " ".join(searched.warnings)):
+        assert "this is from the index of" in answered and "is catching up" in answered
+    assert "is catching up" not in definition(engine, "living_room")
 
 
 def test_where_nothing_has_changed_no_run_is_made(
