@@ -30,7 +30,7 @@ FILES: dict[str, str | bytes] = {
     "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
     "helpers.py": "def load(path):\n    return open(path).read()\n\n\n"
     "class Store:\n    def get(self):\n        return load(self)\n",
-    "web/page.js": "export function render(x) {\n  return draw(x);\n}\n",
+    "web/page.py": "def render(x):\n    return draw(x)\n",
     "README.md": "# Title\n\nWhat it is.\n\n## Use\n\nRun it.\n",
     "tests/test_app.py": "from app import main\n\n\ndef test_main():\n    main()\n",
     "conf.toml": "[tool]\nname = 'x'\n",
@@ -147,26 +147,26 @@ def test_what_changes_gives_the_rows_of_a_clean_index(built: Indexer, tmp_path: 
     (repository / "app.py").write_text("def main():\n    return 2\n\n\ndef more():\n    main()\n")
     (repository / "helpers.py").rename(repository / "web" / "help.py")
     (repository / "README.md").unlink()
-    (repository / "new.go").write_text("package x\n\nfunc Load() int { return 1 }\n")
-    (repository / "web/page.js").write_bytes(b"\0\1binary\0" * 100)
+    (repository / "new.py").write_text("def Load():\n    return 1\n")
+    (repository / "web/page.py").write_bytes(b"\0\1binary\0" * 100)
     (repository / "tests/test_app.py").write_text("x = 1\n" * 400_000)
     summary = built.run()
     assert (summary.changed, summary.removed, summary.unchanged) == (4, 2, 1)
     assert rows(built.location) == clean_rows(repository, tmp_path)
     tables = Tables(built.location)
     reasons = {item.path: item.reason for item in tables.skipped()}
-    assert reasons["web/page.js"] == "binary"
+    assert reasons["web/page.py"] == "binary"
     assert reasons["tests/test_app.py"].startswith("larger than")
-    for path in ("README.md", "web/page.js", "tests/test_app.py"):
+    for path in ("README.md", "web/page.py", "tests/test_app.py"):
         assert tables.in_file(path) == [] and tables.references(path=[path]) == []
     assert tables.file("helpers.py") is None
-    assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
+    assert [unit.path for unit in tables.named(["load"])] == ["new.py", "web/help.py"]
 
 
 def test_changed_ignore_rules_remove_and_bring_back_files(built: Indexer) -> None:
     repository, before = built.location.root, rows(built.location)
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
-    ignored = {".gitignore": "web/page.js", ".codeqaignore": "conf.toml"}
+    ignored = {".gitignore": "web/page.py", ".codeqaignore": "conf.toml"}
     write(repository, ignored)
     built.run()
     assert not any(Tables(built.location).in_file(path) for path in ignored.values())

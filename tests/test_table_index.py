@@ -29,7 +29,7 @@ FILES = {
     "store.py": "class UserStore:\n    def find_user(self, key):\n        return key\n",
     "README.md": "# Manual\n\nHow to load the config.\n",
     "数据.py": "数据库 = '连接'\n",
-    "web/page.ts": "export function render(page: string) {\n  return page;\n}\n",
+    "web/page.py": "def render(page):\n    return page\n",
 }
 
 
