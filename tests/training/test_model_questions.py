@@ -18,6 +18,7 @@ FILES = {
     "jar.py": "def keep(biscuit):\n    SHELF.append(biscuit)\n",
     "tests/test_gate.py": "def test_admit():\n    assert admit(visitor)\n",
 }
+pytestmark = pytest.mark.slow
 SYNONYMS = {"entrance": "admit", "cookie": "biscuit"}
 
 
@@ -70,7 +71,6 @@ def figures(world: Path, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.slow
 def test_a_table_answers_what_text_alone_cannot_and_both_are_compared(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
