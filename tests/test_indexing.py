@@ -188,20 +188,6 @@ def test_other_rules_of_extraction_rebuild_beside_and_switch(
     assert reader.named(["load"])
 
 
-def test_what_an_index_holds_is_read_once_as_long_as_nothing_is_written(
-    built: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = built.status()
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            "codeqa.store.reader.Reader.ask", lambda *_: pytest.fail("it is read again")
-        )
-        assert built.status() == before
-    (built.location.root / "new.py").write_text("def new(): ...\n")
-    built.run()
-    assert built.status().files == before.files + 1
-
-
 def test_source_is_read_first_and_vendored_code_last() -> None:
     paths = ["README.md", "node_modules/x/a.js", "src/z.py", "tests/test_a.py", "vendor/b.go"]
     found = Walk(Path("/"), tuple(FileEntry(path, 1, 1) for path in paths), ())
@@ -212,13 +198,10 @@ def test_source_is_read_first_and_vendored_code_last() -> None:
 
 
 def test_an_empty_repository_gives_an_empty_index(settings: Settings, tmp_path: Path) -> None:
-    root = tmp_path / "empty"
-    root.mkdir()
-    indexer = Indexer(settings, locate(settings, root))
-    assert indexer.run().files == 0
+    indexer = Indexer(settings, locate(settings, write(tmp_path / "empty", {})))
+    assert indexer.run().files == indexer.run().files == 0
     assert indexer.status().state == "ready"
     assert Tables(indexer.location).find(TextSearch("methods", "anything", 5)) == []
-    assert indexer.run().files == 0
 
 
 def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> None:

@@ -20,7 +20,7 @@ from codeqa.settings import load_settings
 from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress
 from create_tables import main
-from tests.index_rows import clean_rows, read_meanwhile, rows
+from tests.index_rows import clean_rows, rows
 
 ROOT = Path(__file__).resolve().parent.parent
 HELD = """
@@ -154,28 +154,3 @@ def test_a_run_that_is_held_is_named_and_one_that_waits_completes_what_ctrl_c_en
         assert "Traceback" not in errors.decode()
         assert waiting.result(PATIENCE).files == 8
     assert rows(location) == clean_rows(root, tmp_path)
-
-
-@pytest.mark.slow  # test_store.py has the readers and the writer in one process
-def test_readers_of_another_process_see_no_error_while_it_indexes(tmp_path: Path) -> None:
-    root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(30):
-        write_module(root, number, 0)
-    settings = load_settings(data=data, workers=2)
-    indexer = Indexer(settings, locate(settings, root))
-    indexer.run()
-    tables = Tables(indexer.location)
-
-    def read() -> None:
-        assert tables.find(TextSearch("methods", "step", 20))
-        assert tables.counts().files > 20
-        assert indexer.status().files > 20
-
-    chance = random.Random(7)
-    with read_meanwhile(read):
-        for options in ([], ["--full"]):
-            mutate(root, chance)
-            process = start(root, data, *options)
-            process.communicate(timeout=PATIENCE)
-            assert process.returncode == 0
-    assert rows(indexer.location) == clean_rows(root, tmp_path)
