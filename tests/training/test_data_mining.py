@@ -56,39 +56,28 @@ def _rows(path: str, text: str, role: str = "source") -> list[dict[str, Any]]:
 # --- licences ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (MIT, "MIT"),
-        (APACHE, "Apache-2.0"),
-        (GPL, "GPL"),
-        ("The new BSD license is GPL-compatible.\nRedistribution and use in source and\n"
-         "binary forms", "BSD"),
-        ("ISC License\n\nPermission to use, copy, modify, and/or distribute this software for\n"
-         "any purpose with or without fee is hereby granted, provided that", "ISC"),
-        ("All rights reserved.", "unknown"),
-        (APACHE + "\nThe bundled part is under the GNU General Public License.", "Apache-2.0"),
-    ],
-)  # fmt: skip
-def test_a_licence_is_known_by_what_its_text_states_first(text: str, name: str) -> None:
-    assert licences.licence_of(text) == name
+def test_a_licence_is_known_by_what_its_text_states_first() -> None:
+    for text, name in {
+        MIT: "MIT", APACHE: "Apache-2.0", GPL: "GPL", "All rights reserved.": "unknown",
+        "The new BSD license is GPL-compatible.\nRedistribution and use in source and\n"
+        "binary forms": "BSD",
+        "ISC License\n\nPermission to use, copy, modify, and/or distribute this software for\n"
+        "any purpose with or without fee is hereby granted, provided that": "ISC",
+        f"{APACHE}\nThe bundled part is under the GNU General Public License.": "Apache-2.0",
+    }.items():  # fmt: skip
+        assert licences.licence_of(text) == name
 
 
-@pytest.mark.parametrize(
-    ("texts", "readme", "licence", "refused"),
-    [
+def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted() -> None:
+    for texts, readme, licence, refused in (
         ((MIT,), "", "MIT", False),
         ((GPL,), "", "GPL", True),
         ((), "", "", True),
         ((MIT, GPL), "", "MIT, GPL", True),
         ((MIT, GPL), "It is dual-licensed under MIT and GPL.", "MIT", False),
-    ],
-)
-def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted(
-    texts: tuple[str, ...], readme: str, licence: str, refused: bool
-) -> None:
-    found, why = licences.tree_licence(texts, readme)
-    assert (found, bool(why)) == (licence, refused)
+    ):
+        name, why = licences.tree_licence(texts, readme)
+        assert (name, bool(why)) == (licence, refused)
 
 
 # --- mirrors and collecting -------------------------------------------------------------------
@@ -168,35 +157,39 @@ def test_documented_code_gives_rows_whose_units_do_not_hold_the_sentence() -> No
     assert "close_with_a_bang" not in bang["unit"] and "self.room.echo(100)" in unit.body
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "query", "rest"),
-    [
-        ("A.java", "class A {\n  /**\n   * Opens the {@code door} slowly. It may creak.\n"
-         "   * @param d which\n   */\n  int open(int d) { return d; }\n}\n",
-         "Opens the door slowly", "It may creak.\n@param d which"),
-        ("a.cs", "class A {\n  /// <summary>\n  /// Opens the <see cref=\"Door\"/> slowly.\n"
-         "  /// </summary>\n  /// <param name=\"d\">which</param>\n"
-         "  int Open(int d) { return d; }\n}\n", "Opens the Door slowly", "d: which"),
-    ],
-)  # fmt: skip
-def test_doc_comments_of_other_languages_give_rows(
-    path: str, text: str, query: str, rest: str
-) -> None:
-    (row,) = [row for row in _rows(path, text) if row["source"] == "doc"]
-    unit = decode(row["unit"])
-    assert row["query"] == query
-    assert [line.strip() for line in unit.doc_comment.split("\n") if line.strip()] == (
-        rest.split("\n") if rest else []
-    )
-    assert not re.findall("slowly|creak|which", unit.body)
+JAVA = """class A {
+  /**
+   * Opens the {@code door} slowly. It may creak.
+   * @param d which
+   */
+  int open(int d) { return d; }
+}
+"""
+CSHARP = """class A {
+  /// <summary>
+  /// Opens the <see cref="Door"/> slowly.
+  /// </summary>
+  /// <param name="d">which</param>
+  int Open(int d) { return d; }
+}
+"""
 
 
-def test_tests_inside_source_files_give_no_rows() -> None:
+def test_doc_comments_of_other_languages_give_rows() -> None:
+    for path, text, query, rest in (
+        ("A.java", JAVA, "Opens the door slowly", ["It may creak.", "@param d which"]),
+        ("a.cs", CSHARP, "Opens the Door slowly", ["d: which"]),
+    ):
+        (row,) = [row for row in _rows(path, text) if row["source"] == "doc"]
+        unit = decode(row["unit"])
+        assert row["query"] == query
+        assert [line.strip() for line in unit.doc_comment.split("\n") if line.strip()] == rest
+        assert not re.findall("slowly|creak|which", unit.body)
+
+
+def test_tests_inside_source_files_and_a_query_that_stands_in_the_code_give_no_rows() -> None:
     text = '#[test]\nfn opens_every_door_slowly() {\n    assert_eq!(open(1), 1, "the door");\n}\n'
     assert _rows("src/lib.rs", text) == []
-
-
-def test_a_query_that_stands_in_the_code_is_dropped() -> None:
     text = ('def open_it():\n    """Cannot open the door right now."""\n'
             '    raise Stuck("cannot open the door right now")\n')  # fmt: skip
     maker = Rows("owner/name")

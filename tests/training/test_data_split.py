@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codeqa.text.unit_text import UnitText, encode
+from tests.repositories import write
 from training.collect import BENCHMARK
 from training.console import LIST, read_lines, write_lines
 from training.overlap import Benchmark, read_texts
@@ -65,19 +66,16 @@ def test_a_document_counts_once_and_a_sentence_three_times() -> None:
     chosen = Filter()
     assert [row["unit"] for row in chosen.keep(rows, "train")] == [r["unit"] for r in rows[:3]]
     assert chosen.dropped == {"sentence seen before": 2, "document seen before": 1}
-
-
-def test_a_test_is_a_further_query_for_a_document_that_is_there() -> None:
-    rows = [_row("o/n", "adds both numbers up", BODY.format("f")),
-            _row("o/n", "sum of two is right", BODY.format("f"), "test")]  # fmt: skip
+    # A test is a further query for a document that is there.
+    rows[1:] = [_row("o/n", "sum of two is right", BODY.format("f0"), "test")]
     assert len(list(Filter().keep(rows, "train"))) == 2
 
 
 def test_nothing_of_the_yardstick_is_trained_on() -> None:
-    chosen = Filter()
-    first = [_row("o/held", "adds both numbers up", BODY.format("f"))]
-    again = [_row("o/train", "sums two numbers up", BODY.format("f")),
-             _row("o/train", "sum of two is right", BODY.format("f"), "test")]  # fmt: skip
+    chosen, body = Filter(), BODY.format("f")
+    first = [_row("o/held", "adds both numbers up", body)]
+    again = [_row("o/train", "sums two numbers up", body)]
+    again.append(_row("o/train", "sum of two is right", body, "test"))
     assert len(list(chosen.keep(first, "held_out"))) == 1
     assert list(chosen.keep(again, "train")) == []
 
@@ -95,11 +93,7 @@ TREE = {
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A small tree that stands for the benchmark."""
-    for name, text in TREE.items():
-        path = tmp_path / "tree" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (tmp_path / "tree" / "logo.png").write_bytes(b"\x89PNG\0\0")
+    write(tmp_path / "tree", {**TREE, "logo.png": b"\x89PNG\0\0"})
     return tmp_path / "tree"
 
 
