@@ -125,7 +125,7 @@ def test_a_run_scores_every_system_and_says_what_is_left_out(
 
 
 @pytest.mark.slow
-def test_golden_lists_are_text_and_a_change_of_them_is_a_diff(
+def test_a_change_of_golden_lists_is_a_diff(
     trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(trees), "--out", str(tmp_path / "golden")]

@@ -127,7 +127,7 @@ def engine(settings: Settings, made: Location, tmp_path: Path) -> Engine:
     "kind",
     [pytest.param(kind, marks=pytest.mark.slow) if kind in RARE else kind for kind in DAMAGE],
 )
-def test_a_damaged_index_is_said_and_the_next_run_makes_it_anew_from_the_files(
+def test_a_damaged_index_is_said_and_made_anew(
     kind: str, settings: Settings, engine: Engine
 ) -> None:
     location = engine.location
@@ -157,9 +157,7 @@ def test_a_damaged_index_is_said_and_the_next_run_makes_it_anew_from_the_files(
     assert check_repositories(settings)[:2] == (True, "1 indexed")
 
 
-def test_the_doctor_makes_an_index_that_is_missing_and_names_a_repository_that_is_gone(
-    settings: Settings, engine: Engine
-) -> None:
+def test_the_doctor_names_a_repository_that_is_gone(settings: Settings, engine: Engine) -> None:
     location = engine.location
     shutil.rmtree(Path(location.tables) / "meta.lance")
     (found,) = (one for one in examine(settings, repair=True) if one.name.startswith("index of"))
@@ -177,9 +175,7 @@ def test_a_data_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     assert not checks["data"]
 
 
-def test_a_folder_for_the_lock_stops_no_run_and_linked_tables_are_made_anew_where_they_are(
-    engine: Engine, tmp_path: Path
-) -> None:
+def test_linked_tables_are_made_anew_where_they_are(engine: Engine, tmp_path: Path) -> None:
     lock = engine.location.folder / "lock"
     lock.unlink(missing_ok=True)
     write(lock, {"file": "none of ours"})
@@ -193,9 +189,7 @@ def test_a_folder_for_the_lock_stops_no_run_and_linked_tables_are_made_anew_wher
     assert damage(engine.location) == ""
 
 
-def test_a_question_about_what_is_not_indexed_is_no_damage_by_any_way_of_asking(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_what_is_not_indexed_is_not_damaged(settings: Settings, tmp_path: Path) -> None:
     root = write(tmp_path / "repo", {"user.py": "def find_user(name): ...\n"})
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         git(root, *arguments)
@@ -213,7 +207,7 @@ def test_a_question_about_what_is_not_indexed_is_no_damage_by_any_way_of_asking(
     assert not [*settings.data_dir.glob("repos/*")]
 
 
-def test_what_a_dead_run_wrote_is_no_damage_and_its_rows_are_kept(
+def test_what_a_dead_run_wrote_is_no_damage(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (engine.location.root / "c.py").write_text("def sell(): ...\n")

@@ -22,9 +22,7 @@ def check(name: str, settings: Settings) -> Check:
 # Model
 
 
-def test_a_model_is_named_with_host_and_source_of_its_key(
-    settings: Settings, data_dir: Path
-) -> None:
+def test_a_model_is_named_with_host_and_source_of_key(settings: Settings, data_dir: Path) -> None:
     found = check("model", settings)
     assert found.ok and found.detail.startswith("none chosen; answers are put together")
     found = check("model", load_settings(model="openai/gpt-4o", openai_api_key=KEY))

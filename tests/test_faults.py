@@ -190,7 +190,7 @@ def files_of(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
+def test_a_full_disk_is_said_and_the_next_run_goes_on(
     settings: Settings, location: Location
 ) -> None:
     write(location.root, {"c.py": "def add_user(key):\n    return key\n" * 200})
@@ -205,7 +205,7 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
 
 
 @pytest.mark.parametrize("before", ["", "what does find_user take?"], ids=["no state", "a state"])
-def test_on_a_disk_that_takes_no_more_a_question_is_answered_and_said_not_to_be_kept(
+def test_on_a_full_disk_a_question_is_answered_and_said_not_to_be_kept(
     settings: Settings, location: Location, before: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = State(settings.data_dir)
@@ -237,9 +237,7 @@ except StorageError as error: print(error)
 
 
 @pytest.mark.slow
-def test_a_data_folder_that_is_read_only_is_searched_and_not_written(
-    settings: Settings, location: Location
-) -> None:
+def test_a_read_only_data_folder_is_searched(settings: Settings, location: Location) -> None:
     data = settings.data_dir
     script = f'mount --bind "{data}" "{data}" && mount -o remount,bind,ro "{data}" && exec "$@"'
     alone = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"]

@@ -132,9 +132,7 @@ def test_a_tool_finds_what_was_changed_a_moment_before(engine: Engine, repositor
     git(repository, "checkout", "-q", "-f", "main")
 
 
-def test_a_file_that_is_opened_and_a_counted_answer_are_of_now(
-    engine: Engine, repository: Path
-) -> None:
+def test_an_opened_file_and_a_counted_answer_are_of_now(engine: Engine, repository: Path) -> None:
     new = "from shop.eggs import four\n\n\ndef breakfast():\n    return four()\n"
     write(repository, new, "meal.py")
     assert "breakfast" in engine.call("open_file", path="meal.py").text
@@ -180,9 +178,7 @@ def test_what_cannot_be_brought_in_is_said(engine: Engine, repository: Path) -> 
     lock.unlink()
 
 
-def test_what_is_not_ready_in_time_is_said_with_the_time_of_the_index(
-    engine: Engine, repository: Path
-) -> None:
+def test_what_is_not_ready_in_time_is_said(engine: Engine, repository: Path) -> None:
     class Late(Future[bool]):
         def result(self, timeout: float | None = None) -> bool:
             raise TimeoutError

@@ -154,9 +154,7 @@ def test_plain_git_executes_the_attack(name: str, repo: Path, command: str, mark
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_listing_a_repository_executes_nothing_of_it(
-    name: str, repo: Path, command: str, marker: Path
-) -> None:
+def test_listing_executes_nothing(name: str, repo: Path, command: str, marker: Path) -> None:
     ATTACKS[name](repo, command)
     marker.unlink(missing_ok=True)  # planting itself runs git
     found = listed(repo)
@@ -249,9 +247,7 @@ def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(repo: Path, tmp_pa
     assert "a.py" in found
 
 
-def test_a_bare_repository_inside_the_tree_is_not_believed(
-    repo: Path, command: str, marker: Path
-) -> None:
+def test_a_bare_repository_inside_is_not_believed(repo: Path, command: str, marker: Path) -> None:
     bare = repo / "fixture"
     git(repo, "init", "-q", "--bare", str(bare))
     git(bare, "config", "core.bare", "false")

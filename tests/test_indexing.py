@@ -64,9 +64,7 @@ def built(settings: Settings, made: Location, tmp_path: Path) -> Indexer:
     return Indexer(settings, copied(made, settings, tmp_path / "repo"))
 
 
-def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
-    indexer: Indexer, repository: Path
-) -> None:
+def test_a_first_run_indexes_or_lists_every_file(indexer: Indexer, repository: Path) -> None:
     assert indexer.status().state == "missing"
     before, began, states = sorted(repository.rglob("*")), time.time(), []
 
@@ -103,9 +101,7 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert status.progress is None and status.error == ""
 
 
-def test_what_has_its_size_and_time_is_not_opened_and_what_was_touched_keeps_its_rows(
-    built: Indexer,
-) -> None:
+def test_what_has_its_size_and_time_is_not_opened(built: Indexer) -> None:
     repository, before = built.location.root, versions(built.location)
     swap_a_name(repository / "app.py")
     summary = built.run()
@@ -176,9 +172,7 @@ def test_changed_ignore_rules_remove_and_bring_back_files(built: Indexer) -> Non
     assert rows(built.location) == before
 
 
-def test_other_rules_of_extraction_rebuild_beside_and_switch(
-    built: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_rules_rebuild_beside(built: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Tables(built.location)
     monkeypatch.setattr("codeqa.indexing.indexer.ROWS_VERSION", "other")
     summary = built.run()
@@ -218,9 +212,7 @@ def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> Non
     assert built.status().state == "ready"
 
 
-def test_a_background_run_can_be_stopped_and_is_completed_later(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_a_background_run_can_be_stopped(settings: Settings, tmp_path: Path) -> None:
     root = write(tmp_path / "many", {f"m{n}.py": f"def f{n}(): ...\n" for n in range(12)})
     indexer = Indexer(settings.model_copy(update={"batch_files": 4}), locate(settings, root))
     halfway, stopped = threading.Event(), threading.Event()
@@ -265,9 +257,7 @@ def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexe
     assert Tables(built.location).counts().files == 6
 
 
-def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
-    built: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_follows_a_rebuild(built: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
     real, rebuilds = reader.read_meta, [built.run]
 
     def read_meta(database: object) -> object:
@@ -281,9 +271,7 @@ def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
     assert not rebuilds
 
 
-def test_an_index_inside_its_own_repository_is_not_indexed(
-    repository: Path, settings: Settings
-) -> None:
+def test_an_index_in_its_own_repository_is_left_out(repository: Path, settings: Settings) -> None:
     inside = settings.model_copy(
         update={"data": repository / "own", "tables": str(repository / "own-tables")}
     )
@@ -295,9 +283,7 @@ def test_an_index_inside_its_own_repository_is_not_indexed(
     assert summary.skipped["CodeQA's own data"] == 2
 
 
-def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
-    tmp_path: Path, settings: Settings
-) -> None:
+def test_a_path_that_is_not_utf8_is_refused(tmp_path: Path, settings: Settings) -> None:
     odd = tmp_path / os.fsdecode(b"bad\xff")
     try:
         odd.mkdir()
@@ -307,9 +293,7 @@ def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
         locate(settings, odd)
 
 
-def test_the_index_of_an_earlier_version_is_searched_and_then_brought_up_to_date(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_the_index_of_an_earlier_version_is_used(settings: Settings, tmp_path: Path) -> None:
     """The commit before piece 6 wrote it."""
     with zipfile.ZipFile(Path(__file__).parent / "fixtures" / "piece5.zip") as archive:
         archive.extractall(tmp_path)

@@ -25,9 +25,7 @@ DEFINITIONS, CALLS = 0.98, 0.9
         ("typescript", HERE.parent / "static" / "js", "*/*.js"),
     ],
 )
-def test_definitions_and_calls_are_what_the_language_says(
-    language: str, root: Path, pattern: str
-) -> None:
+def test_definitions_are_what_the_language_says(language: str, root: Path, pattern: str) -> None:
     command = command_of(language, CACHE)
     if isinstance(command, str):
         pytest.skip(command)

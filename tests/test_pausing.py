@@ -44,7 +44,7 @@ def wait_for(indexer: Indexer, state: str, files: int) -> None:
     until(lambda: (indexer.status().state, indexer.status().files) == (state, files))
 
 
-def test_a_paused_first_run_can_be_asked_and_a_cancelled_one_keeps_what_it_has(
+def test_a_paused_first_run_can_be_asked_and_be_cancelled(
     engine: Engine, other: Indexer, tmp_path: Path
 ) -> None:
     def listen(step: Progress) -> None:

@@ -106,7 +106,7 @@ def test_files_go_to_a_folder_called_like_the_repository_or_are_printed(
     assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
 
 
-def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
+def test_csv_tables_are_those_of_the_source_system(
     repo: Path, tmp_path: Path, front_door: Command
 ) -> None:
     folder = tmp_path / "there"
@@ -219,9 +219,7 @@ def parse(root: Path, workers: int = 2, **options: Any) -> dict[str, FileResult]
     return {result.path: result for result in results}
 
 
-def test_each_file_comes_back_once_with_all_that_is_known(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_each_file_comes_back_once_with_what_is_known(tmp_path: Path, write_files: Write) -> None:
     code = "import os\n\n\nclass C{}:\n    def f(self):\n        return os.getcwd()\n"
     files = {f"pkg/m{n}.py": code.format(n) for n in range(50)}
     key = "gh" + "p_" + "a1B2" * 9
@@ -256,9 +254,7 @@ def test_few_files_start_one_worker_which_parses_no_file_of_the_known_hash_again
     assert len(started) == 1
 
 
-def test_files_that_vanish_or_change_under_our_hands_are_skipped(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_files_that_vanish_or_change_are_skipped(tmp_path: Path, write_files: Write) -> None:
     root = write_files(tmp_path / "repo", {"a.py": "a = 1\n", "b.py": "b\n", "c.py": "c\n"})
     entries = walk(root, max_file_bytes=100).files
     (root / "a.py").unlink()
@@ -307,9 +303,7 @@ def priority(process: int) -> int:
 
 
 @pytest.mark.usefixtures("real_workers")
-def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_workers_give_way_and_end_with_their_reader(tmp_path: Path, write_files: Write) -> None:
     root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(64)})
     entries = walk(root, max_file_bytes=1_000_000).files
     before = set(children_of(os.getpid()))

@@ -74,7 +74,7 @@ def test_the_most_similar_come_first_and_four_at_most(state: State) -> None:
     assert similar(state, skip={"t1", "t3"}) == ["t4", "t5", "t0"]
 
 
-def test_only_what_is_above_the_threshold_is_similar(
+def test_what_is_above_the_threshold_is_similar(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(state, "t1", SIMILAR - 0.01)

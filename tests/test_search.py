@@ -117,9 +117,7 @@ def test_a_name_finds_its_definition_first(search: Search) -> None:
         assert any(why.startswith(("defines", "is named")) for why in result.units[0].why)
 
 
-def test_the_subject_of_a_question_is_found_by_its_name_and_signatures_stay_behind_code(
-    others: Search,
-) -> None:
+def test_a_subject_is_found_by_its_name_and_signatures_stay_behind_code(others: Search) -> None:
     units = others.search("How does simplify decide which form is the simplest?").units
     assert units[0].unit.source_code.endswith("key=x.measure)")
     assert others.search("simplify").units[0].unit.id == units[0].unit.id
@@ -134,9 +132,7 @@ def test_a_plain_word_that_is_also_a_name_counts_as_a_word(search: Search) -> No
     assert named("get") and named("what does `get` return") and named("the key that get() returns")
 
 
-def test_a_class_is_meant_before_its_constructor_and_a_manifest_says_what_is_supported(
-    others: Search,
-) -> None:
+def test_a_class_is_before_its_constructor_and_a_manifest_is_asked(others: Search) -> None:
     symbols = search_symbols(others.tables(), parse_query("Till"), None)
     strengths = {unit.kind: strength for _, unit, strength in symbols}
     assert strengths["class"] > strengths["constructor"] > 0
@@ -199,9 +195,7 @@ def test_a_file_that_changed_on_disk_is_marked(own_tables: Tables, settings: Set
     assert search.search("basket total").changed["src/shop/basket.py"] == "deleted"
 
 
-def test_a_search_is_reranked_only_when_it_asks_for_it_and_says_by_what(
-    tables: Tables, settings: Settings
-) -> None:
+def test_a_search_is_reranked_when_it_asks_for_it(tables: Tables, settings: Settings) -> None:
     def backwards(hits: Sequence[Hit], query: Query) -> Reranked:
         return Reranked(list(reversed(hits)), "backwards", ("It was late.",))
 
@@ -221,9 +215,7 @@ def test_without_an_index_the_error_says_what_to_do(settings: Settings, tmp_path
         search.search("session")
 
 
-def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
-    tables: Tables, settings: Settings
-) -> None:
+def test_vectors_join_the_other_channels(tables: Tables, settings: Settings) -> None:
     encoders = partial(query_embedding, settings)
     found = Search(lambda: tables, settings, encoders).search("price of things")
     assert found.units[0].unit.name == "total"
@@ -234,9 +226,7 @@ def test_vectors_join_the_other_channels_when_their_query_side_is_at_hand(
     assert without.coverage == "7 of 7 files, by words and names; not by meaning"
 
 
-def test_a_failing_embedding_costs_its_channel_and_is_said(
-    tables: Tables, settings: Settings
-) -> None:
+def test_a_failing_embedding_costs_its_channel(tables: Tables, settings: Settings) -> None:
     class Unreachable:
         def embed_query(self, text: str) -> np.ndarray:
             raise EmbeddingError("The host cannot be reached.", "Check the network.")
@@ -278,9 +268,7 @@ def test_a_file_is_read_by_every_way_to_write_its_path(tables: Tables) -> None:
         assert Files(lambda: tables).read(way).path == path
 
 
-def test_a_file_that_became_a_link_out_of_the_repository_is_not_followed(
-    own_tables: Tables, tmp_path: Path
-) -> None:
+def test_a_file_that_became_a_link_is_not_followed(own_tables: Tables, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("key")
     target = own_tables.location.root / "src/shop/basket.py"

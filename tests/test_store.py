@@ -231,9 +231,7 @@ def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(made: T
         nearest([1, 1, 1])
 
 
-def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
-    location: Location, write: Index
-) -> None:
+def test_rows_that_a_file_has_lost_are_deleted(location: Location, write: Index) -> None:
     other = file("src/b.py", "kept", references=[reference("x", "src/b.py")])
     write(file("src/app.py", "a", "b", references=[reference("x"), reference("y", line=4)]), other)
     changed = file("src/app.py", "b", line=7, references=[reference("y", line=9)])
@@ -273,9 +271,7 @@ def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: 
 
 
 @pytest.mark.parametrize("left", ["", "methods.lance/_versions"])
-def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
-    left: str, location: Location, write: Index
-) -> None:
+def test_a_run_that_died_early_is_completed(left: str, location: Location, write: Index) -> None:
     save_location(location)
     writer = Writer.open(location, "parser")
     for table in writer.tables.values():
@@ -370,9 +366,7 @@ def test_readers_never_see_an_error_while_a_writer_writes(location: Location, wr
     assert {u.start_line for u in fresh.named(["a"])} == {3}
 
 
-def test_locations_are_readable_distinct_and_outside_the_repository(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_locations_are_readable_and_distinct(settings: Settings, tmp_path: Path) -> None:
     first, second = tmp_path / "x" / "my app", tmp_path / "y" / "my app"
     first.mkdir(parents=True)
     second.mkdir(parents=True)
@@ -532,9 +526,7 @@ def test_what_was_written_since_is_found_and_nothing_of_an_older_version_is_held
     assert paths == {hit.path for hit in units} == {"lib/a.py", "lib/b.py"}
 
 
-def test_searches_within_a_second_copy_nothing(
-    made: Tables, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_search_copies_nothing(made: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codeqa.store.tables.time", Clock())
     for _ in range(3):
         search(made)

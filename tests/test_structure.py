@@ -272,9 +272,7 @@ CALLS = {
 }  # fmt: skip
 
 
-def test_callees_are_the_definitions_with_code_that_are_called_each_once_in_order(
-    tmp_path: Path,
-) -> None:
+def test_callees_are_definitions_with_code_once_each_in_order(tmp_path: Path) -> None:
     tables = indexed(tmp_path, CALLS)
     (pay,) = [unit for unit in tables.named(["pay"]) if unit.name == "pay"]
     calls = callees(tables, pay)

@@ -122,9 +122,7 @@ def test_a_vocabulary_that_cannot_be_is_refused() -> None:
 # Fields
 
 
-def test_the_path_counts_by_its_last_four_segments_without_the_ending(
-    encoder: TableEncoder,
-) -> None:
+def test_the_last_four_segments_of_a_path_count(encoder: TableEncoder) -> None:
     pieces = encoder.weights.pieces
     long = document_fields(unit("", path="read/write/index/table/config/file.name"), pieces)[0]
     assert words_of(long, pieces) == {"index", "table", "config", "file"}

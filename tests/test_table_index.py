@@ -123,9 +123,7 @@ def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
 # Another version
 
 
-def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
-    built: Indexer, tmp_path: Path
-) -> None:
+def test_another_table_or_none_makes_all_rows_anew(built: Indexer, tmp_path: Path) -> None:
     first = installed()
     assert built.run().changed == 0
     record = install(make_table(tmp_path / "newer", 400, 24, seed=2, version="2"))
@@ -159,9 +157,7 @@ def test_a_question_of_unknown_words_asks_no_vectors(engine: Engine) -> None:
     assert query_embedding(engine.settings, "another") is None
 
 
-def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
-    engine: Engine,
-) -> None:
+def test_a_damaged_table_stops_indexing_and_leaves_text_search(engine: Engine) -> None:
     (registry.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")
     registry.table_encoder.cache_clear()
     with pytest.raises(EmbeddingError, match="The embedding table cannot be read"):

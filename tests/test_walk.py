@@ -84,9 +84,7 @@ def test_global_and_repository_excludes_count(
 # --- work trees ------------------------------------------------------------------------------
 
 
-def test_what_is_tracked_is_found_although_a_rule_ignores_it_and_not_when_it_was_deleted(
-    repo: Path,
-) -> None:
+def test_what_is_tracked_is_found_although_a_rule_ignores_it(repo: Path) -> None:
     write(repo, {".gitignore": "*.log\nbuild/\n", "a.py": "1", "b/c.py": "1"})
     write(repo, {"kept.log": "1", "left.log": "1", "build/y.py": "1"})
     git(repo, "add", "-f", "a.py", "b", "kept.log", "build")
@@ -165,9 +163,7 @@ def test_the_folders_of_tools_are_left_out_outside_git(tmp_path: Path) -> None:
     assert paths_of(root) == read
 
 
-def test_in_git_dependencies_and_build_output_are_left_out_unless_they_are_tracked(
-    repo: Path,
-) -> None:
+def test_in_git_untracked_dependencies_and_output_are_left_out(repo: Path) -> None:
     read = [
         "a.py", "app/package.json", "lib/dist/source.py", "lib/venv.py", "lib/venv/tracked.py",
         "lib/venv/with_it.py", "setup.py", "src/build/steps.py", "target/tracked.rs",

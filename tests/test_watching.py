@@ -122,9 +122,7 @@ def test_vectors_that_take_long_make_way_for_a_change(
         until(lambda: engine.tables().counts().refined == 21)  # and the rest is made
 
 
-def test_where_the_system_tells_no_changes_they_are_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changes_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = watchfiles.watch
 
     def watch(*paths: Path, **options: Any) -> Iterator[object]:
@@ -142,7 +140,7 @@ def test_where_the_system_tells_no_changes_they_are_looked_for(
     stop.set()
 
 
-def test_changes_of_git_and_of_codeqa_itself_are_none(
+def test_what_git_and_codeqa_write_is_no_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really, judged = watchfiles.watch, dict[str, bool]()

@@ -21,9 +21,7 @@ from training import cleaning
         ("", "", ""),
     ],
 )  # fmt: skip
-def test_the_first_sentence_ends_at_a_full_stop_a_blank_line_or_a_tag(
-    comment: str, sentence: str, rest: str
-) -> None:
+def test_where_the_first_sentence_ends(comment: str, sentence: str, rest: str) -> None:
     assert cleaning.first_sentence(comment) == (sentence, rest)
 
 
@@ -74,7 +72,7 @@ def test_each_kind_of_useless_sentence_is_refused_by_its_own_rule(sentence: str,
         ("See above.\n\nMore.", ("", "See above.\n\nMore.", "wrong_length")),
     ],
 )
-def test_a_doc_comment_gives_a_query_and_the_rest_or_the_rule_that_refuses_it(
+def test_a_doc_comment_gives_a_query_or_is_refused(
     comment: str, found: tuple[str, str, str]
 ) -> None:
     assert cleaning.query_of(comment, "Handler.run", "run") == found
@@ -93,7 +91,7 @@ def test_a_doc_comment_gives_a_query_and_the_rest_or_the_rule_that_refuses_it(
         (cleaning.heading_query, "Install", ""),
     ],
 )
-def test_a_name_a_test_and_a_heading_are_queries_when_they_say_enough(
+def test_names_that_say_enough_are_queries(
     rule: Callable[[str], str], text: str, query: str
 ) -> None:
     assert rule(text) == query

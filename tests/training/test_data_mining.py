@@ -92,7 +92,7 @@ def test_mirrors_are_found_in_the_usual_layouts(tmp_path: Path) -> None:
         assert find_mirror(mirrors, "o/other") is None
 
 
-def test_collecting_accepts_permissive_trees_and_lists_the_others_with_reasons(
+def test_trees_are_collected_or_listed_with_reasons(
     make_mirror: MakeMirror, tmp_path: Path
 ) -> None:
     make_mirror("o/free", {"LICENSE": MIT, "a.py": "x = 1\n", "gpl/LICENSE": GPL + "x" * 60})
@@ -217,9 +217,7 @@ def _mine(tmp_path: Path, *names: str) -> dict[str, list[dict[str, Any]]]:
             for name in names}  # fmt: skip
 
 
-def test_mining_reads_source_and_tests_and_leaves_other_peoples_code_out(
-    make_mirror: MakeMirror, tmp_path: Path
-) -> None:
+def test_mining_leaves_other_peoples_code_out(make_mirror: MakeMirror, tmp_path: Path) -> None:
     test = "def test_opens_without_any_noise():\n    Door().open_slowly(1)\n"
     copyleft = '"""Licensed under the GNU General Public License."""\n' + PYTHON
     make_mirror("o/n", {"LICENSE": MIT, "src/door.py": PYTHON, "vendor/door.py": PYTHON,
@@ -236,9 +234,7 @@ def test_mining_reads_source_and_tests_and_leaves_other_peoples_code_out(
     assert (row["query"], decode(row["unit"]).name) == ("opens without any noise", "open_slowly")
 
 
-def test_mining_goes_on_where_it_stopped_and_mines_again_after_a_new_commit(
-    make_mirror: MakeMirror, tmp_path: Path
-) -> None:
+def test_mining_goes_on_where_it_stopped(make_mirror: MakeMirror, tmp_path: Path) -> None:
     make_mirror("o/n", {"LICENSE": MIT, "door.py": PYTHON})
     _mine(tmp_path, "o/n")
     target = tmp_path / "out" / "rows" / "o+n.jsonl.gz"
