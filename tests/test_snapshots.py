@@ -33,7 +33,7 @@ from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
-from tests.repositories import git
+from tests.repositories import git, write
 
 OLD = {
     "shop/cart.py": "def add_item(cart, item):\n    cart.append(item)\n",
@@ -50,9 +50,12 @@ OLD = {
 NEW = {"shop/cart.py": "def put_item(cart, item):\n    cart.insert(0, item)\n"}
 
 
+Shop = tuple[Settings, Location, Path]
+"""Settings, an indexed repository of two commits, and what a command that it names leaves."""
+
+
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, Location, Path]]:
-    """Settings, an indexed repository of two commits, and what a command that it names leaves."""
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("snapshots")
     root, marker = folder / "shop", folder / "executed"
     with pytest.MonkeyPatch.context() as patch:
@@ -61,9 +64,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, L
             patch.setenv(f"GIT_{role}_NAME", "A. Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "tester@example.org")
         for files in (OLD, NEW):
-            for name, text in files.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
+            write(root, files)
             if files is OLD:
                 git(folder, "init", "-q", "-b", "main", "shop")
                 (root / "out").symlink_to("/etc/passwd")
@@ -96,7 +97,7 @@ def indexed(settings: Settings, location: Location, revision: str) -> tuple[Loca
 
 
 def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
-    shop: tuple[Settings, Location, Path], tmp_path: Path
+    shop: Shop, tmp_path: Path
 ) -> None:
     settings, location, marker = shop
     before = plain_git(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
@@ -129,9 +130,7 @@ def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
     assert "AKIAIOSFODNN7EXAMPLE" not in str(found[2])
 
 
-def test_a_commit_has_many_names_and_what_names_none_is_refused(
-    shop: tuple[Settings, Location, Path],
-) -> None:
+def test_a_commit_has_many_names_and_what_names_none_is_refused(shop: Shop) -> None:
     root = shop[1].root
     hash_ = plain_git(root, "rev-parse", "v1").strip()
     for name in ("v1", "HEAD~1", "origin/stable", "main@{1}", hash_[:7]):
@@ -144,18 +143,14 @@ def test_a_commit_has_many_names_and_what_names_none_is_refused(
             commit_of(root, name)
 
 
-def test_a_shallow_clone_says_how_older_commits_come(
-    shop: tuple[Settings, Location, Path], tmp_path: Path
-) -> None:
+def test_a_shallow_clone_says_how_older_commits_come(shop: Shop, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{shop[1].root}", "shop")
     assert commit_of(tmp_path / "shop", "main")
     with pytest.raises(CodeQAError, match="git fetch --deepen"):
         commit_of(tmp_path / "shop", "HEAD~1")
 
 
-def test_a_hostile_tree_is_written_nowhere_else(
-    shop: tuple[Settings, Location, Path], tmp_path: Path
-) -> None:
+def test_a_hostile_tree_is_written_nowhere_else(shop: Shop, tmp_path: Path) -> None:
     root = tmp_path / "hostile"
     root.mkdir()
     git(root, "init", "-q")
@@ -176,7 +171,7 @@ def test_a_hostile_tree_is_written_nowhere_else(
 
 
 def test_snapshots_are_few_listed_and_go_with_their_repository(
-    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, location, _ = shop
     monkeypatch.setattr(snapshots, "SNAPSHOTS_KEPT", 1)
@@ -204,7 +199,7 @@ def test_snapshots_are_few_listed_and_go_with_their_repository(
 
 
 def test_two_may_ask_for_one_commit_at_the_same_time(
-    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings, location, _ = shop
     read, save = snapshots.read_blobs, snapshots.save_location
@@ -235,7 +230,7 @@ def test_two_may_ask_for_one_commit_at_the_same_time(
     assert not list(there.root.parent.glob("*.tmp"))
 
 
-def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> None:
+def test_a_snapshot_is_one_of_several(shop: Shop) -> None:
     settings, location, _ = shop
     there, _ = indexed(settings, location, "v1")
     assert locations_of(settings, there.id) == [there]
@@ -246,7 +241,7 @@ def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> 
     )
 
 
-def test_only_the_owner_opens_another_commit(shop: tuple[Settings, Location, Path]) -> None:
+def test_only_the_owner_opens_another_commit(shop: Shop) -> None:
     settings, location, _ = shop
     settings = load_settings(data=settings.data_dir, token="owner,member", watch=False)
     app = create_app(settings, location.root)
@@ -271,7 +266,7 @@ def test_only_the_owner_opens_another_commit(shop: tuple[Settings, Location, Pat
 
 
 def test_the_commands_ask_at_a_commit_and_say_so(
-    shop: tuple[Settings, Location, Path],
+    shop: Shop,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:

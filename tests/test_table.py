@@ -104,16 +104,10 @@ def test_pieces_put_together_are_the_word(word: str) -> None:
     assert all(names[one].startswith("##") == (place > 0) for place, one in enumerate(ids))
 
 
-def test_the_longest_piece_wins_and_unknown_letters_give_the_unknown_id_once() -> None:
+def test_the_longest_piece_wins_and_unknown_letters_give_the_unknown_id() -> None:
     pieces = WordPiece([UNKNOWN, "un", "unable", "##able", "##d", "u", "##n"])
-    assert pieces.ids("unable") == (2,)
-    assert pieces.ids("unabled") == (2, 4)
-    assert pieces.ids("unд") == (1, 0)
-    assert pieces.ids("жжun") == (0, 6 - 0)[:1] + pieces.ids("жun")[1:]
-    assert pieces.ids("") == ()
-
-
-def test_a_vocabulary_that_cannot_be_is_refused() -> None:
+    words = {"unable": (2,), "unabled": (2, 4), "unд": (1, 0), "": ()}
+    assert {word: pieces.ids(word) for word in words} == words
     for names in ([], [UNKNOWN, "a", "a"], ["a", UNKNOWN]):
         with pytest.raises(ValueError, match="piece"):
             WordPiece(names)
@@ -146,11 +140,7 @@ def test_a_doc_comment_is_taken_out_whatever_its_marks() -> None:
     ):
         left = without_lines(source, doc.split("\n"))
         assert "open()" in left and "Opens" not in left and "more" not in left
-
-
-def test_a_short_line_is_not_taken_out_of_the_middle_of_others() -> None:
-    assert without_lines("value = 1", ["a"]) == "value = 1"
-    assert without_lines("", ["a"]) == "" and without_lines("same", [""]) == "same"
+    assert without_lines("value = 1", ["a"]) == "value = 1"  # out of the middle of a word
 
 
 def test_a_long_body_counts_by_its_most_frequent_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,13 +166,13 @@ def test_vectors_do_not_depend_on_what_is_encoded_beside_them(encoder: TableEnco
     assert np.abs(apart - whole).max() <= 1e-6
 
 
-@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY.keys())
-def test_any_text_has_a_vector_of_length_one(encoder: TableEncoder, text: str) -> None:
-    everything = UnitText(text, text, text, text, text, text)
-    documents = encoder.compute_source_embeddings([text, encode(everything)])
-    vectors = np.concatenate([documents, encoder.encode_query(text)[None]])
-    assert vectors.dtype == np.float32 and vectors.shape == (3, encoder.dimension)
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+def test_any_text_has_a_vector_of_length_one(encoder: TableEncoder) -> None:
+    for kind, text in NASTY.items():
+        everything = UnitText(text, text, text, text, text, text)
+        documents = encoder.compute_source_embeddings([text, encode(everything)])
+        vectors = np.concatenate([documents, encoder.encode_query(text)[None]])
+        assert vectors.dtype == np.float32 and vectors.shape == (3, encoder.dimension)
+        assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6), kind
 
 
 def test_texts_without_a_known_word_share_one_vector(encoder: TableEncoder) -> None:
@@ -197,21 +187,17 @@ def test_texts_without_a_known_word_share_one_vector(encoder: TableEncoder) -> N
 # Files
 
 
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    return shutil.copytree(FIXTURE, tmp_path / "table")
-
-
-@pytest.mark.parametrize("file", ["manifest.json", "table.npy", "scales.npy", "vocabulary.txt"])
-def test_a_damaged_file_is_refused_in_a_sentence(copied: Path, file: str) -> None:
-    whole = (copied / file).read_bytes()
-    (copied / file).write_bytes(whole[:100] if file != "vocabulary.txt" else b"\xff")
-    with pytest.raises(EmbeddingError, match=r"^The embedding table cannot be read: ") as caught:
-        load_weights(copied)
-    assert caught.value.hint and "\n" not in str(caught.value)
-    (copied / file).unlink()
-    with pytest.raises(EmbeddingError, match=file):
-        load_weights(copied)
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    for file in ("manifest.json", "table.npy", "scales.npy", "vocabulary.txt"):
+        damaged = shutil.copytree(FIXTURE, tmp_path / file) / file
+        damaged.write_bytes(damaged.read_bytes()[:100] if file != "vocabulary.txt" else b"\xff")
+        message = r"^The embedding table cannot be read: "
+        with pytest.raises(EmbeddingError, match=message) as caught:
+            load_weights(damaged.parent)
+        assert caught.value.hint and "\n" not in str(caught.value)
+        damaged.unlink()
+        with pytest.raises(EmbeddingError, match=file):
+            load_weights(damaged.parent)
 
 
 def test_parts_that_do_not_fit_are_not_written(tmp_path: Path) -> None:
