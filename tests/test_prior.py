@@ -35,25 +35,15 @@ def state(tmp_path: Path) -> State:
 
 
 def keep(
-    state: State,
-    turn_id: str,
-    cosine: float | np.ndarray[Any, Any],
-    conversation: str = "c",
-    *,
-    question: str = "",
-    answer: str = "an answer",
-    details: dict[str, Any] = ANSWERED,
-    embedding: str = "e",
-    user: str = "u",
-    repository: str = "shop",
-    replaces: str = "",
-) -> None:
+    state: State, turn_id: str, cosine: float | np.ndarray[Any, Any], conversation: str = "c",
+    *, embedding: str = "e", replaces: str = "", **fields: Any,
+) -> None:  # fmt: skip
     """Keep a turn whose question has that cosine to `QUESTION`, or that vector."""
-    turn = Turn(turn_id, conversation, question or f"{turn_id}?", answer, "", details, 0.0, user,
-                repository)  # fmt: skip
+    plain = {"question": f"{turn_id}?", "answer": "an answer", "user": "u", "repository": "shop"}
+    values = {**plain, "context": "", "details": ANSWERED, **fields}
     vector = cosine if isinstance(cosine, np.ndarray) else at(cosine)
     extras = TurnExtras(embedding, vector.astype("<f2").tobytes())
-    state.turns.save(turn, replaces, extras=extras)
+    state.turns.save(Turn(turn_id, conversation, **values), replaces, extras=extras)
 
 
 def similar(state: State, same: bool = True, **changed: Any) -> list[str]:

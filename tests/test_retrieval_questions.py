@@ -49,17 +49,13 @@ def test_a_tree_is_laid_out_with_its_comments_emptied_line_for_line(tmp_path: Pa
     assert (out / "n" / "src" / "a.py").read_bytes() == b"\r\n\r\nthree\r\n"
     assert (out / "n" / "b.py").read_bytes() == b"x = 1\n"
     assert not (out / "n" / ".git").exists()
+    lost = {**wanted, "commit": "0" * 40}
+    assert "lacks 000000000000" in trees.lay_out(lost, tmp_path / "mirrors", tmp_path / "other")
+    assert "no mirror of o/n" in trees.lay_out(lost, tmp_path / "none", tmp_path / "other")
     # What is there is left alone.
     (out / "n" / "b.py").write_text("mine")
     assert trees.lay_out(wanted, tmp_path / "mirrors", out) == ""
     assert (out / "n" / "b.py").read_text() == "mine"
-
-
-def test_a_missing_mirror_and_a_missing_commit_are_said(tmp_path: Path) -> None:
-    wanted = {"name": "n", "repository": "o/n", "commit": "0" * 40, "emptied": []}
-    assert "no mirror of o/n" in trees.lay_out(wanted, tmp_path / "mirrors", tmp_path / "out")
-    mirror(tmp_path / "mirrors" / "o+n", {"a.py": "x = 1\n"})
-    assert "lacks 000000000000" in trees.lay_out(wanted, tmp_path / "mirrors", tmp_path / "out")
 
 
 def test_targets_that_are_not_there_are_listed(tmp_path: Path) -> None:
