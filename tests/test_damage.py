@@ -32,16 +32,10 @@ FILES = {
 }
 
 
-def garble(folder: Path) -> None:
+def overwrite(folder: Path, content: bytes) -> None:
     for file in folder.rglob("*"):
         if file.is_file():
-            file.write_bytes(b"\xff" * max(64, file.stat().st_size))
-
-
-def empty(folder: Path) -> None:
-    for file in folder.rglob("*"):
-        if file.is_file():
-            file.write_bytes(b"")
+            file.write_bytes(content * max(64, file.stat().st_size))
 
 
 def delete(folder: Path) -> None:
@@ -79,10 +73,10 @@ def nest_notes(location: Location) -> None:
 
 DAMAGE: dict[str, Callable[[Location], object]] = {
     "methods deleted": lambda at: delete(table("methods")(at)),
-    "data emptied": lambda at: empty(table("files", "data")(at)),
+    "data emptied": lambda at: overwrite(table("files", "data")(at), b""),
     "an index deleted": lambda at: delete(table("methods", "_indices")(at)),
     "meta deleted": lambda at: delete(table("meta")(at)),
-    "meta garbled": lambda at: garble(table("meta", "data")(at)),
+    "meta garbled": lambda at: overwrite(table("meta", "data")(at), b"\xff"),
     "the newest version deleted": lose_newest_version,
     "a text in meta for a number": lambda at: change_meta(at, "generation", "one"),
     "a generation that is none": lambda at: change_meta(at, "generation", 7),
@@ -222,7 +216,7 @@ def test_what_a_dead_run_wrote_is_no_damage(
     change_meta(engine.location, "refining", True)
     opened(engine.location, "methods").update(values={"name": "'as the run wrote it'"})
     assert damage(engine.location) == "" == damage(engine.location, thorough=False)
-    empty(table("files", "data")(engine.location))
+    overwrite(table("files", "data")(engine.location), b"")
     assert damage(engine.location, thorough=False) != ""
 
 

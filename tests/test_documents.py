@@ -209,9 +209,8 @@ def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
 
 def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() -> None:
     named = {"language_info": None, "kernelspec": {"language": "Julia"}}
-    julia = notebook([code("f(x) = 1\n", "f(2)")], metadata=named)
-    (unit,) = units(json.dumps(julia, indent=1), "notebook")
-    assert (unit.language, unit.source_code) == ("julia", "f(x) = 1\nf(2)")
+    (unit,) = units(json.dumps(notebook([code("f(x) = 1")], metadata=named), indent=1), "notebook")
+    assert (unit.language, unit.source_code) == ("julia", "f(x) = 1")
     old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["f(2)"]}]}]}
     (unit,) = units(json.dumps(old, indent=1), "notebook")
     assert '"f(2)"' in unit.source_code

@@ -204,23 +204,21 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(
     assert not [*location.folder.glob("*.tmp")]
 
 
-@pytest.mark.parametrize("before", ["", "what does find_user take?"], ids=["no state", "a state"])
 def test_on_a_full_disk_a_question_is_answered_and_said_not_to_be_kept(
-    settings: Settings, location: Location, before: str, capsys: pytest.CaptureFixture[str]
+    settings: Settings, location: Location, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    state = State(settings.data_dir)
-    if before:
-        conversation = f"terminal-{location.id}"
-        state.turns.save(
-            Turn("t", conversation, before, "A user.", "", {}, 1.0, "terminal", location.id)
-        )
-    with files_of(0):
-        status = main(["ask", "--no-model", "--repo", str(location.root), "find user"])
-    output = capsys.readouterr()
-    assert status == 0 and "find_user" in output.out, output.err
-    assert "This answer could not be kept. The local state" in output.err
-    turn = state.turns.get("t", "terminal")
-    assert (turn.question if turn else "") == before
+    state, conversation = State(settings.data_dir), f"terminal-{location.id}"
+    before = Turn("t", conversation, "who?", "A user.", "", {}, 1.0, "terminal", location.id)
+    for kept in (None, before):  # without a state, and with one
+        if kept:
+            state.turns.save(kept)
+        with files_of(0):
+            status = main(["ask", "--no-model", "--repo", str(location.root), "find user"])
+        output = capsys.readouterr()
+        assert status == 0 and "find_user" in output.out, output.err
+        assert "This answer could not be kept. The local state" in output.err
+        turn = state.turns.get("t", "terminal")
+        assert (turn and turn.question) == (kept and kept.question)
 
 
 READING = """
@@ -327,10 +325,3 @@ def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> Non
         other.execute(f"PRAGMA user_version = {database.VERSION}")
     assert checked("state", settings).ok and state.values.get("k") == "v"
     assert not [*settings.data_dir.glob("*.damaged*")]
-
-
-def test_the_doctor_mends_an_index(settings: Settings, location: Location) -> None:
-    shutil.rmtree(Path(location.tables) / "edges.lance" / "_versions")
-    index = checked("index of repo", settings)
-    assert index.ok and "2 files are indexed" in index.repaired
-    assert Tables(location).named(["finduser"])

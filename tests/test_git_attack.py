@@ -112,11 +112,9 @@ def plant_everything_else(repo: Path, command: str) -> None:
         value = "!" + command if key.startswith(("alias", "credential", "submodule")) else command
         git(repo, "config", key, value)
     hooks = repo / "planted-hooks"
-    hooks.mkdir()
     for folder in (hooks, repo / ".git" / "hooks"):
-        folder.mkdir(exist_ok=True)
         for name in ("post-index-change", "pre-commit", "post-checkout", "fsmonitor-watchman"):
-            (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+            write(folder, {name: f"#!/bin/sh\n{command}\n"})
             (folder / name).chmod(0o755)
     git(repo, "config", "core.hooksPath", str(hooks))
     (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
@@ -183,14 +181,13 @@ def test_the_callers_git_variables_lead_nowhere_else(
     other = write(tmp_path / "other", {"wrong.py": "1"})
     git(other, "init", "-q")
     expected = listed(repo)
-    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(other))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
-    monkeypatch.setenv("GIT_EXTERNAL_DIFF", command)
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", command)
-    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    variables = {
+        "DIR": other / ".git", "WORK_TREE": other, "INDEX_FILE": other / ".git" / "index",
+        "EXTERNAL_DIFF": command, "CONFIG_COUNT": 1, "CONFIG_KEY_0": "core.fsmonitor",
+        "CONFIG_VALUE_0": command, "TRACE": tmp_path / "trace",
+    }  # fmt: skip
+    for name, value in variables.items():
+        monkeypatch.setenv(f"GIT_{name}", str(value))
     assert listed(repo) == expected
     assert not marker.exists() and not (tmp_path / "trace").exists()
 

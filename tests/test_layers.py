@@ -165,15 +165,6 @@ def test_only_the_settings_read_the_environment() -> None:
     assert readers <= {"environment.py", "settings.py"} | GITS_OWN_ENVIRONMENT
 
 
-def test_the_rule_itself() -> None:
-    for importer, target in (("parsing", "languages"), ("web", "store"), ("web", "engine"),
-                             ("cli", "web"), ("settings", "errors")):  # fmt: skip
-        assert allowed(importer, target), (importer, target)
-    for importer, target in (("languages", "parsing"), ("repository", "parsing"), ("chat", "web"),
-                             ("engine", "cli")):  # fmt: skip
-        assert not allowed(importer, target), (importer, target)
-
-
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time"}
 
 

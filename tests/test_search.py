@@ -11,14 +11,14 @@ import pytest
 from indexed import copied, indexed
 
 from codeqa.embeddings.registry import query_embedding
-from codeqa.errors import EmbeddingError, IndexMissingError, NotFoundError
+from codeqa.errors import EmbeddingError, NotFoundError
 from codeqa.repositories.files import Files
 from codeqa.search.channels import search_symbols
 from codeqa.search.hybrid import Search
 from codeqa.search.query import Query, parse_query
 from codeqa.search.rerank import Reranked
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
+from codeqa.store import Tables
 from codeqa.types import Hit
 
 FILES: Mapping[str, str | bytes] = {
@@ -206,13 +206,6 @@ def test_a_search_is_reranked_when_it_asks_for_it(tables: Tables, settings: Sett
     assert (reranked.reranker, reranked.warnings) == ("backwards", ("It was late.",))
     assert (plain.reranker, plain.warnings) == ("", ())
     assert search.search("zzz lang:cobol", rerank=True).units == ()
-
-
-def test_without_an_index_the_error_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
-    location = locate(settings, tmp_path)
-    search = Search(lambda: Tables(location), settings)
-    with pytest.raises(IndexMissingError, match="codeqa index"):
-        search.search("session")
 
 
 def test_vectors_join_the_other_channels(tables: Tables, settings: Settings) -> None:
