@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from codeqa.parsing import extract
 from codeqa.types import Unit
 
@@ -32,13 +30,11 @@ def constants(text: str, language: str = "python", role: str = "source") -> list
     return [unit for unit in found if unit.kind == "constant"]
 
 
-@pytest.mark.parametrize("language", COMMENTED)
-def test_a_constant_is_found_by_its_name_and_its_comment(language: str) -> None:
-    (unit,) = constants(COMMENTED[language], language)
-    assert unit.name.lower() == "limit"
-    assert unit.doc_comment == "Waits."
-    assert "Waits." in unit.source_code
-    assert "3" in unit.source_code
+def test_a_constant_is_found_by_its_name_and_its_comment() -> None:
+    for language, text in COMMENTED.items():
+        (unit,) = constants(text, language)
+        assert (unit.name.lower(), unit.doc_comment) == ("limit", "Waits."), language
+        assert "Waits." in unit.source_code and "3" in unit.source_code, language
 
 
 def test_a_comment_beside_a_value_or_below_it_says_what_it_is_for() -> None:
