@@ -39,24 +39,25 @@ from tests.indexed import copied, indexed, write
 # Killed at each step
 
 STEPS = {
-    "before anything is written": "codeqa.store.writer:Writer.begin before 1",
-    "while files are parsed": "codeqa.indexing.passes:add_result after 2",
-    "when changed files are marked": "codeqa.store.writer:Writer.invalidate after 1",
-    "behind the methods": "codeqa.store.writer:Writer._commit after 1",
-    "behind the classes": "codeqa.store.writer:Writer._commit after 2",
-    "behind the references": "codeqa.store.writer:Writer._commit after 3",
-    "behind the manifest": "codeqa.store.writer:Writer.write_files after 1",
-    "while fragments are merged": "codeqa.store.writer:merge_fragments after 2",
-    "while indices are built": "codeqa.store.writer:build_indices before 1",
-    "before the end is noted": "codeqa.store.writer:Writer.finish before 1",
-    "before old generations go": "codeqa.store.writer:drop_other_generations before 2",
-    "while vectors are refined": "codeqa.indexing.passes:vector_array before 2",
+    "before anything is written": "codeqa.store.writer.Writer.begin before 1",
+    "while files are parsed": "codeqa.indexing.passes.add_result after 2",
+    "when changed files are marked": "codeqa.store.writer.Writer.invalidate after 1",
+    "behind the methods": "codeqa.store.writer.Writer._commit after 1",
+    "behind the classes": "codeqa.store.writer.Writer._commit after 2",
+    "behind the references": "codeqa.store.writer.Writer._commit after 3",
+    "behind the manifest": "codeqa.store.writer.Writer.write_files after 1",
+    "while fragments are merged": "codeqa.store.writer.merge_fragments after 2",
+    "while indices are built": "codeqa.store.writer.build_indices before 1",
+    "before the end is noted": "codeqa.store.writer.Writer.finish before 1",
+    "before old generations go": "codeqa.store.writer.drop_other_generations before 2",
+    "while vectors are refined": "codeqa.indexing.passes.vector_array before 2",
 }
 """Step → function at which a run is killed: before or after which of its calls."""
 
 FORKING = """
-import importlib, os, signal, sys, warnings
+import os, signal, sys, warnings
 from pathlib import Path
+from pkgutil import resolve_name
 warnings.simplefilter("ignore")
 import lancedb
 from codeqa.embeddings.registry import fast_embedding
@@ -65,12 +66,9 @@ from codeqa.settings import load_settings
 from codeqa.store import locate
 
 def kill_at(step):
-    name, when, number = step.split()
-    module, _, path = name.partition(":")
-    *owner, last = path.split(".")
-    place = importlib.import_module(module)
-    for part in owner:
-        place = getattr(place, part)
+    path, when, number = step.split()
+    owner, _, last = path.rpartition(".")
+    place = resolve_name(owner)
     original, calls = getattr(place, last), []
 
     def instead(*arguments, **options):

@@ -128,11 +128,15 @@ def test_text_holds_a_word_in_any_of_its_forms() -> None:
         assert any(form in text for form in written_forms(word)) is holds, (word, text)
 
 
-@given(st.text(max_size=300))
+SCRIPTS = "aé_1ßжщ路由を開くエは세션 .@/()ไทย"
+
+
+@given(st.text(max_size=300) | st.text(alphabet=SCRIPTS, max_size=60))
 def test_any_text_is_a_question(text: str) -> None:
     query = parse_query(text)
-    assert len(query.words) <= 48
+    assert len(query.words) <= 48 and all(word.strip() for word in query.words)
     assert all(token == token.lower() for token in query.tokens if token.isascii())
+    assert query.words or not any(map(str.isalnum, text)) or {*text} - {*SCRIPTS}
 
 
 def test_a_single_channel_keeps_its_proportions() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.search.hybrid import Search
@@ -78,11 +76,3 @@ def test_words_of_comments_in_the_language_are_found(search: Search) -> None:
 
 def test_decomposed_accents_are_the_same_words() -> None:
     assert parse_query("Gro\u0308ße").words == parse_query("Größe").words == ("größe",)
-
-
-@given(st.text(alphabet="aé_1ßжщ路由を開くエは세션 .@/()ไทย", max_size=60))
-def test_any_mixture_of_scripts_is_a_question(text: str) -> None:
-    query = parse_query(text)
-    assert [word for word in query.words if not word.strip()] == []
-    if any(character.isalnum() for character in text):
-        assert query.words

@@ -245,22 +245,6 @@ def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables) -> None:
     assert files.line_count("src/shop/basket.py") == 1
 
 
-def test_nothing_but_indexed_files_can_be_read(tables: Tables) -> None:
-    for path in (
-        "", "../secret", "/etc/passwd", "src/shop/", ".git/config", "a\x00b", "' OR 1=1 --",
-        "../src/shop/basket.py", "src/../../src/shop/basket.py", f"{tables.location.root}/../x",
-    ):  # fmt: skip
-        with pytest.raises(NotFoundError):
-            Files(lambda: tables).read(path)
-
-
-def test_a_file_is_read_by_every_way_to_write_its_path(tables: Tables) -> None:
-    root, path = tables.location.root, "src/shop/basket.py"
-    ways = [f"./{path}", "src//shop/../shop/basket.py", path.replace("/", "\\"), f"/{path}"]
-    for way in (*ways, f"{root}/{path}", f"file://{root}/{path}"):
-        assert Files(lambda: tables).read(way).path == path
-
-
 def test_a_file_that_became_a_link_is_not_followed(own_tables: Tables, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("key")

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
 from codeqa.repository.walk import Walk, read_file, read_with_status, walk
+from tests.index_rows import read_meanwhile
 from tests.repositories import git, write
 
 LIMIT = 1_000_000
@@ -376,23 +376,17 @@ def test_a_folder_that_is_swapped_for_a_link_while_reading_leaks_nothing(root: P
     (root / "swap" / "secret.txt").write_text("harmless")
     real, link = root / "swap", root / "swap-link"
     link.symlink_to(outside)
-    stop = threading.Event()
+    seen = set()
 
-    def swap() -> None:
-        while not stop.is_set():
+    def read() -> None:
+        with suppress(NotFoundError):
+            seen.add(read_file(root, "swap/secret.txt"))
+
+    with read_meanwhile(read):
+        for _ in range(1_000):
             real.rename(root / "swap-real")
             link.rename(real)
             real.rename(link)
             (root / "swap-real").rename(real)
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    seen = set()
-    try:
-        for _ in range(1_000):
-            with suppress(NotFoundError):
-                seen.add(read_file(root, "swap/secret.txt"))
-    finally:
-        stop.set()
-        thread.join()
-    assert seen <= {b"harmless"}
+    read()
+    assert seen == {b"harmless"}
