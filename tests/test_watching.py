@@ -156,13 +156,16 @@ def test_what_git_and_codeqa_write_is_no_change(
     root = tmp_path / "repo"
     own = write(root / "data", {"x": ""})
     write(root / ".git", {"HEAD": ""})
-    seen = changes(root, [own], threading.Event())
+    seen, counted = changes(root, [own], stop := threading.Event()), list[None]()
     next(seen)
+    thread = threading.Thread(target=lambda: counted.extend(seen))
+    thread.start()
     write(root, {".git/HEAD": "main", "data/tables": "rows", "database.py": "x = 1"})
-    while not judged.keys() >= {"HEAD", "tables", "database.py"}:
-        next(seen)
+    until(lambda: judged.keys() >= {"HEAD", "tables", "database.py"})
+    stop.set()
+    thread.join(PATIENCE)
     assert [judged[name] for name in ("HEAD", "tables", "database.py")] == [False, False, True]
-    seen.close()  # type: ignore[attr-defined]
+    assert counted
 
 
 FREEING = """
