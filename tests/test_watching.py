@@ -158,14 +158,13 @@ def test_what_git_and_codeqa_write_is_no_change(
     write(root / ".git", {"HEAD": ""})
     seen, counted = changes(root, [own], stop := threading.Event()), list[None]()
     next(seen)
-    thread = threading.Thread(target=lambda: counted.extend(seen))
+    thread = threading.Thread(target=lambda: [*map(counted.append, seen)])
     thread.start()
     write(root, {".git/HEAD": "main", "data/tables": "rows", "database.py": "x = 1"})
-    until(lambda: judged.keys() >= {"HEAD", "tables", "database.py"})
+    until(lambda: counted and judged.keys() >= {"HEAD", "tables", "database.py"})
     stop.set()
     thread.join(PATIENCE)
     assert [judged[name] for name in ("HEAD", "tables", "database.py")] == [False, False, True]
-    assert counted
 
 
 FREEING = """
