@@ -52,9 +52,6 @@ def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-# Sets
-
-
 def test_a_split_is_asked_alone_and_missing_trees_are_named(trees: Path) -> None:
     assert [one.id for one in sets.questions_of("development", trees)[0]] == ["shop-1", "shop-2"]
     found, missing = sets.questions_of("tune", trees)
@@ -79,9 +76,6 @@ def test_the_stored_lists_score_as_the_readme_says() -> None:
     assert rounded["semble"] == [0.747, 0.588, 0.253]
     assert rounded["reference-hybrid"] == [0.740, 0.544, 0.612]
     assert rounded["prototype"] == [0.828, 0.714, 0.746]
-
-
-# The run
 
 
 @pytest.mark.slow
@@ -119,9 +113,6 @@ def test_a_run_scores_every_system_and_says_what_is_left_out(
     write(trees / "yard", FILES)
     assert run.main([str(trees), "--systems", "--check", "--json", str(out)]) == 0
     assert set(json.loads(out.read_text("utf-8"))["sets"]) == {"development", "tune", "check"}
-
-
-# Golden lists
 
 
 @pytest.mark.slow

@@ -61,18 +61,15 @@ def test_an_object_with_functions_owns_them_and_is_no_constant() -> None:
     assert not constants(text, "javascript")
 
 
-def test_a_class_is_shown_with_its_constants() -> None:
+def test_a_class_is_shown_with_its_constants_and_a_constant_has_its_uses() -> None:
     text = "class A:\n    #: Seconds.\n    limit = 3\n\n    def wait(self):\n        pass\n"
-    found = {unit.qualified_name: unit for unit in extract("a", text.encode(), "python").units}
-    assert found["A"].head_end_line == 4
-    assert found["A"].method_declarations == ("def wait(self)",)
-
-
-def test_a_constant_has_its_uses() -> None:
+    units = {unit.qualified_name: unit for unit in extract("a", text.encode(), "python").units}
+    assert units["A"].head_end_line == 4
+    assert units["A"].method_declarations == ("def wait(self)",)
     text = "LIMIT = 3\n\n\ndef wait():\n    sleep(LIMIT)\n"
-    found = extract("a", text.encode(), "python")
-    (unit,) = [unit for unit in found.units if unit.kind == "constant"]
-    assert [one.line for one in found.references if one.target == unit.id] == [5]
+    parsed = extract("a", text.encode(), "python")
+    (unit,) = [unit for unit in parsed.units if unit.kind == "constant"]
+    assert [edge.line for edge in parsed.references if edge.target == unit.id] == [5]
 
 
 def test_what_stands_alone_between_functions_is_one_unit() -> None:

@@ -19,9 +19,6 @@ def check(name: str, settings: Settings) -> Check:
     return found
 
 
-# Model
-
-
 def test_a_model_is_named_with_host_and_source_of_key(settings: Settings, data_dir: Path) -> None:
     found = check("model", settings)
     assert found.ok and found.detail.startswith("none chosen; answers are put together")

@@ -64,11 +64,6 @@ def listed(root: Path) -> list[str]:
     return [entry.path for entry in walk(root, max_file_bytes=1_000_000).files]
 
 
-def plain_git(folder: Path) -> None:
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    subprocess.run(command, cwd=folder, check=False, capture_output=True)
-
-
 def plant_fsmonitor(repo: Path, command: str) -> None:
     git(repo, "config", "core.fsmonitor", command)
 
@@ -147,7 +142,8 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ["fsmonitor", "a fetched ignore file", "upload-pack"])
 def test_plain_git_executes_the_attack(name: str, repo: Path, command: str, marker: Path) -> None:
     ATTACKS[name](repo, command)
-    plain_git(repo)
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    subprocess.run(listing, cwd=repo, check=False, capture_output=True)
     assert marker.exists()
 
 

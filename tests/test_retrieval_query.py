@@ -139,11 +139,8 @@ def test_any_text_is_a_question(text: str) -> None:
     assert query.words or not any(map(str.isalnum, text)) or {*text} - {*SCRIPTS}
 
 
-def test_a_single_channel_keeps_its_proportions() -> None:
-    assert fuse({"text": {"a": 10.0, "b": 5.0}, "vector": {}}) == {"a": 1.0, "b": 0.5}
-
-
 def test_channels_are_added_as_z_scores_and_what_one_lacks_counts_as_worse_than_its_worst() -> None:
+    assert fuse({"text": {"a": 10.0, "b": 5.0}, "vector": {}}) == {"a": 1.0, "b": 0.5}
     fused = fuse({"text": {"a": 30.0, "b": 20.0, "c": 10.0}, "vector": {"b": 0.9, "d": 0.1}})
     assert max(fused, key=lambda key: fused[key]) == "b"
     assert fused["b"] == 1.0

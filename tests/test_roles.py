@@ -84,9 +84,6 @@ def test_a_generator_says_so_in_the_first_lines_and_code_about_generated_code_is
     assert roles == ["source"] * len(roles)
 
 
-# --- by content -------------------------------------------------------------------------------
-
-
 def lines(text: str, count: int) -> bytes:
     return (text + "\n").encode() * count
 

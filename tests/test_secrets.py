@@ -152,14 +152,11 @@ def test_a_private_key_block_in_a_file_is_masked_and_its_lines_stay() -> None:
         assert "PRIVATE KEY-----" in masked and masked.endswith("last line " + "é" * 30 + "\n")
 
 
-def test_an_aws_secret_is_masked_by_the_name_before_it() -> None:
+def test_an_aws_secret_is_masked_by_the_name_before_it_and_several_are_counted_apart() -> None:
     secret = letters(40)
     for text in (f"aws_secret_access_key = {secret}\n", f'"AWS_SECRET_ACCESS_KEY": "{secret}"'):
         masked, count = mask(text)
         assert count == 1 and secret not in masked and "ccess" in masked.lower()
-
-
-def test_several_tokens_in_one_file_are_counted_apart() -> None:
     text = " ".join(TOKENS.values())
     masked, count = mask(text)
     assert (count, len(masked)) == (len(TOKENS), len(text))

@@ -62,9 +62,6 @@ def words_of(bag: tuple[list[int], list[int]], pieces: WordPiece) -> set[str]:
 WORDS = "open file name path value return self text config index table the read write".split()  # noqa: SIM905
 
 
-# Golden
-
-
 @pytest.mark.parametrize("golden", GOLDENS, ids=range(len(GOLDENS)))
 def test_a_text_gives_the_words_pieces_and_vectors_that_were_written_down(golden: Any) -> None:
     result = json.loads(json.dumps(observed(golden["text"])))
@@ -72,20 +69,6 @@ def test_a_text_gives_the_words_pieces_and_vectors_that_were_written_down(golden
     for name in ("query_vector", "document_vector"):
         assert np.abs(np.subtract(result.pop(name), wanted.pop(name))).max() <= 2e-6
     assert result == wanted
-
-
-# Words and pieces
-
-
-def test_identifiers_are_split_into_lower_case_words() -> None:
-    for text, words in {
-        "getHTTPResponse_v2": "get http response v 2",
-        "__init__ MAX_SIZE x1": "init max size x 1",
-        "café ＦＵＬＬ naïve": "cafe full naive",
-        "“don’t”—stop": "don t stop",
-        "数据 読む": "数 据 読 む",
-    }.items():
-        assert split(text) == words.split()
 
 
 @given(st.text())
@@ -111,9 +94,6 @@ def test_the_longest_piece_wins_and_unknown_letters_give_the_unknown_id() -> Non
     for names in ([], [UNKNOWN, "a", "a"], ["a", UNKNOWN]):
         with pytest.raises(ValueError, match="piece"):
             WordPiece(names)
-
-
-# Fields
 
 
 def test_the_last_four_segments_of_a_path_count(encoder: TableEncoder) -> None:
@@ -151,9 +131,6 @@ def test_a_long_body_counts_by_its_most_frequent_pieces(monkeypatch: pytest.Monk
     assert body_field(unit("a b c d e d e"), pieces) == ([1, 2], [1, 1])
 
 
-# Vectors
-
-
 def test_vectors_do_not_depend_on_what_is_encoded_beside_them(encoder: TableEncoder) -> None:
     source = Path(table_module.__file__).read_text("utf-8")
     parts = [
@@ -182,9 +159,6 @@ def test_texts_without_a_known_word_share_one_vector(encoder: TableEncoder) -> N
     assert encoder.knows("file") and encoder.knows("где file")
     assert not any(map(encoder.knows, ("где", "", "?", "zyzzyva qwxyz")))
     assert encoder.compute_source_embeddings([]).shape == (0, encoder.dimension)
-
-
-# Files
 
 
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path) -> None:

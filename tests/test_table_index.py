@@ -95,9 +95,6 @@ def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
         assert np.abs(fast.embed_passages([code])[0] - vector).max() < 1e-3, path
 
 
-# The first pass
-
-
 def test_every_row_gets_its_vector_and_a_changed_file_its_new_ones(built: Indexer) -> None:
     assert_filled(built, installed())
     status = built.status()
@@ -120,9 +117,6 @@ def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
     assert_filled(built, installed())
 
 
-# Another version
-
-
 def test_another_table_or_none_makes_all_rows_anew(built: Indexer, tmp_path: Path) -> None:
     first = installed()
     assert built.run().changed == 0
@@ -138,9 +132,6 @@ def test_another_table_or_none_makes_all_rows_anew(built: Indexer, tmp_path: Pat
     assert built.run().changed == len(FILES)
     tables = Tables(built.location)
     assert tables.counts().embedded == 0 and tables.meta().vector is None
-
-
-# Search
 
 
 def test_a_question_is_answered_by_vectors_too(engine: Engine) -> None:

@@ -57,9 +57,6 @@ def test_rows_are_found_by_part_source_and_repository(features: Features) -> Non
     assert json.loads((features.folder / "manifest.json").read_text())["rows"] == 0
 
 
-# --- with the trainer of vocabularies ---------------------------------------------------------
-
-
 def _pairs(out: Path) -> list[dict[str, str]]:
     rows = []
     for number in range(60):

@@ -53,9 +53,6 @@ def _rows(path: str, text: str, role: str = "source") -> list[dict[str, Any]]:
     return list(maker.of_document(parsed) if role == "document" else maker.of_code(parsed))
 
 
-# --- licences ---------------------------------------------------------------------------------
-
-
 def test_a_licence_is_known_by_what_its_text_states_first() -> None:
     for text, name in {
         MIT: "MIT", APACHE: "Apache-2.0", GPL: "GPL", "All rights reserved.": "unknown",
@@ -78,9 +75,6 @@ def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted() -> None
     ):
         name, why = licences.tree_licence(texts, readme)
         assert (name, bool(why)) == (licence, refused)
-
-
-# --- mirrors and collecting -------------------------------------------------------------------
 
 
 def test_mirrors_are_found_in_the_usual_layouts(tmp_path: Path) -> None:
@@ -115,8 +109,6 @@ def test_trees_are_collected_or_listed_with_reasons(
         "pallets/flask": "it belongs to the benchmark",
     }
 
-
-# --- rows -------------------------------------------------------------------------------------
 
 PYTHON = '''\
 class Door:
@@ -203,9 +195,6 @@ def test_a_heading_gives_a_row_with_the_text_below_it() -> None:
     unit = decode(row["unit"])
     assert (row["source"], row["query"]) == ("section", "How the door is opened")
     assert unit.owner == "Guide" and "How the door" not in row["unit"] and "Push it" in unit.body
-
-
-# --- mining -----------------------------------------------------------------------------------
 
 
 def _mine(tmp_path: Path, *names: str) -> dict[str, list[dict[str, Any]]]:

@@ -38,9 +38,6 @@ def _named(part: str, count: int = 1, tuning: tuple[str, ...] = ()) -> list[str]
     return [name for name in names if part_of(name, tuning) == part][:count]
 
 
-# --- parts ------------------------------------------------------------------------------------
-
-
 def test_a_repositorys_part_depends_on_its_name_alone() -> None:
     parts = Counter(part_of(f"owner/name{number}", ()) for number in range(2_000))
     assert set(parts) == {"train", "held_out"}
@@ -55,9 +52,6 @@ def test_the_list_holds_nothing_of_the_benchmark_and_every_entry_is_pinned() -> 
     assert len({entry["repository"] for entry in entries}) == len(entries) >= 300
     assert not {entry["repository"].lower() for entry in entries} & set(BENCHMARK)
     assert all(len(entry["commit"]) == 40 for entry in entries)
-
-
-# --- repetitions ------------------------------------------------------------------------------
 
 
 def test_a_document_counts_once_and_a_sentence_three_times() -> None:
@@ -79,8 +73,6 @@ def test_nothing_of_the_yardstick_is_trained_on() -> None:
     assert len(list(chosen.keep(first, "held_out"))) == 1
     assert list(chosen.keep(again, "train")) == []
 
-
-# --- overlap ----------------------------------------------------------------------------------
 
 TREE = {
     "src/router.py": "class Router:\n    def match(self, path):\n"
