@@ -32,9 +32,6 @@ def test_a_model_is_named_with_host_and_source_of_key(settings: Settings, data_d
     (data_dir / "models.json").write_text("{")
     found = check("model", settings)
     assert (found.ok, found.hint) == (False, "Pick the model and enter its key again.")
-
-
-def test_a_missing_key_and_an_unknown_provider_are_said() -> None:
     found = check("model", load_settings(model="openai/gpt-4o"))
     assert not found.ok and "There is no key for OpenAI" in found.detail
     assert "OPENAI_API_KEY" in found.hint

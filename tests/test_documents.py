@@ -158,9 +158,7 @@ def test_restructuredtext_is_cut_by_section() -> None:
         (19, 23, "Manual > First ~a.b > Deeper"),
         (24, 40, "Manual > Second"),
     ]
-
-
-def test_a_text_file_that_is_restructuredtext_is_cut_by_section() -> None:
+    # Also in a text file, where it is one.
     text = "Title\n=====\n\n.. note:: x\n\nwords\n\nPart\n----\n\nwords\n"
     assert [name for *_, name in outline(text, "text")] == ["Title", "Title > Part"]
     plain = "a\n\nTotal\n=====\n\n17\n"
@@ -226,13 +224,10 @@ def test_cells_that_are_written_on_one_line_span_that_line() -> None:
     assert '"source": "a = 1' in text.split("\n")[unit.start_line - 1]
 
 
-def test_a_broken_notebook_is_cut_by_lines() -> None:
+def test_a_broken_notebook_is_cut_by_lines_and_a_long_cell_into_chunks() -> None:
     for text in ("{", "[1, 2", "}", '{"a": "\\x"}', "<<<<<<< ours\n{}\n", "plain"):
         (unit,) = units(text, "notebook")
         assert unit.source_code == text.strip("\n") and unit.kind == "document"
-
-
-def test_a_long_cell_is_cut_into_chunks() -> None:
     text = json.dumps(notebook([code(*[f"a{n} = {n}\n" for n in range(70)])]), indent=1)
     first, second = units(text, "notebook")
     assert second.start_line == first.start_line + 45
@@ -244,11 +239,6 @@ def test_a_long_cell_is_cut_into_chunks() -> None:
 
 def filler(indent: str, count: int, form: str = "{i}k{n}: {n}") -> str:
     return "".join(form.format(i=indent, n=n) + "\n" for n in range(count))
-
-
-def test_a_short_configuration_file_is_one_unit() -> None:
-    (unit,) = units("[a]\nx = 1\n\n[b]\ny = 2\n", "toml", "pyproject.toml")
-    assert (unit.kind, unit.qualified_name, unit.end_line) == ("config", "pyproject.toml", 5)
 
 
 TOML = "".join(
@@ -288,7 +278,9 @@ NAMES = [
 ]
 
 
-def test_a_long_configuration_file_is_cut_by_what_it_names() -> None:
+def test_a_configuration_file_is_one_unit_or_cut_by_what_it_names() -> None:
+    (unit,) = units("[a]\nx = 1\n\n[b]\ny = 2\n", "toml", "pyproject.toml")
+    assert (unit.kind, unit.qualified_name, unit.end_line) == ("config", "pyproject.toml", 5)
     for language, text, names in NAMES:
         assert [name for *_, name in outline(text, language)] == names, text[:40]
     # A comment belongs to the table below it.

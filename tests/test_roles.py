@@ -125,11 +125,8 @@ def test_what_is_never_indexed_and_what_is_although_it_looks_odd() -> None:
         assert isinstance(classify(path, data), str), (path, data[:40])
 
 
-def test_the_nul_rule_is_gits() -> None:
+def test_the_nul_rule_is_gits_and_many_short_lines_outweigh_a_long_one() -> None:
     assert is_binary(b"x" * 8_191 + b"\0")
     assert not is_binary(b"x" * 8_192 + b"\0")
-
-
-def test_many_short_lines_outweigh_a_long_one() -> None:
     assert not is_minified("a.js", lines("let a = 1;", 1_000) + b"x" * 9_000)
     assert is_minified("a.js", lines("let a = 1;", 10) + b"x" * 9_000)

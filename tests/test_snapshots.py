@@ -130,7 +130,7 @@ def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
     assert "AKIAIOSFODNN7EXAMPLE" not in str(found[2])
 
 
-def test_a_commit_has_many_names_and_what_names_none_is_refused(shop: Shop) -> None:
+def test_a_commit_has_many_names_and_what_names_none_is_refused(shop: Shop, tmp_path: Path) -> None:
     root = shop[1].root
     hash_ = plain_git(root, "rev-parse", "v1").strip()
     for name in ("v1", "HEAD~1", "origin/stable", "main@{1}", hash_[:7]):
@@ -141,10 +141,8 @@ def test_a_commit_has_many_names_and_what_names_none_is_refused(shop: Shop) -> N
     for name in ("v1:shop/cart.py", "v1 v2", "nothing"):
         with pytest.raises(CodeQAError, match="`git log` shows"):
             commit_of(root, name)
-
-
-def test_a_shallow_clone_says_how_older_commits_come(shop: Shop, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{shop[1].root}", "shop")
+    # A shallow clone says how older commits come.
+    git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{root}", "shop")
     assert commit_of(tmp_path / "shop", "main")
     with pytest.raises(CodeQAError, match="git fetch --deepen"):
         commit_of(tmp_path / "shop", "HEAD~1")

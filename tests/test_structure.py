@@ -244,16 +244,15 @@ def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) 
     assert by_line[4].confidence <= 0.3
 
 
-def test_a_class_is_imported_called_and_inherited_from(tables: Tables) -> None:
+def test_a_class_is_imported_called_and_inherited_from_and_a_document_has_no_uses(
+    tables: Tables,
+) -> None:
     kinds = {kind for _, _, kind in places(usages(tables, unit(tables, CART, "Cart")), 0.85)}
     assert kinds == {"import", "call", "inherits"}
     disk = usages(tables, unit(tables, "core/src/store.rs", "Disk"))
     assert ("core/src/lib.rs", 2, "import") in places(disk, 0.85)
-
-
-def test_the_surest_come_first_and_a_document_has_none(tables: Tables) -> None:
-    found = usages(tables, unit(tables, CART, "Cart.add"))
-    assert found == sorted(found, key=lambda use: -use.confidence) and len(found) > 2
+    uses = usages(tables, unit(tables, CART, "Cart.add"))
+    assert uses == sorted(uses, key=lambda use: -use.confidence) and len(uses) > 2
     assert usages(tables, tables.in_file("go.mod")[0]) == []
 
 
