@@ -11,6 +11,7 @@ from typing import Any
 
 from flask import Flask
 from flask.testing import FlaskClient
+from waiting import PATIENCE
 
 from codeqa.settings import Settings
 from codeqa.web.app import bind, create_app, make_server
@@ -53,7 +54,7 @@ def serving(
         app.extensions["codeqa"].closing.set()
         if engine is None:
             app.extensions["codeqa"].close()
-        server.task_dispatcher.shutdown(timeout=5)
+        server.task_dispatcher.shutdown(timeout=PATIENCE)
         with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
             server.trigger.pull_trigger(server.close)
-        thread.join(5)
+        thread.join(PATIENCE)
