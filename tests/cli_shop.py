@@ -20,6 +20,7 @@ from codeqa.web.app import create_app
 from codeqa.web.running import FOLDER
 from codeqa.web.security import TERMINAL_TOKEN
 from evals.search.__main__ import main as judge_search
+
 pytest_plugins = ("patient",)
 
 FILES = {
