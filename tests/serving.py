@@ -51,10 +51,16 @@ def serving(
     try:
         yield listener.getsockname()[1]
     finally:
+
+        def end() -> None:  # connections that clients keep open among it
+            for channel in [*server.active_channels.values()]:
+                channel.handle_close()
+            server.close()
+
         app.extensions["codeqa"].closing.set()
         if engine is None:
             app.extensions["codeqa"].close()
         server.task_dispatcher.shutdown(timeout=PATIENCE)
         with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
-            server.trigger.pull_trigger(server.close)
+            server.trigger.pull_trigger(end)
         thread.join(PATIENCE)

@@ -25,9 +25,7 @@ def fake_engine() -> FakeEngine:
 
 
 @pytest.fixture
-def client(
-    patient: None, settings: Settings, fake_engine: FakeEngine
-) -> Iterator[FlaskClient]:
+def client(patient: None, settings: Settings, fake_engine: FakeEngine) -> Iterator[FlaskClient]:
     """A client of an application with a workspace of its own."""
     pages[:] = pages or [create_app(settings)]
     pages[0].extensions["codeqa"] = Workspace(settings, None, fake_engine)
