@@ -16,6 +16,15 @@ from waiting import PATIENCE
 from codeqa.settings import Settings
 from codeqa.web.app import bind, create_app, make_server
 
+PATIENT = """
+import sys
+from codeqa.cli import main, served
+from codeqa.state import cache
+served.HELLO_SECONDS = cache.SOCKET_SECONDS = 120
+sys.exit(main())
+"""
+"""A program for `python -c`: `codeqa` on a busy machine, as the fixture `patient` has it here."""
+
 
 def client_of(settings: Settings, engine: Any) -> FlaskClient:
     return create_app(settings, engine=engine).test_client()

@@ -24,7 +24,7 @@ import pytest
 from openai_server import Streamed, delta, openai_server
 from pydantic import SecretStr
 from redis_server import RedisServer, redis_server
-from serving import serving
+from serving import PATIENT, serving
 from waiting import AT_ONCE, LOOK_AGAIN, PATIENCE, Clock, until
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
@@ -572,15 +572,6 @@ def process_of(response: http.client.HTTPResponse, processes: list[int]) -> int:
             if file.is_symlink() and str(file.readlink()) in inodes:
                 return process
     raise AssertionError("nobody has it")
-
-
-PATIENT = """
-import sys
-from codeqa.state import cache
-cache.SOCKET_SECONDS = 120
-from codeqa.cli import main
-sys.exit(main())
-"""
 
 
 @pytest.mark.slow

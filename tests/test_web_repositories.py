@@ -4,7 +4,6 @@ cloned."""
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from codeqa.repositories import find_repository, open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from tests.git_server import GitServer, git_server
+from tests.waiting import until
 
 BELA = {"Authorization": "Bearer bela"}
 Client = Callable[..., FlaskClient]
@@ -50,25 +50,18 @@ def rows(client: FlaskClient) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in client.get("/api/repos").json["repositories"]}
 
 
-def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 30
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
-
-
 def test_a_clone_from_the_page_from_its_address_to_its_removal(
     server: GitServer, make_client: Client, data_dir: Path
 ) -> None:
     server.commit("anna/shop", {"store.py": "def buy():\n    return 1\n"})
     client = make_client()
+    reports = client.application.extensions["codeqa"].jobs.reports
     server.held.clear()
     address = f"{server.address}/anna/shop"
     added = client.post("/api/repos", json={"path": address})
     repo = added.json["id"]
     assert added.status_code == 202 and added.json["url"] == address
-    until(lambda: rows(client)[repo]["progress"]["phase"] == "waiting for the server")
+    until(lambda: reports()[repo].progress.phase == "waiting for the server")
     assert rows(client)[repo]["state"] == "cloning"
     assert client.post("/api/repos", json={"path": address}).status_code == 409
     assert client.post(f"/api/repos/{repo}/cancel").status_code == 200
@@ -76,7 +69,8 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
     server.held.set()
 
     missing = client.post("/api/repos", json={"path": f"{address}-not"}).json["id"]
-    row = until(lambda: rows(client)[missing]["problem"] and rows(client)[missing])
+    until(lambda: reports()[missing].problem)
+    row = rows(client)[missing]
     assert row["state"] == "failed" and "not found" in row["problem"]
     client.post(f"/api/repos/{missing}/cancel")
     assert missing not in rows(client)
@@ -150,7 +144,7 @@ def test_the_page_leads_to_the_repository_that_a_browser_was_in_last(
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.py").write_text("def pay():\n    pass\n")
         location = open_location(settings, tmp_path / name)
-        Indexer(settings, location).run()
+        Indexer(settings, location).run(refine=False)
         ids[name] = location.id
 
     def shown(client: FlaskClient, address: str) -> str:
