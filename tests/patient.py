@@ -13,6 +13,7 @@ LIMITS = {
     "codeqa.cli.served": ("HELLO_SECONDS",),
     "codeqa.code.tools.edges": ("SECONDS",),
     "codeqa.code.tools.history": ("SECONDS",),
+    "codeqa.indexing.indexer": ("KEEP_UP_SECONDS",),
     "codeqa.llm.client": ("CONNECT_SECONDS", "FETCH_SECONDS", "LOCAL_SECONDS"),
     "codeqa.llm.models": ("LOCK_SECONDS",),
     "codeqa.render": ("COLOUR_SECONDS",),

@@ -137,9 +137,8 @@ def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: 
     report = json.loads(done.stdout)
     assert report["effects"] == []
     assert not HEAVY & set(report["loaded"]), "a worker forks with what is loaded"
-    assert not {"prometheus_client", "redis", "rq"} & set(report["later"]), (
-        "a server of its own needs none"
-    )
+    own = set(report["later"])
+    assert not {"prometheus_client", "redis", "rq"} & own, "a server of its own needs none"
     assert not any(tmp_path.iterdir())
     for name, exported in REEXPORTS.items():
         assert exported <= set(report["names"][name]), name
