@@ -32,6 +32,9 @@ from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
 from tests.repositories import write
 
+pytest_plugins = ("patient",)
+pytestmark = pytest.mark.usefixtures("patient")
+
 FILES = {
     "left": {
         "a.py": "def one():\n    return two()\n\n\ndef two():\n    return 2\n",

@@ -27,6 +27,9 @@ from codeqa.store.location import end_of
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
 
+pytest_plugins = ("patient",)
+pytestmark = pytest.mark.usefixtures("patient")
+
 FILES = {
     "one-shop": {
         "shop/cart.py": "def total(items):\n    '''The price of a cart, with its discount.'''\n"
