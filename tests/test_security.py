@@ -19,6 +19,7 @@ from flask.testing import FlaskClient
 from indexed import indexed, write
 from repositories import git
 from serving import client_of
+from waiting import PATIENCE
 
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_engine
@@ -29,11 +30,13 @@ from codeqa.store import Location
 
 pytest_plugins = ("web_kit",)
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 SECRET = "nobody-may-read-this"
 
 
 def subjects(folder: Path) -> str | None:
-    printed = read_git(find_git(folder), folder, ["log", "--format=%s"], 20)
+    printed = read_git(find_git(folder), folder, ["log", "--format=%s"], PATIENCE)
     return None if printed is None else printed.decode()
 
 

@@ -48,12 +48,11 @@ FRAGMENTS = {
 
 def nested(code: str, language: str) -> list[tuple[int, str]]:
     """(depth, first line) of every statement."""
-    lines = code.split("\n")
-    found = statements(code, language)
+    lines, parts = code.split("\n"), statements(code, language)
     depths: list[int] = []
-    for one in found:
+    for one in parts:
         depths.append(depths[one.parent] + 1 if one.parent >= 0 else 0)
-    return [(depths[n], lines[one.first].strip()) for n, one in enumerate(found)]
+    return [(depths[n], lines[one.first].strip()) for n, one in enumerate(parts)]
 
 
 def test_a_method_cut_out_of_its_class_has_its_statements_nested() -> None:
@@ -121,7 +120,7 @@ def test_where_no_tree_helps_indentation_does() -> None:
         assert inside and not any(line[0] in ")]}" for line in inside)
 
 
-def test_long_and_hostile_code_takes_a_moment() -> None:
+def test_long_and_hostile_code_comes_to_an_end() -> None:
     for language, code in (
         ("c", "void f() {\n" + "{\n" * 1500),
         ("python", "\n".join(" " * depth + "if a:" for depth in range(1000))),
