@@ -29,14 +29,14 @@ def test_a_model_is_named_with_host_and_source_of_key(settings: Settings, data_d
     found = check("model", settings)
     detail = "groq/some-model at api.groq.com, key stored, picked by the user"
     assert (found.ok, found.detail) == (True, detail)
-    (data_dir / "models.json").write_text("{")
-    found = check("model", settings)
-    assert (found.ok, found.hint) == (False, "Pick the model and enter its key again.")
     found = check("model", load_settings(model="openai/gpt-4o"))
     assert not found.ok and "There is no key for OpenAI" in found.detail
     assert "OPENAI_API_KEY" in found.hint
     found = check("model", load_settings(model="nobody/nothing"))
     assert not found.ok and found.hint
+    (data_dir / "models.json").write_text("{")
+    found = check("model", settings)
+    assert (found.ok, found.hint) == (False, "Pick the model and enter its key again.")
 
 
 def test_a_model_is_looked_at_without_asking_its_server() -> None:

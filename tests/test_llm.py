@@ -217,7 +217,10 @@ def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
         assert server.wait_for_disconnects()
 
 
-def test_cancelling_while_waiting_for_another_try_is_at_once() -> None:
+def test_cancelling_while_waiting_for_another_try_is_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Model, "sleep", staticmethod(lambda seconds: asyncio.Event().wait()))
     refused = failure(503, headers={"Retry-After": "60"})
     with openai_server(lambda path, body: refused) as server, model_at(server) as model:
         told: list[Piece] = []

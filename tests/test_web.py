@@ -114,7 +114,7 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
         return split_blocks(text)
 
     monkeypatch.setattr(answer_streams, "split_blocks", counting)
-    text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(150)))
+    text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(400)))
     renderer = answer_streams.BlockRenderer(lambda path, start, end: None)
     blocks = [block for line in text.splitlines(True) for block in renderer.feed(line)]
     blocks += renderer.finish()

@@ -198,7 +198,7 @@ class Held:
         else:
             route.continue_()
 
-    def wait_for(self, addresses: int = 1) -> None:
+    def until_asked(self, addresses: int = 1) -> None:
         """Wait until so many different addresses were asked for."""
         until(lambda: self._page.evaluate("1") and self.count() >= addresses)
 
@@ -206,6 +206,6 @@ class Held:
         return len({route.request.url for route in self._routes})
 
     def go_on(self) -> None:
-        self.wait_for()
+        self.until_asked()
         while self._routes:
             self._routes.pop().continue_()

@@ -95,10 +95,11 @@ def test_where_colours_are_forced_what_is_chosen_has_the_focus_or_goes_on_is_see
     page.emulate_media(forced_colors="active")
 
     def unlike(one: str, other: str, style: str = "backgroundColor", part: str = "") -> bool:
-        read = "([at, style, part]) => getComputedStyle(document.querySelector(at), part)[style]"
-        return bool(
-            page.evaluate(read, [one, style, part]) != page.evaluate(read, [other, style, part])
+        read = "(node, [style, part]) => getComputedStyle(node, part)[style]"
+        first, second = (
+            page.locator(at).first.evaluate(read, [style, part]) for at in (one, other)
         )
+        return bool(first != second)
 
     ready(page)
     page.locator("#codebase").press("Space")

@@ -38,7 +38,7 @@ def test_what_comes_to_the_first_page_later_moves_nothing(real: Server) -> None:
     page.goto(real.address)
     parts = [page.locator("#welcome h1"), page.locator("#without-model")]
     expect(parts[1]).to_be_visible()
-    held.wait_for(2)
+    held.until_asked(2)
     before = [part.bounding_box() for part in parts]
     held.go_on()
     expect(page.locator("#examples button").first).to_be_visible()
