@@ -81,7 +81,7 @@ def test_the_first_page_says_what_a_model_adds_and_waits_for_no_server_to_say_wh
     expect(page.get_by_role("heading", name=re.compile(r"store\?$"))).to_be_visible()
     chip = page.get_by_role("button", name="No model. Choose a language model")
     expect(chip).to_have_text("No model")
-    looking.wait_for()
+    looking.until_asked()
     commands = page.locator("#local-models code")
     expect(commands).to_have_count(0)
     looking.go_on()
