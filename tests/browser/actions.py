@@ -190,10 +190,11 @@ class Held:
     def __init__(self, page: Page, address: str | re.Pattern[str], method: str = "") -> None:
         self._page = page
         self._routes: list[Route] = []
+        self.holds = True
         page.route(address, lambda route: self._take(route, method))
 
     def _take(self, route: Route, method: str) -> None:
-        if method in ("", route.request.method):
+        if self.holds and method in ("", route.request.method):
             self._routes.append(route)
         else:
             route.continue_()

@@ -34,14 +34,13 @@ def lacks(field: Locator) -> str:
 
 def test_what_comes_to_the_first_page_later_moves_nothing(real: Server) -> None:
     page = real.open("/health")
-    later = re.compile("/api/(first-questions|models/local)")
-    held = Held(page, later)
+    held = Held(page, re.compile("/api/(first-questions|models/local)"))
     page.goto(real.address)
     parts = [page.locator("#welcome h1"), page.locator("#without-model")]
     expect(parts[1]).to_be_visible()
     held.until_asked(2)
     before = [part.bounding_box() for part in parts]
-    page.unroute(later)  # examples are asked for again as long as there are none
+    held.holds = False  # examples are asked for again as long as there are none
     held.go_on()
     expect(page.locator("#examples button").first).to_be_visible()
     expect(page.locator("#local-models code").first).to_be_visible()
