@@ -1,4 +1,4 @@
-"""Chat over a real index: one shop, indexed once, and for every test a state of its own.
+"""Chat over a real index: one shop, indexed once, and for every test a state and a time of its own.
 
 A plugin of pytest: `pytest_plugins = ("chat_fixtures",)`.
 """
@@ -8,14 +8,45 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_kit import FILES, Indexed, Listener, Open, Script, index
+from indexed import indexed as index_files
 from openai_server import openai_server
+from waiting import AT_ONCE, PATIENCE, Clock
 
 from codeqa.engine import Engine
+from codeqa.store import Tables
+
+LIMITS = {
+    "chat.ask": "FLUSH_SECONDS", "chat.conversations": "FLUSH_SECONDS", "render": "COLOUR_SECONDS",
+    "code.descriptions": "RESOLVE_SECONDS", "code.tools.edges": "SECONDS",
+    "code.tools.history": "SECONDS", "llm.client": "CONNECT_SECONDS FETCH_SECONDS LOCAL_SECONDS",
+    "llm.models": "LOCK_SECONDS", "repositories.files": "SEARCH_SECONDS",
+    "search.rerank": "HOSTED_SECONDS LOCAL_SECONDS", "state.cache": "SOCKET_SECONDS",
+}  # fmt: skip
+"""Seconds that work under test may take on a busy machine, by their module."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of models, which passes where a test says so or a try is waited for. No other limit
+    is reached, and what is read of an index is kept at once."""
+    clock = Clock()
+
+    async def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+
+    monkeypatch.setattr("codeqa.llm.client.time", clock)
+    monkeypatch.setattr("codeqa.llm.client.Model.sleep", staticmethod(sleep))
+    for module, names in LIMITS.items():
+        for name in names.split():
+            monkeypatch.setattr(import_module(f"codeqa.{module}"), name, PATIENCE)
+    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
+    return clock
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +55,14 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
     return index(tmp_path_factory.mktemp("shop"), FILES)
 
 
+@pytest.fixture(scope="module")
+def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """The index of a repository of the module's `FILES`."""
+    return index_files(tmp_path_factory.mktemp("tables"), request.module.FILES)
+
+
 @pytest.fixture
-def opened(indexed: Indexed, data_dir: Path) -> Iterator[Open]:
+def opened(indexed: Indexed, data_dir: Path, clock: Clock) -> Iterator[Open]:
     """`opened(generator=…, **settings)`: the shop, with the state of this test."""
     with ExitStack() as ending:
 
@@ -38,8 +75,9 @@ def opened(indexed: Indexed, data_dir: Path) -> Iterator[Open]:
 
 
 @pytest.fixture
-def script() -> Iterator[Script]:
+def script(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     script = Script()
+    monkeypatch.setattr("codeqa.llm.client.Model.window", lambda model: script.window)
     with openai_server(script) as script.server:
         yield script
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from openai_server import Reply, ScriptedServer, stream
+from repositories import write
+from waiting import PATIENCE, Clock
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
@@ -18,6 +22,7 @@ from codeqa.routing.personal import read_personal
 from codeqa.routing.policy import Features, extract_features
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
+from codeqa.store import Tables, locate, open_once
 from codeqa.types import Event
 
 FILES = {
@@ -58,17 +63,21 @@ class Indexed:
 
     def open(self, data: Path, *, generator: Any = None, **settings: Any) -> Engine:
         """An engine over it that keeps what is said in `data`."""
-        values = {"data": data, "tables": str(self.tables), "workers": 1, **settings}
-        return open_engine(load_settings(**values), self.repository, generator=generator)
+        values = {"data": data, "tables": str(self.tables), "workers": 1, "watch": False}
+        with patch("codeqa.engine.open_once", lambda location: self.read):
+            made = load_settings(**values | settings)
+            return open_engine(made, self.repository, generator=generator)
+
+    @cached_property
+    def read(self) -> Callable[[], Tables]:
+        """Open the index, once for all engines: what one has read, no other reads again."""
+        settings = load_settings(tables=str(self.tables))
+        return open_once(locate(settings, self.repository))
 
 
 def index(folder: Path, files: Mapping[str, str]) -> Indexed:
     """The repository `shop` of `files` in `folder`, indexed."""
-    for name, content in files.items():
-        target = folder / "shop" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8", newline="")
-    indexed = Indexed(folder / "tables", folder / "shop")
+    indexed = Indexed(folder / "tables", write(folder / "shop", files))
     engine = indexed.open(folder / "data")
     engine.index.run()
     engine.close()
@@ -103,6 +112,8 @@ class Script:
     replies: list[Reply] = field(default_factory=lambda: [stream(SAYS, usage=(120, 9))])
     understood: str = json.dumps({"topic": "SAME", "question": COMPLETE})
     """What it says of a message before it is answered."""
+    window: int = 0
+    """Tokens that it takes, as no server is asked each time."""
 
     def __call__(self, path: str, body: dict[str, Any]) -> Reply:
         if _is_small_call(body):
@@ -134,6 +145,14 @@ class Script:
         return {"model": "openai/gpt-4o", "model_url": address, "model_key": "a-key"}
 
 
+class SlowClock(Clock):
+    """Each look at it takes a while."""
+
+    def monotonic(self) -> float:
+        self.advance(PATIENCE / 9)
+        return self.now
+
+
 def _system(body: dict[str, Any]) -> str:
     return str(body.get("messages", [{}])[0].get("content", ""))
 
@@ -149,6 +168,16 @@ def _is_ordering(body: dict[str, Any]) -> bool:
 def ask(engine: Engine, question: str, **options: Any) -> list[Event]:
     """The events of an answer in the conversation `talk`, unless another is named."""
     return list(engine.chat.ask(AskOptions(question, **{"conversation": "talk", **options})))
+
+
+def begun(
+    engine: Engine, question: str, kind: str = "token", **options: Any
+) -> Generator[Event, None, None]:
+    """The events of an answer in the conversation `talk` behind the first of a kind."""
+    events = engine.chat.ask(AskOptions(question, **{"conversation": "talk", **options}))
+    while next(events).kind != kind:
+        pass
+    return events  # type: ignore[return-value]
 
 
 def told(events: Sequence[Event], kind: str) -> dict[str, Any]:

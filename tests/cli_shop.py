@@ -21,6 +21,8 @@ from codeqa.web.running import FOLDER
 from codeqa.web.security import TERMINAL_TOKEN
 from evals.search.__main__ import main as judge_search
 
+pytest_plugins = ("patient",)
+
 FILES = {
     "store/basket.py": (
         '"""Baskets of the shop."""\n\n\n'
@@ -67,19 +69,19 @@ def indexed_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    shown, told = io.StringIO(), io.StringIO()
+    summary, progress = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("CODEQA_DATA", str(base / "indexed"))
         environment.setenv("HOME", str(base))
-        with redirect_stdout(shown), redirect_stderr(told):
-            assert main(["index", str(root)]) == 0, told.getvalue()
-    (base / "summary.txt").write_text(shown.getvalue())
-    (base / "progress.txt").write_text(told.getvalue())
+        with redirect_stdout(summary), redirect_stderr(progress):
+            assert main(["index", str(root)]) == 0, progress.getvalue()
+    (base / "summary.txt").write_text(summary.getvalue())
+    (base / "progress.txt").write_text(progress.getvalue())
     return root
 
 
 @pytest.fixture(scope="module")
-def shop(indexed_shop: Path) -> Path:
+def shop(indexed_shop: Path, patient: None) -> Path:
     """The same with the index in `data`, as it was made."""
     data = indexed_shop.parent / "data"
     shutil.rmtree(data, ignore_errors=True)

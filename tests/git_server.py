@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.repositories import git
+from tests.waiting import PATIENCE
 
 
 class GitServer:
@@ -57,7 +58,7 @@ def git_server(folder: Path) -> Iterator[GitServer]:
             pass
 
         def do_GET(self) -> None:
-            serving.held.wait(20)
+            serving.held.wait(PATIENCE)
             parts = urlsplit(self.path)
             serving.seen.append(f"{self.path} {self.headers.get('Authorization', '')}".strip())
             length = int(self.headers.get("Content-Length") or 0)

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,15 +42,14 @@ def versions(location: Location) -> dict[str, int]:
 
 def rows(location: Location) -> Rows:
     """All rows of all tables but for times, sorted: what two equal indices share."""
-    tables = opened(location).tables
-    found = {}
+    tables, result = opened(location).tables, {}
     for table in TABLES:
         records = tables[table].to_arrow().to_pylist()
         for record in records:
             record.pop("indexed_at", None)
             record.pop("mtime_ns", None)
-        found[table] = sorted(records, key=lambda record: str(record.get("id", record["path"])))
-    return found
+        result[table] = sorted(records, key=lambda record: str(record.get("id", record["path"])))
+    return result
 
 
 def clean_rows(repository: Path, folder: Path) -> Rows:
@@ -63,25 +63,17 @@ def clean_rows(repository: Path, folder: Path) -> Rows:
 @contextmanager
 def read_meanwhile(read: Callable[[], None], threads: int = 1) -> Iterator[None]:
     """Call `read` again and again while the block runs; an error in it fails the test."""
-    errors: list[BaseException] = []
     done = threading.Event()
 
     def work() -> None:
         while not done.is_set():
-            try:
-                read()
-            except BaseException as error:
-                errors.append(error)
-                return
+            read()
 
-    readers = [threading.Thread(target=work) for _ in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        readers = [pool.submit(work) for _ in range(threads)]
+        try:
+            yield
+        finally:
+            done.set()
     for reader in readers:
-        reader.start()
-    try:
-        yield
-    finally:
-        done.set()
-        for reader in readers:
-            reader.join()
-    if errors:
-        raise errors[0]
+        reader.result()

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from waiting import LOOK_AGAIN, PATIENCE
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 
@@ -87,11 +88,11 @@ def hub_of(name: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr(constants, "ENDPOINT", address)
     template = address + "/{repo_id}/resolve/{revision}/{filename}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(LOOK_AGAIN,), daemon=True)
     thread.start()
     try:
         yield given
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(PATIENCE)

@@ -9,51 +9,55 @@ from __future__ import annotations
 import json
 import select
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from waiting import LOOK_AGAIN, PATIENCE
+
 Plain = tuple[int, dict[str, str], Any]
 DEFAULT_MODELS = ("gpt-4o", "gpt-4o-mini", "text-embedding-3-small")
-TAKES_LONG = 10.0
-"""Seconds after which a helper that waits for the server gives up."""
+TAKES_LONG = PATIENCE
+Gate = threading.Event | threading.Semaphore
+NEVER = threading.Event()
+"""A gate that stays shut."""
 
 
 @dataclass(frozen=True)
 class Streamed:
     """A reply in server-sent events.
 
-    `events` are sent as they are, `delay` seconds before each; `first` is the delay of the first
+    `events` are sent as they are, but for gates: the reply waits there until an Event is set or a
+    Semaphore is released. `delay` seconds pass before each event; `first` is the delay of the first
     one when it differs. `end` is how the connection ends: "done" (`[DONE]`), "finished" (no
-    `[DONE]`) or "closed" (in the middle of the body). `silence` seconds pass before even the
-    status line is sent.
+    `[DONE]`) or "closed" (in the middle of the body). Even the status line waits for `begin`.
     """
 
-    events: Iterable[bytes] = ()
-    delay: float = 0.0
+    events: Iterable[bytes | Gate] = ()
+    delay: float | None = None
     first: float | None = None
     usage: tuple[int, int] | None = None
     end: str = "done"
-    silence: float = 0.0
+    begin: Gate | None = None
 
 
 Reply = Plain | Streamed
 Script = Callable[[str, dict[str, Any]], Reply]
 
 
-@dataclass
+@dataclass(eq=False)
 class Exchange:
-    """One request, and when it was `asked` in `time.monotonic()`."""
+    """One request; no other is the same."""
 
     method: str
     path: str
     body: dict[str, Any]
     headers: dict[str, str]
-    asked: float
 
 
 @dataclass
@@ -76,18 +80,18 @@ class ScriptedServer:
     disconnects: list[Exchange] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition, repr=False)
 
-    def wait_for(self, met: Callable[[], object], seconds: float = TAKES_LONG) -> bool:
+    def wait_for(self, met: Callable[[], object]) -> bool:
         """Whether `met()` becomes true; asked whenever something happened at the server."""
         with self.changed:
-            return bool(self.changed.wait_for(met, seconds))
+            return bool(self.changed.wait_for(met, PATIENCE))
 
-    def wait_for_requests(self, count: int = 1, seconds: float = TAKES_LONG) -> bool:
-        """Whether the server has got `count` POSTs by then."""
-        return self.wait_for(lambda: len(self.requests) >= count, seconds)
+    def wait_for_requests(self, count: int = 1) -> bool:
+        """Whether the server gets `count` POSTs."""
+        return self.wait_for(lambda: len(self.requests) >= count)
 
-    def wait_for_disconnects(self, count: int = 1, seconds: float = TAKES_LONG) -> bool:
-        """Whether the server has seen `count` clients go away by then."""
-        return self.wait_for(lambda: len(self.disconnects) >= count, seconds)
+    def wait_for_disconnects(self, count: int = 1) -> bool:
+        """Whether the server sees `count` clients go away."""
+        return self.wait_for(lambda: len(self.disconnects) >= count)
 
 
 def is_for_title(body: dict[str, Any]) -> bool:
@@ -116,11 +120,11 @@ def failure(
 
 def context_length() -> Plain:
     """The refusal of a prompt that is too long, in OpenAI's words."""
-    said = (
+    message = (
         "This model's maximum context length is 8192 tokens. However, your messages resulted in "
         "9001 tokens. Please reduce the length of the messages."
     )
-    return failure(400, said, code="context_length_exceeded", param="messages")
+    return failure(400, message, code="context_length_exceeded", param="messages")
 
 
 def rate_limited(retry_after: float | None = None, message: str = "Slow down.") -> Plain:
@@ -142,29 +146,30 @@ def event(payload: Any) -> bytes:
 
 
 def stream(
-    pieces: Sequence[str],
-    delay: float = 0.0,
+    pieces: Sequence[str | Gate],
+    delay: float | None = None,
     usage: tuple[int, int] | None = (7, 5),
     *,
     first: float | None = None,
     reason: str | None = "stop",
     end: str = "done",
 ) -> Streamed:
-    """An answer that comes in `pieces`, `delay` seconds before each, `first` before the first.
+    """An answer that comes in `pieces`, with gates where it waits (`Streamed`), or `delay` seconds
+    before each and `first` before the first.
 
     `usage` (prompt, completion tokens) is sent at the end to a client that asks for it; `reason`
     is the finish reason, None for a stream that never says that it is complete.
     """
-    events = [delta(piece) for piece in pieces]
+    events = [delta(piece) if isinstance(piece, str) else piece for piece in pieces]
     if reason is not None:
         events.append(delta(reason=reason))
     return Streamed(tuple(events), delay, first, usage, end)
 
 
-def silent(seconds: float, *, headers: bool = True) -> Streamed:
-    """A model that says nothing for `seconds`, by default after the response's headers."""
-    reply = stream(["late"], first=seconds if headers else 0.0)
-    return reply if headers else replace(reply, silence=seconds)
+def silent(seconds: float = 600, *, headers: bool = True) -> Streamed:
+    """A model that says nothing for longer than anybody waits, by default after the response's
+    headers."""
+    return Streamed((NEVER,), begin=None if headers else NEVER)
 
 
 def dropped(after: Sequence[str] = ()) -> Streamed:
@@ -193,7 +198,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(exchange, (200, {}, {"object": "list", "data": data}))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = self.rfile.read(length := int(self.headers["Content-Length"]))
+        if len(data) < length:  # the client went away before it had asked
+            self.close_connection = True
+            return
+        body = json.loads(data)
         exchange = self._note("POST", body)
         titles = self.server.state.title
         reply = (titles if is_for_title(body) else self.server.script)(self.path, body)
@@ -207,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _note(self, method: str, body: dict[str, Any]) -> Exchange:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        exchange = Exchange(method, self.path, body, headers, time.monotonic())
+        exchange = Exchange(method, self.path, body, headers)
         state = self.server.state
         with state.changed:
             state.exchanges.append(exchange)
@@ -237,14 +246,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = reply.end == "closed"
         if self.close_connection and not reply.events:
             return
-        self._rest(reply.silence)
+        self._pass(reply.begin)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number, data in enumerate(reply.events):
+            if not isinstance(data, bytes):
+                self._pass(data)
+                continue
             wait = reply.delay if number or reply.first is None else reply.first
-            self._rest(wait)
+            self._pass(time.monotonic() + (wait or 0.0))
             self._chunk(data)
         if self.close_connection:
             return
@@ -260,16 +272,25 @@ class _Handler(BaseHTTPRequestHandler):
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def _rest(self, seconds: float) -> None:
-        """Wait, unless the client goes away or the server is closed: raises _ClientGoneError."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0 or seconds == 0:
-            readable, _, _ = select.select([self.connection], [], [], max(0.0, min(left, 0.02)))
-            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+    def _pass(self, gate: Gate | float | None) -> None:
+        """Wait until `gate` opens, or for a moment of `time.monotonic()`. Raises _ClientGoneError
+        when the client goes away or the server is closed."""
+        while True:
+            readable, _, _ = select.select([self.connection], [], [], 0)
+            gone = readable and not self.connection.recv(1, socket.MSG_PEEK)
+            if gone or self.server.closing.is_set():
                 raise _ClientGoneError
-            if self.server.closing.is_set():
-                raise _ClientGoneError
-            if seconds == 0:
+            match gate:
+                case None:
+                    return
+                case threading.Event():
+                    is_open = gate.wait(LOOK_AGAIN)
+                case threading.Semaphore():
+                    is_open = gate.acquire(timeout=LOOK_AGAIN)
+                case _:
+                    left = gate - time.monotonic()
+                    is_open = left <= 0 or self.server.closing.wait(min(left, LOOK_AGAIN))
+            if is_open:
                 return
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -286,8 +307,11 @@ class _Http(ThreadingHTTPServer):
         self.script = script
         self.closing = threading.Event()
         self._open: set[socket.socket] = set()
+        self.errors: list[BaseException | None] = []
         self._lock = threading.Lock()
         self._workers: list[threading.Thread] = []
+        self._serving = threading.Thread(target=self.serve, daemon=True)
+        self._serving.start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
@@ -305,19 +329,31 @@ class _Http(ThreadingHTTPServer):
             super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that the client reset is no error of the server's."""
+        """Keep what a script raised; a connection that the client reset is no error."""
+        if not isinstance(error := sys.exception(), OSError):
+            self.errors.append(error)
+
+    def serve(self) -> None:
+        """Take connections until the server is closed."""
+        while True:
+            request, address = self.get_request()
+            if self.closing.is_set():
+                request.close()
+                return
+            self.process_request(request, address)
 
     def close(self) -> None:
         """Stop listening and close every connection; nothing is left running."""
         self.closing.set()
-        self.shutdown()
+        socket.create_connection(self.server_address).close()  # wakes who waits for connections
+        self._serving.join()
         self.server_close()
         with self._lock:
             for connection in self._open:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
         for worker in self._workers:
-            worker.join(TAKES_LONG)
+            worker.join(PATIENCE)
 
 
 @contextmanager
@@ -327,11 +363,10 @@ def openai_server(
     """Run a server on a free loopback port that answers each POST by `script(path, body)`."""
     state = ScriptedServer(models=models)
     http = _Http(state, script or (lambda path, body: stream(["Hello", " there."])))
-    thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
     state.base_url = f"http://127.0.0.1:{http.server_port}/v1"
     try:
         yield state
     finally:
         http.close()
-        thread.join()
+    for error in http.errors:
+        raise AssertionError(f"the script failed: {error!r}") from error

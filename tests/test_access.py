@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.fakes import FakeEngine
 from conftest import ROOT
 from flask import Flask, request
+from flask.testing import FlaskClient
 from indexed import write
 from repositories import git
 from serving import serving
+from waiting import PATIENCE
 
 from codeqa.chat.values import AskOptions
 from codeqa.engine import EVERY_TOOL, open_engine, open_multi_repo
@@ -87,7 +88,7 @@ def write_rules(settings: Settings, text: str = RULES) -> None:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory: pytest.TempPathFactory, patient: None) -> World:
     base = tmp_path_factory.mktemp("world")
     settings = load_settings(data=base / "data", workers=1, model="none")
     places = []
@@ -112,35 +113,59 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(settings.data_dir, shop, hidden, joint, turns)
 
 
+def start(world: World, data: Path, text: str = RULES, gone: bool = False, **more: Any) -> Flask:
+    """A server of a copy of the world. The hidden repository is the one that it starts with and has
+    a clone that failed beside it; or it is `gone`."""
+    shutil.copytree(world.data, data)
+    settings = load_settings(data=data, workers=1, model="none", auth="header", **more)
+    write_rules(settings, text)
+    for folder in (data / "revs" / world.hidden.id).glob("*[!x]"):
+        save_location(locate(settings, folder))  # where it was copied to
+    if gone:
+        remove_repository(settings, find_repository(settings, world.hidden.id))
+    app = create_app(settings, world.open.root if gone else world.hidden.root)
+    about = RepositoryReport(f"{NAME}-clone", f"https://{NAME}.example/a/b", "failed")
+    jobs = {f"{NAME}-clone-0123abcd": about}
+    jobs[world.hidden.id] = replace(about, name=world.hidden.name, state="refreshing")
+    space = app.extensions["codeqa"]
+    space.jobs._reports.update({} if gone else jobs)
+    for place in (world.open, *([] if gone else [world.hidden])):
+        space.open(place.root, update=False)  # no run behind makes two servers differ
+    return app
+
+
 @pytest.fixture
 def make(world: World, tmp_path: Path) -> Iterator[Callable[..., Flask]]:
-    """Servers of a copy each of the world. The hidden repository is the one that they start with
-    and has a clone that failed beside it; or it is `gone`."""
+    """Such servers, which end with the test."""
     apps: list[Flask] = []
 
-    def start(text: str = RULES, gone: bool = False, **more: Any) -> Flask:
-        data = tmp_path / f"data{len(apps)}"
-        shutil.copytree(world.data, data)
-        settings = load_settings(data=data, workers=1, model="none", auth="header", **more)
-        write_rules(settings, text)
-        for folder in (data / "revs" / world.hidden.id).glob("*[!x]"):
-            save_location(locate(settings, folder))  # where it was copied to
-        if gone:
-            remove_repository(settings, find_repository(settings, world.hidden.id))
-        app = create_app(settings, world.open.root if gone else world.hidden.root)
-        about = RepositoryReport(f"{NAME}-clone", f"https://{NAME}.example/a/b", "failed")
-        jobs = {f"{NAME}-clone-0123abcd": about}
-        jobs[world.hidden.id] = replace(about, name=world.hidden.name, state="refreshing")
-        space = app.extensions["codeqa"]
-        space.jobs._reports.update({} if gone else jobs)
-        for place in (world.open, *([] if gone else [world.hidden])):
-            space.open(place.root, update=False)  # no run behind makes two servers differ
-        apps.append(app)
-        return app
+    def made(*given: Any, **more: Any) -> Flask:
+        apps.append(start(world, tmp_path / f"data{len(apps)}", *given, **more))
+        return apps[-1]
 
-    yield start
+    yield made
     for app in apps:
         app.extensions["codeqa"].close()
+
+
+@pytest.fixture(scope="module")
+def shared(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """One that no test changes."""
+    app = start(world, tmp_path_factory.mktemp("shared") / "data", watch=False, hyde="off")
+    yield app
+    app.extensions["codeqa"].close()
+
+
+@pytest.fixture
+def proxied(data_dir: Path) -> Callable[..., FlaskClient]:
+    """Clients of servers behind a proxy, without a repository."""
+
+    def made(**more: Any) -> FlaskClient:
+        settings = load_settings(data=data_dir, auth="header", **more)
+        write_rules(settings)
+        return create_app(settings).test_client()
+
+    return made
 
 
 # The walk
@@ -160,7 +185,7 @@ def requests_of(app: Flask, repo: str, world: World, user: str) -> Iterator[tupl
         "line": "1", "lines": "1-2",
     }  # fmt: skip
     paths = {"/api/repos": str(world.hidden.root), "/api/tree": "", "/api/folders": "/"}
-    found = []
+    sends = []
     for rule in app.url_map.iter_rules():
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
             here = values | ({"path": paths[rule.rule]} if rule.rule in paths else {})
@@ -173,17 +198,17 @@ def requests_of(app: Flask, repo: str, world: World, user: str) -> Iterator[tupl
             body = view.body.model_fields if isinstance(view, Endpoint) and view.body else here
             if method == "POST":
                 given["json"] = {name: one for name, one in here.items() if name in body}
-            found.append((f"{method} {rule.rule}", given))
+            sends.append((f"{method} {rule.rule}", given))
     for name, tool in EVERY_TOOL.items():
         arguments = {one: values[one] for one in tool.schema().get("required", ())}
         arguments |= {"title": "Pays", "body": values["body"]} if name == "review" else {}
         call = {"method": "tools/call", "id": 1, "params": {"name": name, "arguments": arguments}}
         sent = {"method": "POST", "path": "/mcp", "query_string": {"repo": repo}, "json": call}
-        found.append((f"MCP {name}", sent))
+        sends.append((f"MCP {name}", sent))
     hello = {"method": "initialize", "id": 1}
     sent = {"method": "POST", "path": "/mcp", "query_string": {"repo": repo}, "json": hello}
-    found.append(("MCP initialize", sent))
-    yield from sorted(found, key=lambda one: one[0].startswith("DELETE"))
+    sends.append(("MCP initialize", sent))
+    yield from sorted(sends, key=lambda one: one[0].startswith("DELETE"))
 
 
 def of_hidden(world: World, data: Path) -> dict[str, object]:
@@ -304,8 +329,8 @@ def test_the_walk_finds_a_new_address_that_forgets_to_ask_who_may_see(
 # Who asks
 
 
-def test_who_asks_is_believed_of_the_proxy_alone(make: Callable[..., Flask]) -> None:
-    client = make(auth_from="192.0.2.7, 2001:db8::/32").test_client()
+def test_who_asks_is_believed_of_the_proxy_alone(proxied: Callable[..., FlaskClient]) -> None:
+    client = proxied(auth_from="192.0.2.7, 2001:db8::/32")
 
     def status(address: str, **given: str) -> int:
         sent = {"headers": given or MIA, "environ_base": {"REMOTE_ADDR": address}}
@@ -324,8 +349,8 @@ def test_who_asks_is_believed_of_the_proxy_alone(make: Callable[..., Flask]) -> 
     assert status("192.0.2.8", **bearer) == 403
 
 
-def test_names_by_settings_are_read_and_no_others(make: Callable[..., Flask]) -> None:
-    client = make(auth_user="Remote-User", auth_groups="Remote-Groups").test_client()
+def test_names_by_settings_are_read_and_no_others(proxied: Callable[..., FlaskClient]) -> None:
+    client = proxied(auth_user="Remote-User", auth_groups="Remote-Groups")
     assert client.get("/api/repos", headers=OWNER).status_code == 401
     named = {"Remote-User": "ada", "Remote-Groups": "platform"}
     assert client.get("/api/repos", headers=named).json["changeable"]
@@ -333,15 +358,12 @@ def test_names_by_settings_are_read_and_no_others(make: Callable[..., Flask]) ->
     assert not client.get("/api/repos", headers=mixed).json["changeable"]
 
 
-def test_names_become_users_of_their_own_that_no_token_or_terminal_has(
-    make: Callable[..., Flask],
-) -> None:
-    client = make().test_client()
+def test_names_become_users_of_their_own_that_no_token_or_terminal_has(shared: Flask) -> None:
+    client = shared.test_client()
 
     def user(name: str) -> str:
         sent = name.encode().decode("latin-1")
-        told = client.get("/api/privacy", headers=header(sent))
-        return str(told.json["user"])
+        return str(client.get("/api/privacy", headers=header(sent)).json["user"])
 
     names = ["local", "terminal", "mcp", "token-0123abcd", "anna", "Anna", "a:b", "a%3Ab", "a/b",
              "ä", "a\u0308", "user-anna", "anna@example.com", "' OR 1=1 --", "../x"]  # fmt: skip
@@ -352,7 +374,7 @@ def test_names_become_users_of_their_own_that_no_token_or_terminal_has(
 
 
 def test_a_header_that_came_twice_or_is_no_plain_text_makes_nobody_of_a_group(
-    world: World, tmp_path: Path, make: Callable[..., Flask]
+    world: World, make: Callable[..., Flask]
 ) -> None:
     """Over a real connection, as a user sends it and a proxy that only adds passes it on."""
     app = make()
@@ -366,9 +388,9 @@ def test_a_header_that_came_twice_or_is_no_plain_text_makes_nobody_of_a_group(
                 connection.putheader(name, value)
             connection.endheaders()
             with closing(connection), connection.getresponse() as answer:
-                told = json.loads(answer.read())
-            names = [one["name"] for one in told.get("repositories", ())]
-            return answer.status, world.hidden.name in names, bool(told.get("changeable"))
+                body = json.loads(answer.read())
+            names = [one["name"] for one in body.get("repositories", ())]
+            return answer.status, world.hidden.name in names, bool(body.get("changeable"))
 
         user, groups = "X-Forwarded-User", "X-Forwarded-Groups"
         mia, nobody = (user, b"mia"), (401, False, False)
@@ -413,6 +435,7 @@ serve_with_workers(2, lambda: serve(app, settings, listener))
 """
 
 
+@pytest.mark.slow
 def test_a_header_that_came_twice_makes_nobody_of_a_group_at_any_of_several_processes(
     make: Callable[..., Flask],
 ) -> None:
@@ -424,7 +447,7 @@ def test_a_header_that_came_twice_makes_nobody_of_a_group_at_any_of_several_proc
         assert server.stdout is not None
         port, asked = int(server.stdout.readline()), dict[str, list[int]]()
         while len(asked) < 2:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
             with closing(connection):
                 for sent in (["bank"], ["bank", "shop"]):  # by one connection, so of one process
                     connection.putrequest("GET", "/api/repos")
@@ -442,9 +465,9 @@ def test_a_header_that_came_twice_makes_nobody_of_a_group_at_any_of_several_proc
 
 
 def test_a_page_elsewhere_whose_name_leads_here_cannot_speak_as_the_proxy(
-    make: Callable[..., Flask],
+    proxied: Callable[..., FlaskClient],
 ) -> None:
-    client = make(auth_host="code.example.org", host="0.0.0.0").test_client()
+    client = proxied(auth_host="code.example.org", host="0.0.0.0")
     for host, status in (
         ("code.example.org", 200), ("Code.Example.Org:443", 200), ("127.0.0.1:5001", 200),
         ("10.0.3.7:5001", 200), ("evil.example", 421), ("code.example.org.evil.example", 421),
@@ -594,9 +617,9 @@ def test_what_was_said_of_a_repository_is_gone_with_the_right_to_see_it_and_ther
 
 
 def test_who_changed_lines_is_told_of_indexed_files_to_who_may_see_them(
-    make: Callable[..., Flask], world: World
+    shared: Flask, world: World
 ) -> None:
-    client = make().test_client()
+    client = shared.test_client()
 
     def blamed(path: str, repo: Location, lines: str = "1-2") -> tuple[int, list[str]]:
         asked = {"path": path, "lines": lines, "repo": repo.id}
@@ -707,14 +730,13 @@ def test_a_log_that_cannot_be_written_is_said_and_costs_no_answer(
 
 
 def test_everybody_without_a_proxy_is_as_before_and_asked_too_often_is_refused(
-    make: Callable[..., Flask], data_dir: Path, fake_engine: FakeEngine
+    proxied: Callable[..., FlaskClient], client: FlaskClient
 ) -> None:
-    app = make()
+    asking = proxied()
     for _ in range(120):
-        app.extensions["codeqa_gate"].count_question("user-mia")
-    for who, status in ((MIA, 429), (ZOE, 200)):
-        sent = app.test_client().post("/mcp", json={"method": "ping", "id": 1}, headers=who)
-        assert sent.status_code == status
-    alone = create_app(load_settings(data=data_dir), engine=fake_engine).test_client()
-    told = alone.get("/api/privacy", headers=MIA)
-    assert told.json["user"] == "local", "the header means nothing"
+        asking.application.extensions["codeqa_gate"].count_question("user-mia")
+    for who in (MIA, ZOE):
+        sent = asking.post("/mcp", json={"method": "ping", "id": 1}, headers=who)
+        assert (sent.status_code == 429) == (who is MIA)
+    alone = client.get("/api/privacy", headers=MIA)
+    assert alone.json["user"] == "local", "the header means nothing"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -13,14 +12,7 @@ from markdown_it import MarkdownIt
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
-from codeqa.quoted import (
-    LINES_SHOWN,
-    WHOLE_LINES,
-    Finding,
-    QuotedEvidence,
-    excerpt,
-    quoted_answer,
-)
+from codeqa.quoted import LINES_SHOWN, WHOLE_LINES, Finding, QuotedEvidence, excerpt, quoted_answer
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
@@ -159,26 +151,22 @@ def test_an_excerpt_is_whole_statements() -> None:
     assert shown.count("step()") < 60
 
 
-@pytest.mark.parametrize(
-    ("source", "doc", "expected"),
-    [
+def test_a_file_is_told_by_a_comment_before_its_code() -> None:
+    for source, doc, expected in (
         ('"""About it."""\nimport a', "About it.", "About it."),
         ("// Copyright\n\n// Package a is it.\npackage a", "Package a is it.", "Package a is it."),
         ("import a\n\n# For old callers.\nx = a", "For old callers.", ""),
         ("import a", "", ""),
-    ],
-)
-def test_a_file_is_told_by_a_comment_before_its_code(source: str, doc: str, expected: str) -> None:
-    assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
+    ):
+        assert leading_doc(make_unit(source, doc=doc, kind="module")) == expected
 
 
-@pytest.mark.parametrize(
-    ("asked", "written"),
-    [("saving", "save_session"), ("saved", "saves"), ("subdivision", "subdivides"),
-     ("Speicherung", "speichern"), ("guardar", "guardado")],
-)  # fmt: skip
-def test_forms_of_a_word_have_their_stem_in_common(asked: str, written: str) -> None:
-    assert stem(asked.lower()) in written
+def test_forms_of_a_word_have_their_stem_in_common() -> None:
+    for asked, written in (
+        ("saving", "save_session"), ("saved", "saves"), ("subdivision", "subdivides"),
+        ("Speicherung", "speichern"), ("guardar", "guardado"),
+    ):  # fmt: skip
+        assert stem(asked.lower()) in written
 
 
 def answer(question: str, unit: Unit) -> str:
@@ -217,17 +205,14 @@ def test_a_short_unit_is_shown_whole() -> None:
     assert excerpt(make_unit(f"x = '{'y' * 100_000}'"), ["x"]) == "", "data of one line"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_the_first_sentence_of_a_doc_comment() -> None:
+    for text, expected in (
         ("Do it. Then more.", "Do it."),
         ("Reads e.g. a file\nof lines.", "Reads e.g. a file of lines."),
         ("", ""),
         ("No stop\n\nSecond", "No stop"),
-    ],
-)
-def test_the_first_sentence_of_a_doc_comment(text: str, expected: str) -> None:
-    assert first_sentence(text) == expected
+    ):
+        assert first_sentence(text) == expected
 
 
 def test_citations_are_found_in_prose_and_not_in_code() -> None:
@@ -237,33 +222,34 @@ def test_citations_are_found_in_prose_and_not_in_code() -> None:
         "> ````\n> [src/c.py:1-2]\n> ```\n> ````\n"
         "`[src/d.py:1-2]` [src/a.py:1-2] [x](y) [not one]\n"
     )
-    assert find_citations(text) == [
-        Citation("src/a.py", 1, 2),
-        Citation("app/[id]/page.tsx", 7, 7),
-    ]
+    assert find_citations(text) == [Citation("src/a.py", 1, 2), Citation("app/[id]/page.tsx", 7, 7)]
 
 
-@pytest.mark.parametrize(
-    "path", ["a.py", "src/__init__.py", "app/[id]/page.tsx", "a b (copy).py", "x:1.py", "ä-漢.rs"]
-)
-def test_a_citation_of_any_usual_path_reads_back(path: str) -> None:
-    text = f"See {cite(path, 3, 9)} and {cite(path, 4, 4)}."
-    assert find_citations(text) == [Citation(path, 3, 9), Citation(path, 4, 4)]
+def test_a_citation_of_any_usual_path_reads_back() -> None:
+    for path in (
+        "a.py",
+        "src/__init__.py",
+        "app/[id]/page.tsx",
+        "a b (copy).py",
+        "x:1.py",
+        "ä-漢.rs",
+    ):
+        text = f"See {cite(path, 3, 9)} and {cite(path, 4, 4)}."
+        assert find_citations(text) == [Citation(path, 3, 9), Citation(path, 4, 4)]
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["a`b`.py", "``` [a.py:1-2].py", "[a.py:1-2] x.py", "k [b.py:1", "<img src=x>.js",
-     "[a](mailto:x).py", "]a[.py"],
-)  # fmt: skip
-def test_a_path_that_could_be_read_as_something_else_is_code_and_no_citation(path: str) -> None:
-    text = f"See {cite(path, 3, 9)}."
-    assert find_citations(text) == []
-    assert set(tokens_of(text)) <= {
-        "paragraph_open",
-        "inline",
-        "text",
-        "code_inline",
-        "paragraph_close",
-    }
-    assert path in markdown.parseInline(text)[0].children[1].content
+def test_a_path_that_could_be_read_as_something_else_is_code_and_no_citation() -> None:
+    for path in (
+        "a`b`.py", "``` [a.py:1-2].py", "[a.py:1-2] x.py", "k [b.py:1", "<img src=x>.js",
+        "[a](mailto:x).py", "]a[.py",
+    ):  # fmt: skip
+        text = f"See {cite(path, 3, 9)}."
+        assert find_citations(text) == []
+        assert set(tokens_of(text)) <= {
+            "paragraph_open",
+            "inline",
+            "text",
+            "code_inline",
+            "paragraph_close",
+        }
+        assert path in markdown.parseInline(text)[0].children[1].content

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import pytest
-from indexed import write
 
 from benchmarks.retrieval.sets import HERE, questions_of
-from evals.answers.__main__ import main
 from evals.answers.cases import Case, Place, commits, load_cases, problems
 from evals.answers.judge import judge
-from evals.answers.run import answers_in, load_results
 
-FILES = {
-    "shop/cart.py": (
-        "class Cart:\n"
-        '    """What a customer wants to buy."""\n\n'
-        "    def total(self):\n"
-        '        """The price of all items, less the discount."""\n'
-        "        return sum(item.price for item in self.items) - self.discount()\n\n"
-        "    def discount(self):\n"
-        "        return 5 if len(self.items) > 10 else 0\n"
-    ),
-    "shop/mail.py": "def send_invoice(cart):\n    return f'You owe us {cart.total()} coins'\n",
-}
 CASES = (
     Case(
         id="shop-1",
@@ -64,24 +43,6 @@ RIGHT = "`Cart.total` sums the prices, less the discount [shop/cart.py:4-6]."
 CITED = [{"path": "shop/cart.py", "start": 5, "end": 5, "verified": True}]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    write(tmp_path / "trees" / "shop", FILES)
-    rows = [
-        {
-            "id": case.id, "repository": "shop", "commit": "1", "kind": case.kind,
-            "question": case.question,
-            "lines": [{"at": one.at, "necessary": one.necessary} for one in case.lines],
-            "must_cite": case.must_cite, "must_mention": case.must_mention,
-            "must_not_say": case.must_not_say,
-        }
-        for case in CASES
-    ]  # fmt: skip
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "cases.jsonl").write_text(text, encoding="utf-8")
-    yield tmp_path
-
-
 def test_the_cases_are_sound_and_balanced_and_none_is_of_a_set_held_out() -> None:
     cases = load_cases()
     assert [f"{c.id}: {one}" for c in cases for one in problems(c)] == []
@@ -94,30 +55,8 @@ def test_the_cases_are_sound_and_balanced_and_none_is_of_a_set_held_out() -> Non
     assert not {case.repository for case in cases} & set(checked)
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"commit": ""}, "has no commit"),
-        ({"must_cite": ()}, "asks for no citation"),
-        ({"must_mention": ()}, "asks for no word"),
-        ({"lines": (Place("shop/cart.py:4-6", necessary=False),)}, "labels no necessary line"),
-        ({"must_cite": (("shop/mail.py:1-2",),)}, "which is not labelled"),
-        ({"after": ("What is a cart?",)}, "has nothing before it"),
-        ({"lines": (Place("shop/cart.py:4-60"),)}, "shop/cart.py:4-60 is not there"),
-        ({"must_mention": (("zeppelin",),)}, "of which no labelled line says one"),
-        ({"must_not_say": ("total",)}, "which the question itself says"),
-    ],
-)
-def test_a_case_that_cannot_be_right_is_told(
-    changed: dict[str, Any], told: str, folder: Path
-) -> None:
-    assert problems(CASES[0], folder / "trees") == []
-    assert told in " ".join(problems(replace(CASES[0], **changed), folder / "trees"))
-
-
-@pytest.mark.parametrize(
-    ("case", "answer", "citations", "passed"),
-    [
+def test_each_rule_can_fail() -> None:
+    for case, answer, citations, passed in (
         (CASES[0], RIGHT, CITED, True),
         (CASES[0], RIGHT, [], False),
         (CASES[0], RIGHT, [{**CITED[0], "verified": False}], False),
@@ -128,43 +67,5 @@ def test_a_case_that_cannot_be_right_is_told(
         (CASES[2], "Zeppelins are refuelled by `Zeppelin.refuel`.", [], False),
         (CASES[2], "**refuel is called in 2 places.** Computed names are not seen.", [], False),
         (CASES[2], "```\n# does not exist\n```\n> There is no such thing\n", [], False),
-    ],
-)
-def test_each_rule_can_fail(
-    case: Case, answer: str, citations: list[dict[str, Any]], passed: bool
-) -> None:
-    assert judge(case, answer, citations).passed is passed
-
-
-def test_cases_go_through_the_whole_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*more: str) -> int:
-        common = ["--trees", folder / "trees", "--cases", folder / "cases.jsonl"]
-        return main([*map(str, common), "--out", str(folder / "out"), "--effort", "fast", *more])
-
-    assert run() == 0
-    results = load_results(folder / "out" / "extractive-fast.results.jsonl")
-    assert [one.verdict.passed for one in results] == [True, True, True]
-    assert results[0].recall == 1 and 0 < (results[0].precision or 0) <= 1 and results[0].tokens
-    page = (folder / "out" / "extractive-fast.html").read_text("utf-8")
-    assert "Who calls total?" in page and "<script" not in page and "src=" not in page
-
-    # What is kept is not asked again, and a later run is compared with it.
-    capsys.readouterr()
-    kept = folder / "out" / "extractive-fast.results.jsonl"
-    assert run("--compare", str(kept)) == 0
-    out, err = capsys.readouterr()
-    assert err == "" and "since then" in out
-
-    assert run("--reader", "perfect") == 0
-    told = answers_in(folder / "out" / "perfect-fast.answers.jsonl")
-    assert "[shop/cart.py:4-6]" in told["shop-1"] and "does not show" in told["shop-3"]
-
-    answers = folder / "answers.jsonl"
-    answers.write_text(json.dumps({"id": "shop-1", "answer": RIGHT}) + "\n", encoding="utf-8")
-    assert run("--answers", str(answers)) == 0
-    (recorded,) = load_results(folder / "out" / "recorded-fast.results.jsonl")
-    assert recorded.verdict.passed
-
-    assert run("--dump-prompts", str(folder / "prompts"), "--only", "shop-1") == 0
-    prompt = (folder / "prompts" / "shop-1.txt").read_text("utf-8")
-    assert "How is the total of a cart computed?" in prompt and "def total(self)" in prompt
+    ):
+        assert judge(case, answer, citations).passed is passed

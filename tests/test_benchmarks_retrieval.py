@@ -1,4 +1,4 @@
-"""The benchmark of the search: sets, peers, report, golden lists, latency."""
+"""The benchmark of the search: sets, peers, report, golden lists."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import search as search_benchmark
 from benchmarks.retrieval import golden, peers, run, sets
 from benchmarks.retrieval.report import markdown
 from evals.search.ranked import Ranked, load_ranked, save_ranked
 from evals.search.scores import score
-from tests.repositories import Write
+from tests.repositories import write
 
 FILES = {
     "basket.py": "def total_price(basket):\n    return sum(basket.prices)\n\n\nLIMIT = 3\n",
@@ -33,11 +32,11 @@ def question(number: int, text: str, path: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def trees(tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch) -> Path:
+def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Trees of a development and a tuning repository, and their questions in place of ours."""
     folder = tmp_path / "trees"
     for name in ("shop", "mill"):
-        write_files(folder / name, FILES)
+        write(folder / name, FILES)
     development = [
         question(1, "where is the total price of a basket?", "basket.py"),
         question(2, "open_gate", "gate.py"),
@@ -51,9 +50,6 @@ def trees(tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch) -
         path.write_text("".join(json.dumps(one) + "\n" for one in asked), "utf-8")
         monkeypatch.setitem(sets.SETS, name, path)
     return folder
-
-
-# Sets
 
 
 def test_a_split_is_asked_alone_and_missing_trees_are_named(trees: Path) -> None:
@@ -82,9 +78,7 @@ def test_the_stored_lists_score_as_the_readme_says() -> None:
     assert rounded["prototype"] == [0.828, 0.714, 0.746]
 
 
-# The run
-
-
+@pytest.mark.slow
 def test_a_run_scores_every_system_and_says_what_is_left_out(
     trees: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,21 +110,13 @@ def test_a_run_scores_every_system_and_says_what_is_left_out(
     assert text == markdown(content)
     assert text in capsys.readouterr().out and "Left out: ripgrep is not installed" in text
     assert "| CodeQA minus | " in text and str(trees) not in text
-
-
-def test_the_split_that_is_looked_at_once_is_asked_only_when_named(
-    trees: Path, write_files: Write, tmp_path: Path
-) -> None:
-    write_files(trees / "yard", FILES)
-    out = tmp_path / "r.json"
+    write(trees / "yard", FILES)
     assert run.main([str(trees), "--systems", "--check", "--json", str(out)]) == 0
     assert set(json.loads(out.read_text("utf-8"))["sets"]) == {"development", "tune", "check"}
 
 
-# Golden lists
-
-
-def test_golden_lists_are_text_and_a_change_of_them_is_a_diff(
+@pytest.mark.slow
+def test_a_change_of_golden_lists_is_a_diff(
     trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(trees), "--out", str(tmp_path / "golden")]
@@ -145,22 +131,3 @@ def test_golden_lists_are_text_and_a_change_of_them_is_a_diff(
     assert golden.main([*arguments, "--check"]) == 1
     assert "+  * basket.py:1-2 total_price" in capsys.readouterr().out
     assert path.read_text("utf-8") != text  # nothing was written
-
-
-# Latency and machine
-
-
-@pytest.mark.slow
-def test_several_folders_are_measured_as_one_repository(
-    trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "search.json"
-    folders = [str(trees / "shop"), str(trees / "mill")]
-    assert search_benchmark.main([*folders, "--names", "3", "--json", str(out)]) == 0
-    content = json.loads(out.read_text("utf-8"))
-    assert content["files"] == 2 * len(FILES) and content["questions"] == 5
-    assert set(content["milliseconds"]) == {"search", "with rerank", "without vectors"}
-    assert all(0 < one["median"] <= one["p95"] for one in content["milliseconds"].values())
-    assert "shop" in content["command"] and str(trees) not in content["command"]
-    assert "5 searches each" in capsys.readouterr().out
-    assert (trees / "shop" / "gate.py").read_text("utf-8") == FILES["gate.py"]

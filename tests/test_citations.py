@@ -14,7 +14,6 @@ from chat_kit import ASK, Script, ask, index, told
 from chat_kit import FILES as SHOP
 from hypothesis import given
 from hypothesis import strategies as st
-from indexed import indexed
 from openai_server import stream
 
 from codeqa.chat.citations import (
@@ -50,11 +49,6 @@ FILES = {
     "one/twice.py": "def twice():\n    return 1\n",
     "two/twice.py": "def twice():\n    return 2\n",
 }
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("cited"), FILES)
 
 
 def code_of(tables: Tables, chunks: tuple[Chunk, ...] = CHUNKS) -> CitedCode:
@@ -126,9 +120,8 @@ def test_every_shape_that_models_write_becomes_a_citation(
     assert not find_citations(in_a_block) and not verify_all(in_a_block, code)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_everything_else_stays_as_the_model_said_it(written: Callable[..., str]) -> None:
+    for said in (
         "[Chunk 4]", "[Chunk 0]", "[Chunk 1, Chunk 4]", "[ctx_ffffffff]", "[Chunk 3]",
         "Chunks 1 and 9", "ctx_0000000ab", "(chunks of 50 lines)", "Chunk 12a", "`Chunk 1`",
         "[src/app.py:5-7]", "x[1] = y[2]",
@@ -140,10 +133,8 @@ def test_every_shape_that_models_write_becomes_a_citation(
         "![x](src/app.py#L5)", "app.py: 3 functions", "src/app.py:5: error",
         "```python\nx = [1]  # app.py:5\n```", "`items[1]` and ``a `app.py` b``",
         "~~~\n[Chunk 1]\n~~~\n", "version 1.2.3:4", "`app.py`",
-    ],
-)  # fmt: skip
-def test_everything_else_stays_as_the_model_said_it(written: Callable[..., str], said: str) -> None:
-    assert written(said) == written(*said) == said
+    ):  # fmt: skip
+        assert written(said) == written(*said) == said
 
 
 def test_only_what_may_become_a_citation_waits(tables: Tables) -> None:
@@ -205,11 +196,13 @@ def test_a_citation_is_struck_for_its_file_and_lines_and_for_what_was_never_show
     assert verify_all(text, code)
 
 
-@pytest.mark.parametrize(
-    "text", ["x[0:5] and [16:9], [::1]", "[twice.py:1]", "it runs on `localhost:8080` or `a.py:1`"]
-)
-def test_what_is_no_citation_is_not_checked(tables: Tables, text: str) -> None:
-    assert verify_all(text, code_of(tables)) == []
+def test_what_is_no_citation_is_not_checked(tables: Tables) -> None:
+    for text in (
+        "x[0:5] and [16:9], [::1]",
+        "[twice.py:1]",
+        "it runs on `localhost:8080` or `a.py:1`",
+    ):
+        assert verify_all(text, code_of(tables)) == []
 
 
 def test_a_citation_is_told_once_its_line_is_complete(tables: Tables) -> None:

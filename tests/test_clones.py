@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from repositories import git as run_git
 from repositories import write
+from waiting import PATIENCE, Clock
 
 from codeqa.cli.main import main
 from codeqa.errors import RepositoryError, UsageError
@@ -30,11 +30,16 @@ from codeqa.repositories import (
 from codeqa.repository import git
 from codeqa.repository.git import clone, find_git, hosted_lines, looks_remote, read_remote
 from codeqa.settings import Settings
+from codeqa.store import locate
 from codeqa.store.location import save_location
 from codeqa.types import Progress
 from tests.git_server import GitServer, git_server
 
 SHOP = {"store.py": "def buy(article):\n    return article\n", "notes.md": "# Notes\n"}
+
+
+pytest_plugins = ("patient",)
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 @pytest.fixture(scope="module")
@@ -194,9 +199,9 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
     with pytest.raises(KeyboardInterrupt):
         clone(find_git(), read_remote(shop), folder, leave)
     with monkeypatch.context() as patch:
-        patch.setattr(git, "SILENT_SECONDS", 0.5)
+        patch.setattr(git, "time", clock := Clock())
         with pytest.raises(RepositoryError, match="nothing came for"):
-            clone(find_git(), read_remote(shop), folder, quiet)
+            clone(find_git(), read_remote(shop), folder, lambda step: clock.advance(40))
     assert files_below(folder) == [".lock"]
     server.held.set()
     (folder / ".unfinished" / "of a killed process").mkdir(parents=True)
@@ -233,7 +238,7 @@ def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Sett
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert len(found) == 3 and len(set(found)) == 1
     assert clones_folder(settings).stat().st_mode & 0o077 == 0
     assert sum("git-upload-pack" in path and "service" in path for path in server.seen) == 1
@@ -289,10 +294,8 @@ def test_nothing_of_the_user_or_the_clone_is_run(
 def test_a_new_name_is_shown_and_taken_and_outlives_a_run(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.py").write_text("A = 1\n")
-        assert main(["index", str(tmp_path / folder)]) == 0
+    save_location(locate(settings, write(tmp_path / "two", {})))
+    assert main(["index", str(write(tmp_path / "one", {"a.py": "A = 1\n"}))]) == 0
     one = find_repository(settings, "one")
     rename_repository(settings, one, "Our shop")
     assert one.name == "Our shop"  # also for who has it open
@@ -313,9 +316,7 @@ def test_a_new_name_is_shown_and_taken_and_outlives_a_run(
 def test_the_list_opens_no_table_where_nothing_was_written_since(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "a.py").write_text("A = 1\n")
-    assert main(["index", str(tmp_path / "one")]) == 0
+    assert main(["index", str(write(tmp_path / "one", {"a.py": "A = 1\n"}))]) == 0
     (first,) = report_repositories(settings)
     (note,) = (settings.data_dir / "repos").glob("*/report.json")  # the next process reads it
     assert json.loads(note.read_text("utf-8"))["files"] == 1
@@ -323,48 +324,45 @@ def test_the_list_opens_no_table_where_nothing_was_written_since(
         patch.setattr("codeqa.repositories.Tables", lambda _: pytest.fail("opened"))
         assert report_repositories(settings) == [first]
     (tmp_path / "one" / "b.py").write_text("B = 1\n")
-    time.sleep(0.01)
     assert main(["index", str(tmp_path / "one")]) == 0
     (second,) = report_repositories(settings)
     assert (first.files, second.files) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    ("remote", "address"),
-    [
-        ("https://github.com/anna/shop", "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2"),
-        ("https://anna:s3cret@github.com/anna/shop.git",
-         "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2"),
-        ("git@github.com:anna/shop.git", "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2"),
-        ("ssh://git@gitlab.example.org:2222/a/b/shop.git",
-         "https://gitlab.example.org/a/b/shop/-/blob/{commit}/{path}#L1-2"),
-        ("https://gitea.example.org:8443/anna/shop",
-         "https://gitea.example.org:8443/anna/shop/src/commit/{commit}/{path}#L1-L2"),
-        ("git@codeberg.org:anna/shop",
-         "https://codeberg.org/anna/shop/src/commit/{commit}/{path}#L1-L2"),
-        ("https://notgithub.com/anna/shop", ""),
-        ("https://code.example.org/anna/shop", ""),
-        ("/somewhere/on/this/machine", ""),
-        ("javascript:alert(1)//github.com/anna/shop", ""),
-    ],
-)  # fmt: skip
-def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(
-    tmp_path: Path, remote: str, address: str
-) -> None:
+HOSTED = {
+    "https://github.com/anna/shop": "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2",
+    "https://anna:s3cret@github.com/anna/shop.git":
+        "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2",
+    "git@github.com:anna/shop.git": "https://github.com/anna/shop/blob/{commit}/{path}#L1-L2",
+    "ssh://git@gitlab.example.org:2222/a/b/shop.git":
+        "https://gitlab.example.org/a/b/shop/-/blob/{commit}/{path}#L1-2",
+    "https://gitea.example.org:8443/anna/shop":
+        "https://gitea.example.org:8443/anna/shop/src/commit/{commit}/{path}#L1-L2",
+    "git@codeberg.org:anna/shop": "https://codeberg.org/anna/shop/src/commit/{commit}/{path}#L1-L2",
+    "https://notgithub.com/anna/shop": "",
+    "https://code.example.org/anna/shop": "",
+    "/somewhere/on/this/machine": "",
+    "javascript:alert(1)//github.com/anna/shop": "",
+}  # fmt: skip
+
+
+def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(tmp_path: Path) -> None:
     root = write(tmp_path / "shop", {"app {1}/the store#2.py": "x = 1\n"})
     assert hosted_lines(root, "x.py") == ""
     run_git(root, "init", "-q")
     run_git(root, "add", ".")
     run_git(root, "commit", "-qm", "The shop")
-    run_git(root, "remote", "add", "upstream", remote)
+    run_git(root, "remote", "add", "upstream", "https://github.com/anna/shop")
     assert hosted_lines(root, "x.py") == "", "the host may not have the commit"
     run_git(root, "update-ref", "refs/remotes/upstream/main", "HEAD")
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True
     )
-    told = hosted_lines(root / "app {1}", "the store#2.py").format(start=1, end=2)
     path = "app%20%7B1%7D/the%20store%232.py"
-    assert told == address.format(commit=head.stdout.strip(), path=path)
+    for remote, address in HOSTED.items():
+        run_git(root, "remote", "set-url", "upstream", remote)
+        shown = hosted_lines(root / "app {1}", "the store#2.py").format(start=1, end=2)
+        assert shown == address.format(commit=head.stdout.strip(), path=path), remote
 
 
 def test_where_lines_are_hosted_git_is_asked_once_for_each_commit(

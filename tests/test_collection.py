@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repositories import write
 
 from codeqa.doctor import examine
 from codeqa.engine import open_multi_repo
@@ -31,6 +30,11 @@ from codeqa.text.tokens import name_key
 from codeqa.web.access import Rules
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
+from tests.repositories import write
+from tests.waiting import PATIENCE
+
+pytest_plugins = ("patient",)
+pytestmark = pytest.mark.usefixtures("patient")
 
 FILES = {
     "left": {
@@ -50,12 +54,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path, text in files.items():
             (base / name / path).write_text(text)
         Indexer(settings, locate(settings, base / name)).run()
+    together(settings, *(locate(settings, base / name) for name in FILES))
     return base
 
 
 @pytest.fixture
 def shop(prepared: Path, tmp_path: Path) -> tuple[Settings, Location, Location]:
-    """Settings, and two repositories that are indexed and were never asked together."""
+    """Settings, and two repositories that are indexed and were asked together."""
     shutil.copytree(prepared / "data", tmp_path / "data")
     settings = load_settings(data=tmp_path / "data")
     for name, files in FILES.items():  # as they were, whatever the last test did
@@ -74,7 +79,7 @@ def together(settings: Settings, *places: Location) -> MultiRepoTables:
 
 def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, list[Any]]:
     """The rows of each table; as a collection has them of `one`, where that is given."""
-    reader, found = Reader(location), {}
+    reader, tables = Reader(location), {}
     for table in TABLES:
         names = reader.snapshot().tables[table]
         rows = reader.arrow(
@@ -87,8 +92,8 @@ def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, lis
             for key in ("path", "unit_id", "target", "id") if one else ():
                 if isinstance(row.get(key), str) and row[key]:
                     row[key] = f"{one}/{row[key]}"
-        found[table] = sorted(rows, key=str)
-    return found
+        tables[table] = sorted(rows, key=str)
+    return tables
 
 
 def assert_copied(settings: Settings, *places: Location) -> None:
@@ -102,29 +107,16 @@ def assert_copied(settings: Settings, *places: Location) -> None:
         assert {*there} <= held
 
 
-def test_rows_are_those_of_each_repository_after_every_change(
-    shop: tuple[Settings, Location, Location],
+def test_rows_are_those_of_each_repository_after_every_change_and_nothing_else_is_copied(
+    shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, left, right = shop
-    together(settings, left, right)
-    assert_copied(settings, left, right)
-    (left.root / "a.py").write_text("def one():\n    return 'changed'\n")
-    (left.root / "b.md").unlink()
-    (right.root / "new.py").write_text("def fresh():\n    return X\n")
-    for one in (left, right):
-        Indexer(settings, one).run()
     before = rows_of(Collection(settings).location)["files"]
-    tables = together(settings, left, right)
     assert_copied(settings, left, right)
-    assert before != rows_of(Collection(settings).location)["files"]
-    assert [unit.name for unit in tables.named(["one", "two", "fresh"])] == ["one", "fresh"]
-
-
-def test_nothing_is_copied_that_did_not_change(shop: tuple[Settings, Location, Location]) -> None:
-    settings, left, right = shop
     first = together(settings, left, right).version()
     assert together(settings, left, right).version() == first
-    (left.root / "a.py").write_text("def one():\n    return 3\n")
+    (left.root / "a.py").write_text("def one():\n    return 'changed'\n")
+    (left.root / "b.md").unlink()
     Indexer(settings, left).run()
     written: list[str] = []
 
@@ -132,17 +124,22 @@ def test_nothing_is_copied_that_did_not_change(shop: tuple[Settings, Location, L
         written.extend(rows["path"].to_pylist() if table == "files" else ())
         own(self, table, rows, replaced)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(Writer, "put", noted)
         together(settings, left, right)
     assert {path.partition("/")[0] for path in written} == {end_of(left.id)}
+    (right.root / "new.py").write_text("def fresh():\n    return X\n")
+    Indexer(settings, right).run()
+    tables = together(settings, left, right)
+    assert_copied(settings, left, right)
+    assert before != rows_of(Collection(settings).location)["files"]
+    assert [unit.name for unit in tables.named(["one", "two", "fresh"])] == ["one", "fresh"]
 
 
 def test_who_asks_some_reads_nothing_of_the_others(
     shop: tuple[Settings, Location, Location],
 ) -> None:
-    settings, left, right = shop
-    together(settings, left, right)
+    settings, _, right = shop
     alone = together(settings, right)
     assert {unit.path.partition("/")[0] for unit in alone.units()} == {"right"}
     assert not alone.named(["one", "two"]) and not alone.in_file("left/a.py")
@@ -154,13 +151,12 @@ def test_who_asks_some_reads_nothing_of_the_others(
     assert not found
 
 
+@pytest.mark.slow
 def test_wherever_copying_is_killed_the_next_one_completes_it(
     shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, left, right = shop
-    together(settings, left)
-    (left.root / "a.py").write_text("def one():\n    return 'other'\n")
-    Indexer(settings, left).run()
+    shutil.rmtree(settings.data_dir / "collections")
 
     class Killed(BaseException):
         """What no code of ours catches."""
@@ -178,16 +174,12 @@ def test_wherever_copying_is_killed_the_next_one_completes_it(
         return write
 
     put, invalidate = Writer.put, Writer.invalidate
-    for after in range(9):
+    for after in range(6):
         calls = 0
         monkeypatch.setattr(Writer, "put", dying(after, put))
         monkeypatch.setattr(Writer, "invalidate", dying(after, invalidate))
-        try:
+        with pytest.raises(Killed):
             together(settings, left, right)
-        except Killed:
-            continue
-        break
-    assert after > 3, "it was never killed between two writes"
     monkeypatch.undo()
     together(settings, left, right)
     assert_copied(settings, left, right)
@@ -197,7 +189,6 @@ def test_descriptions_and_vectors_that_come_later_are_copied(
     shop: tuple[Settings, Location, Location],
 ) -> None:
     settings, left, right = shop
-    together(settings, left, right)
     record = EmbeddingRecord("chosen", "1", 8)
     for one in (left, right):
         meta = Tables(one).meta()
@@ -255,25 +246,6 @@ def test_a_new_name_is_that_of_all_paths_and_rewrites_no_row(
     assert_copied(settings, left, right)
 
 
-def test_names_are_those_among_what_is_asked_whatever_else_the_collection_holds(
-    shop: tuple[Settings, Location, Location], tmp_path: Path
-) -> None:
-    settings, left, right = shop
-    (tmp_path / "left").mkdir()
-    (tmp_path / "left" / "z.py").write_text("def zed():\n    return 0\n")
-    twin = locate(settings, tmp_path / "left")
-    Indexer(settings, twin).run()
-    every = together(settings, left, right, twin)
-    assert {unit.path for unit in every.named(["one", "zed"])} == {
-        f"{left.id}/a.py",
-        f"{twin.id}/z.py",
-    }
-    some = together(settings, left, right)
-    assert [unit.path for unit in some.named(["one"])] == ["left/a.py"]
-    assert [unit.name for unit in some.units(Filter(paths=("left/a.py",)))] == ["one", "two"]
-    assert every.version() == some.version()
-
-
 def test_indices_are_built_behind_the_question_and_rows_may_be_copied_meanwhile(
     shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,31 +253,30 @@ def test_indices_are_built_behind_the_question_and_rows_may_be_copied_meanwhile(
     collection, going, on = Collection(settings), threading.Event(), threading.Event()
     asked = MultiRepoTables(collection, "", [left, right])
     asked.opened()
-    collection.close(30)
+    collection.close(PATIENCE)
 
     def slowly(self: Collection, own: Callable[..., None] = Collection.tidy) -> None:
         going.set()
-        assert on.wait(60)
+        assert on.wait(PATIENCE)
         own(self)
 
     monkeypatch.setattr(Collection, "tidy", slowly)
-    for number in range(2):
-        names = [f"fresh_{number}_{n}" for n in range(200)]
-        (left.root / "a.py").write_text("".join(f"def {one}():\n    pass\n\n\n" for one in names))
-        Indexer(settings, left).run()
-        asked.look_again()
-        assert going.wait(60) and asked.named([name_key(names[0])]), (
-            "it is found while the indices are old"
-        )
+    names = [f"fresh_{number}" for number in range(60)]
+    (left.root / "a.py").write_text("".join(f"def {one}():\n    pass\n\n\n" for one in names))
+    Indexer(settings, left).run()
+    asked.look_again()
+    assert going.wait(PATIENCE) and asked.named([name_key(names[0])]), (
+        "it is found while the indices are old"
+    )
     on.set()
-    collection.close(60)
+    collection.close(PATIENCE)
     counts = [
         index.num_unindexed_rows
         for handle in existing_tables(connect(collection.location), 1).values()
         for index in handle.list_indices()
     ]
     assert counts and max(counts) <= 50
-    assert len(asked.opened().find(store_tables.TextSearch("methods", "fresh", 500))) == 200
+    assert len(asked.opened().find(store_tables.TextSearch("methods", "fresh", 500))) == 60
     assert not damage(collection.location), "what was built behind is no damage"
 
 
@@ -340,7 +311,7 @@ def test_a_damaged_file_costs_one_question_or_the_doctor_mends_it(
     assert_copied(settings, left, right)
 
 
-def test_all_stands_for_every_repository_there_is_now(
+def test_all_stands_for_every_repository_there_is_now_and_names_are_those_of_what_is_asked(
     shop: tuple[Settings, Location, Location], tmp_path: Path
 ) -> None:
     settings, left, right = shop
@@ -348,14 +319,19 @@ def test_all_stands_for_every_repository_there_is_now(
     engine = space.engine(ALL, LOCAL)
     assert space.engine(ALL, LOCAL) is engine
     assert {one.id for one in engine.repositories} == {left.id, right.id}
-    (tmp_path / "third").mkdir()
-    (tmp_path / "third" / "z.py").write_text("def zed():\n    return 0\n")
-    third = locate(settings, tmp_path / "third")
-    Indexer(settings, third).run()
-    assert locations_of(settings, ALL) == sorted((left, right, third), key=lambda one: one.id)
-    assert space.engine(ALL, LOCAL).search.search("zed").units[0].unit.path == "third/z.py"
+    twin = locate(settings, write(tmp_path / "left", {"z.py": "def zed():\n    return 0\n"}))
+    Indexer(settings, twin).run()
+    assert locations_of(settings, ALL) == sorted((left, right, twin), key=lambda one: one.id)
+    assert space.engine(ALL, LOCAL).search.search("zed").units[0].unit.path == f"{twin.id}/z.py"
     assert space.engine(ALL, LOCAL).location.id == ALL
     space.close()
+    every, some = together(settings, left, right, twin), together(settings, left, right)
+    assert {unit.path for unit in every.named(["one", "zed"])} == {
+        f"{left.id}/a.py", f"{twin.id}/z.py",
+    }  # fmt: skip
+    assert [unit.path for unit in some.named(["one"])] == ["left/a.py"]
+    assert [unit.name for unit in some.units(Filter(paths=("left/a.py",)))] == ["one", "two"]
+    assert every.version() == some.version()
 
 
 def test_names_of_a_large_index_are_looked_up_where_they_lie(

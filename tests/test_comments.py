@@ -6,8 +6,7 @@ from __future__ import annotations
 import io
 import json
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,19 +36,14 @@ from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress, Unit
 from tests.index_rows import rows
 from tests.indexed import copied, indexed, write
-from tests.openai_server import (
-    Reply,
-    ScriptedServer,
-    completion,
-    openai_server,
-    rate_limited,
-    silent,
-)
+from tests.openai_server import Reply, ScriptedServer, completion, openai_server, silent
+from tests.waiting import PATIENCE, Clock
 
 if TYPE_CHECKING:
     from cli_shop import Command
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = ("cli_shop", "chat_fixtures")
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 def method(name: str, lines: int = 6) -> Unit:
@@ -71,8 +65,6 @@ class FakeModel:
 
     def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
         self.asked.append(messages[1]["content"])
-        if "def broken(" in self.asked[-1]:
-            raise ModelError("the host is down.", "Try again.")
         return "d"
 
 
@@ -105,25 +97,13 @@ def test_a_description_is_paid_for_once_wherever_the_code_stands_until_it_change
     assert len(model.asked) == 3
 
 
-def test_what_was_described_before_a_failure_is_kept(values: ValueStore) -> None:
-    model = FakeModel()
-    got: list[str] = []
-    units = [method(name) for name in ("a", "b", "c", "broken")]
-    with pytest.raises(ModelError, match="down"):
-        for unit, _ in describe(units, model, "m", values):
-            got.append(unit.name)
-    assert sorted(got) == ["a", "b", "c"]
-    assert len(list(describe(units[:3], model, "m", values))) == 3
-    assert len(model.asked) == 4
-
-
 def test_no_more_requests_than_allowed_run_at_once(
     values: ValueStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codeqa.indexing.comments.CONCURRENT", 4)
     running = most = 0
     lock = threading.Lock()
-    gate = threading.Barrier(4, timeout=30)
+    gate = threading.Barrier(4, timeout=PATIENCE)
 
     def complete(messages: Sequence[Message], max_tokens: int) -> str:
         nonlocal running, most
@@ -150,15 +130,12 @@ def test_a_long_method_is_sent_by_its_beginning_cut_at_a_line(values: ValueStore
 
 
 def test_the_chosen_model_is_asked_unless_another_is_named(
-    tmp_path: Path,
     settings: Settings,
+    location: Location,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    body = "def f(x):\n    a = x\n    b = a\n    return b\n"
-    repo = write(tmp_path / "repo", {"a.py": body})
-    Indexer(settings, locate(settings, repo)).run()
-    arguments = (str(repo), "--yes")
+    arguments = (str(location.root), "--yes")
     with monkeypatch.context() as exported:
         exported.setenv("OPENAI_API_KEY", "sk-exported")
         assert llm_comments.main(arguments) == 2
@@ -180,7 +157,7 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
     """Ctrl-C: the requests are ended, nothing of them is kept, no thread is left."""
 
     def script(path: str, body: dict[str, Any]) -> Reply:
-        return completion("d") if "f0(" in body["messages"][1]["content"] else silent(600)
+        return completion("d") if "f0(" in body["messages"][1]["content"] else silent()
 
     units = [method(f"f{n}") for n in range(6)]
     with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
@@ -193,11 +170,19 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
     assert pool == []
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.01, 3_600.0])
+@pytest.fixture
+def host_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Passes while the host asks to wait."""
+    clock = Clock()
+    monkeypatch.setattr("codeqa.indexing.comments.time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0, 3_600.0])
 def test_a_host_that_never_answers_again_ends_the_run(
-    seconds: float, values: ValueStore, monkeypatch: pytest.MonkeyPatch
+    seconds: float, values: ValueStore, host_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.indexing.comments.PAUSES", (0.01,) * len(PAUSES))
+    begun = host_clock.now
     monkeypatch.setattr("codeqa.indexing.comments.CONCURRENT", 2)
     asked = []
 
@@ -209,28 +194,26 @@ def test_a_host_that_never_answers_again_ends_the_run(
         list(describe([method(f"f{n}") for n in range(9)], complete, "m", values))
     most = 1 if seconds > 900 else len(PAUSES) + 1
     assert most <= len(asked) <= 2 * most
+    waited = 0.0 if most == 1 else len(PAUSES) * seconds or sum(PAUSES)
+    assert host_clock.now == pytest.approx(begun + waited, abs=0.01)
 
 
 def test_a_host_that_asks_to_wait_is_sent_nothing_meanwhile_and_nothing_is_lost(
-    values: ValueStore,
+    values: ValueStore, host_clock: Clock
 ) -> None:
-    refused: list[float] = []
-    lock = threading.Lock()
+    refusals = iter([RateLimitError("too fast.", "Wait.", 60)] * CONCURRENT)
+    asked_at: list[float] = []
 
-    def script(path: str, body: dict[str, Any]) -> Reply:
-        with lock:
-            if len(refused) < CONCURRENT:
-                refused.append(time.monotonic())
-                return rate_limited(1)
-        return completion("d")
+    def complete(messages: Sequence[Message], max_tokens: int) -> str:
+        asked_at.append(host_clock.now)
+        if refusal := next(refusals, None):
+            raise refusal
+        return "d"
 
-    units = [method(f"f{n}") for n in range(40)]
-    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
-        described = list(describe(units, model.complete, "m", values))
-        later = [one.asked for one in server.exchanges if one.asked > refused[-1]]
-    assert len(described) == 40
-    assert len(server.requests) == 40 + CONCURRENT
-    assert min(later) - refused[0] >= 0.9
+    units, begun = [method(f"f{n}") for n in range(40)], host_clock.now
+    assert len(list(describe(units, complete, "m", values))) == 40
+    refused, answered = asked_at[:CONCURRENT], asked_at[CONCURRENT:]
+    assert set(refused) == {begun} and len(answered) == 40 and min(answered) >= begun + 60
 
 
 # In an index
@@ -322,17 +305,6 @@ def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described
 
 
 # That they are found
-
-
-def test_a_method_is_found_by_a_word_that_only_its_description_has(
-    settings: Settings, location: Location
-) -> None:
-    search = Search(lambda: Tables(location), settings)
-    assert search.search("where are ocelots counted").units == ()
-    assert comment(settings, location) == 4
-    result = search.search("where are ocelots counted")
-    assert result.units[0].unit.name == "third"
-    assert "text" in result.channels
 
 
 class Animals:
@@ -464,20 +436,34 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         yield server
 
 
-def test_index_with_comments_describes_over_http(
-    location: Location, codeqa: Command, scripted: ScriptedServer
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """What somebody types at a terminal."""
+
+    def typed(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{text}\n"))
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+
+    return typed
+
+
+def test_index_with_comments_describes_over_http_what_was_agreed_to(
+    location: Location, codeqa: Command, scripted: ScriptedServer, says: Callable[[str], None]
 ) -> None:
-    command = ("index", location.root, "--comments", "--model", "custom/m", "--yes")
+    command = ("index", location.root, "--comments", "--model", "custom/m")
+    says("n")
+    refused = codeqa(*command).out
+    assert "4 methods, ≈ " in refused and "Send them to 127.0.0.1? [y/N]" in refused
+    assert "Nothing was sent." in refused and scripted.requests == []
+    says("y")
     first = codeqa(*command)
-    asked = len(scripted.requests)
-    second = codeqa(*command)
-    asked_again = len(scripted.requests) - asked
     assert first.status == 0, first.err
-    assert "4 methods, ≈ " in first.out
     assert "tokens to custom/m at 127.0.0.1" in first.out
     assert "4 descriptions written." in first.out
     assert "comments: 4 of 4 (100%)\n" in first.err
-    assert (asked, asked_again) == (4, 0)
+    assert len(scripted.requests) == 4
+    second = codeqa(*command, "--yes")
+    assert len(scripted.requests) == 4
     assert "4 described before. No other method needs a description." in second.out
     assert found_by(location, "walrus") == ["second"]
 
@@ -497,30 +483,12 @@ def test_index_with_comments_asks_before_anything_is_done(
     assert not Path(locate(settings, repository).tables).exists()
 
 
-@pytest.mark.parametrize("answer", ["n", "y"])
-def test_on_a_terminal_the_cost_is_shown_and_agreed_to(
-    location: Location,
-    codeqa: Command,
-    scripted: ScriptedServer,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    output = codeqa("index", location.root, "--comments", "--model", "custom/m").out
-    assert "4 methods, ≈ " in output
-    assert "Send them to 127.0.0.1? [y/N]" in output
-    assert ("Nothing was sent." in output) is (answer == "n")
-    assert len(scripted.requests) == (0 if answer == "n" else 4)
-
-
 def test_no_source_is_told_in_messages(
     location: Location, codeqa: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = (500, {}, {"error": {"message": json.dumps("def third(x): third_a = x")}})
     with openai_server(lambda path, body: refused) as server:
         monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
-        monkeypatch.setenv("CODEQA_MODEL_TIMEOUT", "5")
         result = codeqa("index", location.root, "--comments", "--model", "custom/m", "--yes")
     assert result.status == 1
     assert server.requests

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from codeqa.parsing import extract
 from codeqa.types import Unit
 
@@ -32,21 +30,16 @@ def constants(text: str, language: str = "python", role: str = "source") -> list
     return [unit for unit in found if unit.kind == "constant"]
 
 
-@pytest.mark.parametrize("language", COMMENTED)
-def test_a_constant_is_found_by_its_name_and_its_comment(language: str) -> None:
-    (unit,) = constants(COMMENTED[language], language)
-    assert unit.name.lower() == "limit"
-    assert unit.doc_comment == "Waits."
-    assert "Waits." in unit.source_code
-    assert "3" in unit.source_code
+def test_a_constant_is_found_by_its_name_and_its_comment() -> None:
+    for language, text in COMMENTED.items():
+        (unit,) = constants(text, language)
+        assert (unit.name.lower(), unit.doc_comment) == ("limit", "Waits."), language
+        assert "Waits." in unit.source_code and "3" in unit.source_code, language
 
 
-def test_a_comment_beside_a_value_says_what_it_is_for() -> None:
+def test_a_comment_beside_a_value_or_below_it_says_what_it_is_for() -> None:
     (unit,) = constants("first = 1\nlimit = 3  # seconds to wait\nlast = 2\n")
     assert (unit.name, unit.doc_comment, unit.start_line) == ("limit", "seconds to wait", 2)
-
-
-def test_a_docstring_below_a_constant_belongs_to_it_and_to_no_signature() -> None:
     (unit,) = constants('class A:\n    limit = 3\n    """Seconds\n    to wait."""\n')
     assert (unit.start_line, unit.end_line) == (2, 4)
     assert (unit.qualified_name, unit.signature) == ("A.limit", "limit = 3")
@@ -63,25 +56,20 @@ def test_what_says_nothing_is_no_unit() -> None:
 def test_an_object_with_functions_owns_them_and_is_no_constant() -> None:
     text = "// Handlers.\nconst handlers = {\n  open() {},\n  close: () => {},\n};\n"
     found = extract("a", text.encode(), "javascript").units
-    assert [unit.qualified_name for unit in found if unit.is_method] == [
-        "handlers.open",
-        "handlers.close",
-    ]
+    names = [unit.qualified_name for unit in found if unit.is_method]
+    assert names == ["handlers.open", "handlers.close"]
     assert not constants(text, "javascript")
 
 
-def test_a_class_is_shown_with_its_constants() -> None:
+def test_a_class_is_shown_with_its_constants_and_a_constant_has_its_uses() -> None:
     text = "class A:\n    #: Seconds.\n    limit = 3\n\n    def wait(self):\n        pass\n"
-    found = {unit.qualified_name: unit for unit in extract("a", text.encode(), "python").units}
-    assert found["A"].head_end_line == 4
-    assert found["A"].method_declarations == ("def wait(self)",)
-
-
-def test_a_constant_has_its_uses() -> None:
+    units = {unit.qualified_name: unit for unit in extract("a", text.encode(), "python").units}
+    assert units["A"].head_end_line == 4
+    assert units["A"].method_declarations == ("def wait(self)",)
     text = "LIMIT = 3\n\n\ndef wait():\n    sleep(LIMIT)\n"
-    found = extract("a", text.encode(), "python")
-    (unit,) = [unit for unit in found.units if unit.kind == "constant"]
-    assert [one.line for one in found.references if one.target == unit.id] == [5]
+    parsed = extract("a", text.encode(), "python")
+    (unit,) = [unit for unit in parsed.units if unit.kind == "constant"]
+    assert [edge.line for edge in parsed.references if edge.target == unit.id] == [5]
 
 
 def test_what_stands_alone_between_functions_is_one_unit() -> None:

@@ -8,11 +8,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ from conftest import ROOT
 from postgres_server import postgres_server
 from redis_server import free_port, redis_server
 from s3_server import BUCKET, ENVIRONMENT, s3_stores
+from serving import PATIENT
+from waiting import PATIENCE, until
 
 from codeqa.settings import settings_table
 from tests.repositories import write
@@ -53,7 +54,7 @@ def asked(port: int, path: str, body: Any = None) -> str:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     data = json.dumps(body).encode() if body else None
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
-    with urllib.request.urlopen(request, timeout=120) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return str(response.read().decode())
 
 
@@ -61,19 +62,20 @@ def asked(port: int, path: str, body: Any = None) -> str:
 def web(repository: Path, environment: dict[str, str]) -> Iterator[int]:
     """The port of a server with two processes, which is told to end as a container is."""
     port = free_port()
-    command = [sys.executable, "-m", "codeqa", "serve", str(repository), "--port", str(port)]
+    command = [sys.executable, "-c", PATIENT, "serve", str(repository), "--port", str(port)]
     process = subprocess.Popen([*command, "--workers", "2"], env=environment, cwd=ROOT)
+
+    def is_ready() -> str:
+        assert process.poll() is None, "the server has ended"
+        with suppress(urllib.error.URLError, OSError):
+            return asked(port, "/ready")
+        return ""
+
     try:
-        while True:
-            assert process.poll() is None, "the server has ended"
-            try:
-                asked(port, "/ready")
-                break
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
+        until(is_ready)
         yield port
         process.send_signal(signal.SIGTERM)
-        assert process.wait(90) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.wait()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import threading
 from pathlib import Path
-from typing import Any
 
 from codeqa.doctor import Check, examine
 from codeqa.llm.models import Models
@@ -21,58 +19,37 @@ def check(name: str, settings: Settings) -> Check:
     return found
 
 
-# Model
-
-
-def test_a_model_is_named_with_host_and_source_of_its_key(
-    settings: Settings, data_dir: Path
-) -> None:
+def test_a_model_is_named_with_host_and_source_of_key(settings: Settings, data_dir: Path) -> None:
     found = check("model", settings)
     assert found.ok and found.detail.startswith("none chosen; answers are put together")
     found = check("model", load_settings(model="openai/gpt-4o", openai_api_key=KEY))
-    assert (found.ok, found.detail) == (
-        True,
-        "openai/gpt-4o at api.openai.com, key exported, set by CODEQA_MODEL",
-    )
+    detail = "openai/gpt-4o at api.openai.com, key exported, set by CODEQA_MODEL"
+    assert (found.ok, found.detail) == (True, detail)
     Models(settings).choose(ModelChoice("groq", "some-model"), KEY)
     found = check("model", settings)
-    assert (found.ok, found.detail) == (
-        True,
-        "groq/some-model at api.groq.com, key stored, picked by the user",
-    )
-    (data_dir / "models.json").write_text("{")
-    found = check("model", settings)
-    assert (found.ok, found.hint) == (False, "Pick the model and enter its key again.")
-
-
-def test_a_missing_key_and_an_unknown_provider_are_said() -> None:
+    detail = "groq/some-model at api.groq.com, key stored, picked by the user"
+    assert (found.ok, found.detail) == (True, detail)
     found = check("model", load_settings(model="openai/gpt-4o"))
     assert not found.ok and "There is no key for OpenAI" in found.detail
     assert "OPENAI_API_KEY" in found.hint
     found = check("model", load_settings(model="nobody/nothing"))
     assert not found.ok and found.hint
+    (data_dir / "models.json").write_text("{")
+    found = check("model", settings)
+    assert (found.ok, found.hint) == (False, "Pick the model and enter its key again.")
 
 
 def test_a_model_is_looked_at_without_asking_its_server() -> None:
-    calls: list[Any] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(0.2)
-
-        def accept() -> None:
-            while True:
-                try:
-                    calls.append(listening.accept())
-                except OSError:
-                    return
-
-        waiting = threading.Thread(target=accept)
-        waiting.start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-        found = check("model", load_settings(model="ollama/m", model_url=url))
-        waiting.join()
+        port = listening.getsockname()[1]
+        choice = load_settings(model="ollama/m", model_url=f"http://127.0.0.1:{port}/v1")
+        found = check("model", choice)
+        with socket.create_connection(("127.0.0.1", port)) as own:
+            first, address = listening.accept()
+            first.close()
+            assert address == own.getsockname(), "nobody connected before"
     assert found.ok
     assert found.detail == "ollama/m at 127.0.0.1, key unneeded, set by CODEQA_MODEL"
-    assert calls == []
 
 
 def test_the_reranker_that_would_be_used_is_named_or_it_is_said_why_not(tmp_path: Path) -> None:

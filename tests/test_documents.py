@@ -6,7 +6,6 @@ import json
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,48 +66,32 @@ def test_markdown_is_cut_by_section() -> None:
     assert (first.name, guide.class_name) == ("a.x", "")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "````\n```\n# no\n```\n````\n",
-        "<!--\n# no\n-->\n",
-        "- a\n  # no\n",
-        "#no\n",
-        "| a |\n|---|\n| b |\n",
-        "---\ntitle: x\n# no\n---\ntext\n",
-        "+++\ntitle = 'x'\n# no\n+++\ntext\n",
-        "a\r# no\n",
-    ],
-)
-def test_what_looks_like_a_markdown_heading_but_is_none(text: str) -> None:
-    assert [unit.qualified_name for unit in units(text, "markdown")] == ["a.x"]
+NO_HEADINGS = [
+    "````\n```\n# no\n```\n````\n", "<!--\n# no\n-->\n", "- a\n  # no\n", "#no\n",
+    "| a |\n|---|\n| b |\n", "---\ntitle: x\n# no\n---\ntext\n",
+    "+++\ntitle = 'x'\n# no\n+++\ntext\n", "a\r# no\n",
+]  # fmt: skip
+TITLES = {
+    "# A [link](https://x.example/a_(b)) here": "A link here",
+    "# [![badge](a.svg)](b) Name": "badge Name",
+    "# `with_underscores` and *stars* and __bold__": "with_underscores and stars and bold",
+    "# Title {#anchor}": "Title",
+    "# a\\*b": "a*b",
+    "# <img src=x> Logo": "Logo",
+    "# " + "long " * 60: ("long " * 60)[:120].strip(),
+}
 
 
-@pytest.mark.parametrize(
-    ("line", "title"),
-    [
-        ("# A [link](https://x.example/a_(b)) here", "A link here"),
-        ("# [![badge](a.svg)](b) Name", "badge Name"),
-        (
-            "# `code_with_underscores` and *stars* and __bold__",
-            "code_with_underscores and stars and bold",
-        ),
-        ("# Title {#anchor}", "Title"),
-        ("# a\\*b", "a*b"),
-        ("# <img src=x> Logo", "Logo"),
-        ("# " + "long " * 60, ("long " * 60)[:120].strip()),
-    ],
-)
-def test_a_markdown_title_reads_as_text(line: str, title: str) -> None:
-    assert units(f"{line}\n\nwords\n", "markdown")[0].qualified_name == title
+def test_a_markdown_title_reads_as_text_and_not_everything_is_one() -> None:
+    for text in NO_HEADINGS:
+        assert [unit.qualified_name for unit in units(text, "markdown")] == ["a.x"], text
+    for line, title in TITLES.items():
+        assert units(f"{line}\n\nwords\n", "markdown")[0].qualified_name == title
 
 
-def test_a_bare_title_belongs_to_the_section_below_it() -> None:
+def test_a_bare_title_belongs_to_the_section_below_it_and_a_long_section_is_cut() -> None:
     text = "# Guide\n\n## Install\n\nwords\n\n# Empty\n"
     assert outline(text, "markdown") == [(1, 5, "Guide > Install"), (7, 7, "Empty")]
-
-
-def test_a_long_section_is_cut_into_chunks_of_one_name() -> None:
     text = "# Long\n" + "\n".join(f"line {n}" for n in range(2, 101))
     assert outline(text, "markdown") == [(1, 50, "Long"), (46, 95, "Long"), (91, 100, "Long")]
     assert len({unit.id for unit in units(text, "markdown")}) == 3
@@ -175,9 +158,7 @@ def test_restructuredtext_is_cut_by_section() -> None:
         (19, 23, "Manual > First ~a.b > Deeper"),
         (24, 40, "Manual > Second"),
     ]
-
-
-def test_a_text_file_that_is_restructuredtext_is_cut_by_section() -> None:
+    # Also in a text file, where it is one.
     text = "Title\n=====\n\n.. note:: x\n\nwords\n\nPart\n----\n\nwords\n"
     assert [name for *_, name in outline(text, "text")] == ["Title", "Title > Part"]
     plain = "a\n\nTotal\n=====\n\n17\n"
@@ -211,11 +192,8 @@ CELLS = [
 def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
     text = json.dumps(notebook(CELLS), indent=1)
     found = units(text, "notebook", "a.ipynb")
-    assert [unit.qualified_name for unit in found] == [
-        "Load > Cell 1",
-        "Load > Cell 2",
-        "Load > Cell 4",
-    ]
+    names = [unit.qualified_name for unit in found]
+    assert names == ["Load > Cell 1", "Load > Cell 2", "Load > Cell 4"]
     assert [unit.language for unit in found] == ["markdown", "python", "python"]
     assert found[1].source_code == 'import os\n\nprint("a\\n")'
     raw = text.split("\n")
@@ -229,9 +207,8 @@ def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
 
 def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() -> None:
     named = {"language_info": None, "kernelspec": {"language": "Julia"}}
-    julia = notebook([code("f(x) = 1\n", "f(2)")], metadata=named)
-    (unit,) = units(json.dumps(julia, indent=1), "notebook")
-    assert (unit.language, unit.source_code) == ("julia", "f(x) = 1\nf(2)")
+    (unit,) = units(json.dumps(notebook([code("f(x) = 1")], metadata=named), indent=1), "notebook")
+    assert (unit.language, unit.source_code) == ("julia", "f(x) = 1")
     old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["f(2)"]}]}]}
     (unit,) = units(json.dumps(old, indent=1), "notebook")
     assert '"f(2)"' in unit.source_code
@@ -247,13 +224,10 @@ def test_cells_that_are_written_on_one_line_span_that_line() -> None:
     assert '"source": "a = 1' in text.split("\n")[unit.start_line - 1]
 
 
-@pytest.mark.parametrize("text", ["{", "[1, 2", "}", '{"a": "\\x"}', "<<<<<<< ours\n{}\n", "plain"])
-def test_a_broken_notebook_is_cut_by_lines(text: str) -> None:
-    (unit,) = units(text, "notebook")
-    assert unit.source_code == text.strip("\n") and unit.kind == "document"
-
-
-def test_a_long_cell_is_cut_into_chunks() -> None:
+def test_a_broken_notebook_is_cut_by_lines_and_a_long_cell_into_chunks() -> None:
+    for text in ("{", "[1, 2", "}", '{"a": "\\x"}', "<<<<<<< ours\n{}\n", "plain"):
+        (unit,) = units(text, "notebook")
+        assert unit.source_code == text.strip("\n") and unit.kind == "document"
     text = json.dumps(notebook([code(*[f"a{n} = {n}\n" for n in range(70)])]), indent=1)
     first, second = units(text, "notebook")
     assert second.start_line == first.start_line + 45
@@ -265,11 +239,6 @@ def test_a_long_cell_is_cut_into_chunks() -> None:
 
 def filler(indent: str, count: int, form: str = "{i}k{n}: {n}") -> str:
     return "".join(form.format(i=indent, n=n) + "\n" for n in range(count))
-
-
-def test_a_short_configuration_file_is_one_unit() -> None:
-    (unit,) = units("[a]\nx = 1\n\n[b]\ny = 2\n", "toml", "pyproject.toml")
-    assert (unit.kind, unit.qualified_name, unit.end_line) == ("config", "pyproject.toml", 5)
 
 
 TOML = "".join(
@@ -292,38 +261,36 @@ RULES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "names"),
-    [
-        ("toml", TOML, ["project", "tool.ruff", "tool.mypy"]),
-        ("yaml", YAML, ["name, on", "jobs > build", "jobs > test", "jobs > lint", "env", "script"]),
-        ("yaml", ITEMS, ["groups > g0", "groups > g1", "groups > g2"]),
-        ("json", json.dumps(KEYS, indent=2), ["name, scripts", "deps"]),
-        ("json", "[\n" + "1,\n" * 60 + "1]\n", ["a.x", "a.x"]),
-        ("json", "{\n" + "// why\n" * 60 + "}\n", ["a.x", "a.x"]),
-        ("makefile", RULES, ["a.x", "all", "clean"]),
-        ("dockerfile", "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30,
-         ["build", "b"]),
-    ],
-    ids=["tables", "keys, and below a long key", "items of a list", "keys of an object",
-         "no object", "no keys", "rules", "stages"],
-)  # fmt: skip
-def test_a_long_configuration_file_is_cut_by_what_it_names(
-    language: str, text: str, names: list[str]
-) -> None:
-    assert [name for *_, name in outline(text, language)] == names
+STAGES = "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30
+NAMES = [
+    ("toml", TOML, ["project", "tool.ruff", "tool.mypy"]),
+    ("yaml", YAML, ["name, on", "jobs > build", "jobs > test", "jobs > lint", "env", "script"]),
+    ("yaml", ITEMS, ["groups > g0", "groups > g1", "groups > g2"]),
+    ("json", json.dumps(KEYS, indent=2), ["name, scripts", "deps"]),
+    ("json", "[\n" + "1,\n" * 60 + "1]\n", ["a.x", "a.x"]),
+    ("json", "{\n" + "// why\n" * 60 + "}\n", ["a.x", "a.x"]),
+    ("makefile", RULES, ["a.x", "all", "clean"]),
+    (
+        "dockerfile",
+        "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30,
+        ["build", "b"],
+    ),
+]
 
 
-def test_a_comment_belongs_to_the_table_below_it() -> None:
+def test_a_configuration_file_is_one_unit_or_cut_by_what_it_names() -> None:
+    (unit,) = units("[a]\nx = 1\n\n[b]\ny = 2\n", "toml", "pyproject.toml")
+    assert (unit.kind, unit.qualified_name, unit.end_line) == ("config", "pyproject.toml", 5)
+    for language, text, names in NAMES:
+        assert [name for *_, name in outline(text, language)] == names, text[:40]
+    # A comment belongs to the table below it.
     assert [span[:2] for span in outline(TOML, "toml")] == [(1, 22), (24, 45), (47, 68)]
 
 
 def test_any_other_file_is_cut_by_lines() -> None:
     found = units("\n".join(f"line {n}" for n in range(1, 61)), "dart", "lib/main.dart")
-    assert [(u.start_line, u.end_line, u.kind, u.name) for u in found] == [
-        (1, 50, "chunk", "main.dart"),
-        (46, 60, "chunk", "main.dart"),
-    ]
+    spans = [(unit.start_line, unit.end_line, unit.kind, unit.name) for unit in found]
+    assert spans == [(1, 50, "chunk", "main.dart"), (46, 60, "chunk", "main.dart")]
 
 
 # --- properties -------------------------------------------------------------------------------

@@ -55,21 +55,23 @@ def test_an_answer_without_a_right_citation_is_sent_along_nowhere(
     assert told(ask(engine, ASK), "done")["earlier"] == []
 
 
-@pytest.mark.parametrize("change", ["edited", "deleted"])
-def test_an_answer_whose_code_has_changed_is_not_sent_along(
-    tmp_path: Path, script: Script, change: str
-) -> None:
-    engine = index(tmp_path, FILES).open(tmp_path / "data", **script.settings)
-    first = told(ask(engine, ASK, conversation="first"), "done")
-    engine.conversations.rate(first["turn"], 1)
-    assert len(told(ask(engine, ASK, conversation="second"), "done")["earlier"]) == 1
+def test_an_answer_whose_code_has_changed_is_not_sent_along(tmp_path: Path, script: Script) -> None:
+    files = {path: FILES[path] for path in ("shop/session.py", "shop/visit.py")}
+    engine = index(tmp_path, files).open(tmp_path / "data", **script.settings)
     file = tmp_path / "shop" / "shop" / "session.py"
-    # Not in the lines that it cites.
-    file.write_text(FILES["shop/session.py"].replace("MONTH = 30", "MONTH = 31"), encoding="utf-8")
-    if change == "deleted":
-        file.unlink()
-    engine.index.run()
-    assert told(ask(engine, ASK, conversation="third"), "done")["earlier"] == []
+
+    def asked(conversation: str) -> dict[str, Any]:
+        return told(ask(engine, ASK, conversation=conversation), "done")
+
+    def edit() -> None:  # not in the lines that it cites
+        file.write_text(FILES["shop/session.py"].replace("MONTH = 30", "MONTH = 31"), "utf-8")
+
+    for name, change in (("edited", edit), ("deleted", file.unlink)):
+        engine.conversations.rate(asked(f"{name}: before")["turn"], 1)
+        assert len(asked(f"{name}: of the same code")["earlier"]) == 1
+        change()
+        engine.index.run()
+        assert asked(f"{name}: after")["earlier"] == []
     engine.close()
 
 

@@ -16,21 +16,18 @@ import numpy as np
 import pytest
 
 from codeqa.embeddings import local, registry
-from codeqa.embeddings.registry import (
-    Embedding,
-    chosen_embedding,
-    cut,
-    fast_embedding,
-)
+from codeqa.embeddings.registry import Embedding, chosen_embedding, cut, fast_embedding
 from codeqa.engine import open_engine
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer, passes
 from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.settings import Settings, load_settings
-from codeqa.store import EmbeddingRecord, Tables, TextSearch, VectorSearch, locate
+from codeqa.store import EmbeddingRecord, Location, Tables, TextSearch, VectorSearch, locate
 from codeqa.text.tokens import estimate_tokens
 from codeqa.types import Progress
+from tests.indexed import copied, indexed
 from tests.openai_server import Reply, Script, ScriptedServer, failure, openai_server
+from tests.waiting import AT_ONCE
 
 WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
 DIMENSION = 16
@@ -50,10 +47,12 @@ def bag(text: str) -> list[float]:
     return [float(value) for value in vector + 0.01]
 
 
-@pytest.fixture(autouse=True)
-def no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def no_table() -> Iterator[None]:
     """The table that is installed takes no part here."""
-    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "installed")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registry, "SHIPPED", Path("/nowhere"))
+        yield
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ def openai_embedding(script: Script, **more: Any) -> Iterator[tuple[Embedding, S
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", AT_ONCE)
 
 
 # The client against a server
@@ -213,42 +212,27 @@ def test_another_dimension_than_expected_names_both_and_the_setting() -> None:
     assert "CODEQA_EMBEDDING_DIMENSION=5" in error.value.hint
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "message"),
-    [
+def test_what_cannot_be_chosen_is_said_before_anything_is_sent() -> None:
+    for name, key, message in (
         ("openai/text-embedding-3-large", "", "OPENAI_API_KEY is not set"),
         ("jina/jina-embeddings-v3", "", "JINA_API_KEY is not set"),
         ("large", "k", "provider/name"),
-        ("two/words here", "k", r"neither a folder nor a model's name"),
         ("openai/own-model", "k", "dimension of openai/own-model is not known"),
-    ],
-)
-def test_what_cannot_be_chosen_is_said_before_anything_is_sent(
-    name: str, key: str, message: str
-) -> None:
-    with pytest.raises((EmbeddingError, SettingsError), match=message) as caught:
-        chosen_embedding(load_settings(embedding=name, openai_api_key=key))
-    assert caught.value.hint
+    ):
+        with pytest.raises((EmbeddingError, SettingsError), match=message) as caught:
+            chosen_embedding(load_settings(embedding=name, openai_api_key=key))
+        assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("name", "said", "hint"),
-    [
-        ("instructor/hkunlp/instructor-base", "package that is not installed", "Install"),
-        (
-            "jinaai/jina-embeddings-v2-base-code",
-            "cannot be used: fastembed is not installed",
-            'pip install "codeqa[models]"',
-        ),
-    ],
-)
-def test_a_missing_package_of_a_provider_is_named(
-    name: str, said: str, hint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_of_a_provider_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "find_spec", lambda name: None)
-    with pytest.raises(EmbeddingError, match=said) as caught:
-        chosen_embedding(load_settings(embedding=name))
-    assert hint in caught.value.hint
+    for name, said, hint in (
+        ("instructor/hkunlp/instructor-base", "package that is not installed", "Install"),
+        ("jinaai/x", "cannot be used: fastembed is not", 'pip install "codeqa[models]"'),
+    ):
+        with pytest.raises(EmbeddingError, match=said) as caught:
+            chosen_embedding(load_settings(embedding=name))
+        assert hint in caught.value.hint
 
 
 def test_keys_alone_choose_nothing() -> None:
@@ -259,29 +243,28 @@ def test_keys_alone_choose_nothing() -> None:
 # Cutting
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\n".join(f"line {number} of the text" for number in range(300)),
-        "x漢" * 5_000 + "\nend",
-        "short",
-    ],
-    ids=["lines", "one line", "short"],
-)
-def test_texts_are_cut_between_lines_and_a_line_only_where_it_is_too_long(text: str) -> None:
-    short = cut(text, 100)
-    assert text.startswith(short)
-    assert estimate_tokens(short) <= 100
-    assert short == text or estimate_tokens(short) > 80
-    assert "line " not in text or text[len(short)] == "\n"
+def test_texts_are_cut_between_lines_and_a_line_only_where_it_is_too_long() -> None:
+    lines = "\n".join(f"line {number} of the text" for number in range(300))
+    for text in (lines, "x漢" * 5_000 + "\nend", "short"):
+        short = cut(text, 100)
+        assert text.startswith(short)
+        assert estimate_tokens(short) <= 100
+        assert short == text or estimate_tokens(short) > 80
+        assert text != lines or text[len(short)] == "\n"
 
 
 # Filling the tables
 
 
+@pytest.fixture(scope="module")
+def made(no_table: None, tmp_path_factory: pytest.TempPathFactory) -> Location:
+    return indexed(tmp_path_factory.mktemp("made"), FILES).location
+
+
 @pytest.fixture
-def indexer(settings: Settings, tmp_path: Path, write_files: WriteFiles) -> Indexer:
-    return Indexer(settings, locate(settings, write_files(tmp_path / "repo", FILES)))
+def indexer(made: Location, settings: Settings, tmp_path: Path) -> Indexer:
+    """Of a repository that is indexed without vectors."""
+    return Indexer(settings, copied(made, settings, tmp_path / "repo"))
 
 
 def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
@@ -326,16 +309,6 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     assert sent == []
     counts = Tables(indexer.location).counts()
     assert counts.refined == counts.units
-    # Another one refills without parsing again.
-    register("wide", dimension=32)
-    sent.clear()
-    summary = choosing(indexer, "wide/bag").run()
-    assert (summary.changed, summary.unchanged) == (0, 3)
-    tables = Tables(indexer.location)
-    counts = tables.counts()
-    assert tables.vector_columns() == [("vector_refined", EmbeddingRecord("wide/bag", "1", 32))]
-    assert counts.refined == counts.units == sum(map(len, sent))
-    assert tables.find(TextSearch("methods", "config", 5))
 
 
 def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
@@ -398,7 +371,6 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
         indexer.settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1}),
         indexer.location.root,
     )
-    engine.index.run(refine=False)
     engine.search.search("how is a page rendered?", path="app.py")
     engine.index.run()
     passages = [text for batch in sent for text in batch if text.startswith("codeqa/1")]
@@ -406,31 +378,31 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
     assert paths == ["app.py", "app.py", "store.py", "README.md", "store.py"]
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(None, 1), (1, 1), (2, 1), (5, 2), (64, 4)])
 def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_priority(
-    cores: int | None,
-    threads: int,
-    indexer: Indexer,
-    register: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    indexer: Indexer, register: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register("bags")
-    monkeypatch.setattr(passes.os, "cpu_count", lambda: cores)
-    seen: list[tuple[int, int]] = []
+    seen: set[tuple[int, int]] = set()
 
     def pool(count: int, begin: Callable[[], None]) -> ThreadPool:
         def begun() -> None:
             before = os.getpriority(os.PRIO_PROCESS, 0)
             begin()
-            seen.append((count, os.getpriority(os.PRIO_PROCESS, 0) - before))
+            seen.add((count, os.getpriority(os.PRIO_PROCESS, 0) - before))
 
         return ThreadPool(count, begun)
 
     monkeypatch.setattr(passes, "ThreadPool", pool)
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    choosing(indexer, "bags/bag").run()
     lower = min(5, 19 - before) if sys.platform == "linux" else 0
-    assert set(seen) == {(threads, lower)}
+    for cores, threads in ((None, 1), (5, 2), (64, 4)):
+        monkeypatch.setattr(passes.os, "cpu_count", lambda cores=cores: cores)
+        register(f"of {cores}")
+        summary = choosing(indexer, f"of {cores}/bag").run()
+        assert seen == {(threads, lower)}
+        assert (summary.changed, summary.unchanged) == (0, 3), "refilled without parsing again"
+        record = EmbeddingRecord(f"of {cores}/bag", "1", DIMENSION)
+        assert Tables(indexer.location).vector_columns() == [("vector_refined", record)]
+        seen.clear()
     monkeypatch.setattr(passes.sys, "platform", "darwin")
     passes._make_way()  # where it would be that of the whole process
     assert os.getpriority(os.PRIO_PROCESS, 0) == before, "the server keeps its own"
@@ -473,7 +445,7 @@ def test_nothing_is_sent_unless_a_setting_names_the_provider(
         settings = load_settings(
             data=indexer.settings.data, openai_base_url=server.base_url, openai_api_key="k"
         )
-        Indexer(settings, indexer.location).run()
+        Indexer(settings, indexer.location).run(full=True)
     choosing(indexer, "bags/bag").run(refine=False)
     assert server.requests == [] == sent
     assert Tables(indexer.location).counts().refined == 0

@@ -42,9 +42,8 @@ def settings(tmp_path: Path, model: Path) -> Settings:
     return load_settings(data=tmp_path / "data", embedding=str(model))
 
 
-@pytest.mark.parametrize(
-    ("setting", "name"),
-    [
+def test_what_begins_with_no_providers_name_runs_here() -> None:
+    for setting, name in (
         ("jinaai/jina-embeddings-v2-base-code", "jinaai/jina-embeddings-v2-base-code"),
         (MINILM, MINILM),
         ("sentence-transformers/BAAI/bge-large-en-v1.5", "BAAI/bge-large-en-v1.5"),
@@ -58,10 +57,8 @@ def settings(tmp_path: Path, model: Path) -> Settings:
         ("ollama/nomic-embed-text", ""),
         ("large", ""),
         ("", ""),
-    ],
-)
-def test_what_begins_with_no_providers_name_runs_here(setting: str, name: str) -> None:
-    assert local_model(setting) == name
+    ):
+        assert local_model(setting) == name
 
 
 def test_a_model_in_a_folder_fills_vectors_and_answers_questions(
@@ -129,7 +126,11 @@ def test_a_name_is_taken_from_the_cache_or_fetched_and_nothing_else_is(
             chosen_embedding(load_settings(embedding="owner/nothing"))
 
 
-def test_a_folder_that_holds_no_model_is_said_to_hold_none(tmp_path: Path) -> None:
+def test_a_folder_that_holds_no_model_and_what_is_no_name_are_said_to_be_none(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(EmbeddingError, match=r"neither a folder nor a model's name"):
+        chosen_embedding(load_settings(embedding="two/words here"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(EmbeddingError, match=r"empty holds no model in ONNX"):
         chosen_embedding(load_settings(embedding=f"huggingface/{tmp_path / 'empty'}"))

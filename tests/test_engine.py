@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -16,7 +17,8 @@ from codeqa.engine import open_engine
 from codeqa.errors import AnswerStoppedError, IndexMissingError, NotFoundError, UsageError
 from codeqa.repositories import find_repository, last_used, remove_repository
 from codeqa.settings import Settings
-from codeqa.store import list_locations
+from codeqa.store import list_locations, locate
+from codeqa.store.location import save_location
 
 pytest_plugins = ("cli_shop",)
 
@@ -70,10 +72,10 @@ def test_a_repository_is_remembered_listed_and_removed_by_id_path_or_name(
 def test_a_name_that_fits_two_repositories_is_neither(
     settings: Settings, tmp_path: Path, write_files: Callable[..., Path]
 ) -> None:
-    for folder in ("one", "two"):
-        engine = open_engine(settings, write_files(tmp_path / folder / "shop", {"a.py": "x = 1\n"}))
-        engine.index.run()
-        engine.close()
+    for number, folder in enumerate(("one", "two")):
+        location = locate(settings, write_files(tmp_path / folder / "shop", {"a.py": "x = 1\n"}))
+        save_location(location)
+        os.utime(location.folder / "repository.json", (number, number))
     with pytest.raises(NotFoundError, match="2 repositories"):
         find_repository(settings, "shop")
     assert last_used(settings) == tmp_path / "two" / "shop"

@@ -125,29 +125,17 @@ def write_lines(path: Path, *lines: object) -> Path:
 WHOLE = {"id": "a", "repo": "r", "question": "x?", "relevant": [{"path": "a.py", "grade": 2}]}
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_questions_that_cannot_be_are_named_with_their_line(tmp_path: Path) -> None:
+    for line, message in (
         ("{", "line 2"),
-        ("[]", "an object"),
         ({**WHOLE, "id": "b", "relevant": []}, "no target has grade 2"),
         ({"id": "b", "repo": "r", "question": "x"}, "relevant: Field required"),
-        ({**WHOLE, "id": "b", "question": " "}, "not to be empty"),
-        ({**WHOLE, "id": "b", "relevant": [{"path": "a", "grade": 3}]}, "should be 1 or 2"),
-        (
-            {**WHOLE, "id": "b", "relevant": [{"path": "a", "grade": 2, "start": 9, "end": 3}]},
-            "lines of a are 9 to 3",
-        ),
         (WHOLE, "stands twice"),
-    ],
-)
-def test_questions_that_cannot_be_are_named_with_their_line(
-    tmp_path: Path, line: object, message: str
-) -> None:
-    path = write_lines(tmp_path / "q.jsonl", WHOLE, line)
-    with pytest.raises(UsageError, match=message) as caught:
-        load_questions(path)
-    assert "line 2" in str(caught.value)
+    ):
+        path = write_lines(tmp_path / "q.jsonl", WHOLE, line)
+        with pytest.raises(UsageError, match=message) as caught:
+            load_questions(path)
+        assert "line 2" in str(caught.value)
 
 
 def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path) -> None:
@@ -158,20 +146,7 @@ def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path)
     packed = tmp_path / "ranked.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert load_ranked(packed) == lists
-
-    def broken() -> Any:
-        yield ranked(id="other")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        save_ranked(plain, broken())
-    # A run that breaks off leaves the earlier lists alone.
-    assert load_ranked(plain) == lists and set(tmp_path.iterdir()) == {plain, packed}
-
-
-@pytest.mark.parametrize("line", ["{", "[]", {"id": "x"}, {"results": [1]}, {"results": 3}])
-def test_what_is_no_ranked_list_is_named_with_its_line(tmp_path: Path, line: object) -> None:
-    path = write_lines(tmp_path / "ranked.jsonl", {"id": "a", "results": []}, line)
+    path = write_lines(tmp_path / "ranked.jsonl", {"id": "a", "results": []}, {"id": "x"})
     with pytest.raises(UsageError, match="line 2, is no ranked list"):
         load_ranked(path)
 
@@ -217,20 +192,8 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, judged: Comman
     assert document["differences"]["minus ranked.jsonl"]["hit@1"]["mean"] == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "message", "status"),
-    [
-        (("--questions", "nowhere.jsonl"), "nowhere.jsonl: No such file", 1),
-        (("--trees", "."), "lacks the folders gate, shop", 2),
-        (("--out", "nowhere/ranked.jsonl"), "part: No such file", 1),
-    ],
-)
-def test_what_is_missing_is_one_sentence(
-    asked: Path, judged: Command, change: tuple[str, str], message: str, status: int
-) -> None:
-    given = {"--questions": "q.jsonl", "--trees": "trees", "--out": "ranked.jsonl"}
-    given[change[0]] = change[1]
-    words = [word for pair in given.items() for word in (pair[0], str(asked / pair[1]))]
-    done = judged(*words)
-    assert done.status == status
-    assert message in done.err and "Traceback" not in done.err
+def test_what_is_missing_is_one_sentence(asked: Path, judged: Command) -> None:
+    given = ("--questions", asked / "q.jsonl", "--out", asked / "ranked.jsonl")
+    done = judged(*map(str, given), "--trees", str(asked))
+    assert done.status == 2
+    assert "lacks the folders gate, shop" in done.err and "Traceback" not in done.err

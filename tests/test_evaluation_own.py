@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import ROOT
 
-from codeqa.errors import UsageError
 from codeqa.parsing import parse_file
 from codeqa.settings import Settings
 from codeqa.state import State
@@ -23,15 +22,17 @@ from codeqa.store import Tables, locate
 from evals.search.generate import comment_questions
 from evals.search.own import PREFIX, THUMB, copied, prepared, thumb_questions
 from evals.search.questions import load_questions
-from evals.search.sentences import comment_lines, leaks, question_of
+from evals.search.sentences import leaks, question_of
 from evals.search.thumbs import CitedLines
 from tests.openai_server import openai_server, stream
 from tests.repositories import Write, git
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from cli_shop import Command
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = ("cli_shop", "chat_fixtures")
+pytestmark = pytest.mark.usefixtures("clock")
 
 BASKET = '''\
 class Basket:
@@ -115,9 +116,8 @@ def shop(tmp_path: Path, write_files: Write) -> Path:
 # Sentences
 
 
-@pytest.mark.parametrize(
-    ("comment", "name", "expected"),
-    [
+def test_the_first_sentence_of_a_comment_is_the_question() -> None:
+    for comment, name, expected in (
         ("Opens the door for a guest. More.", "open", "Opens the door for a guest"),
         ("openDoor opens the door, e.g. for a guest.\nMore", "openDoor",
          "opens the door, e.g. for a guest"),
@@ -127,21 +127,8 @@ def shop(tmp_path: Path, write_files: Write) -> Path:
         ("See the function below for more.", "f", ""),
         ("x = open(door); return x and y and z", "f", ""),
         ("Deprecated in favour of another way to open", "f", ""),
-    ],
-)  # fmt: skip
-def test_the_first_sentence_of_a_comment_is_the_question(
-    comment: str, name: str, expected: str
-) -> None:
-    assert question_of(comment, name) == expected
-
-
-def test_a_comment_is_found_with_its_marks_or_not_at_all() -> None:
-    code = 'def f():\n    """\n    Opens it.\n    """\n    x()'
-    assert comment_lines(code, "Opens it.") == (1, 3)
-    assert comment_lines("/**\n * One.\n *\n * Two.\n */\nint f();", "One.\n\nTwo.") == (0, 4)
-    assert comment_lines("int f(); // Opens it.", "Opens it.") is None
-    assert comment_lines("// Opens\nint x;\n// it.", "Opens\nit.") is None
-    assert comment_lines("int f();", "") is None
+    ):  # fmt: skip
+        assert question_of(comment, name) == expected
 
 
 # The copy
@@ -179,14 +166,6 @@ def test_the_copy_holds_what_would_be_indexed_and_no_secret(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_folder_without_source_is_refused(
-    tmp_path: Path, write_files: Write, settings: Settings
-) -> None:
-    root = write_files(tmp_path / "notes", {"README.md": "# Notes\n\nNothing else.\n"})
-    with pytest.raises(UsageError, match="no source code"), copied(root, settings, quiet):
-        pass
-
-
 # Questions
 
 
@@ -211,7 +190,10 @@ def test_comments_become_questions_and_are_emptied_line_for_line(
     assert "smallest coin" not in (folder / "shop/till.py").read_text("utf-8")
 
 
-def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) -> None:
+def test_every_kind_of_question_has_its_targets_and_neither_repository_nor_index_is_touched(
+    shop: Path, settings: Settings, data_dir: Path, temporary: Path
+) -> None:
+    before = {path: path.read_bytes() for path in shop.rglob("*.py")}
     with prepared(settings, shop, quiet, count=60) as own:
         by_kind: dict[str, list[Any]] = {}
         for one in own.questions:
@@ -226,13 +208,6 @@ def test_every_kind_of_question_has_its_targets(shop: Path, settings: Settings) 
         # Emptied comments are in the index of the copy neither.
         text = "\n".join(unit.source_code for unit in own.tables.units())
         assert not any(leaks(one.question, text) for one in by_kind["comment"])
-
-
-def test_neither_the_repository_nor_its_own_index_is_touched(
-    shop: Path, settings: Settings, data_dir: Path, temporary: Path
-) -> None:
-    before = {path: path.read_bytes() for path in shop.rglob("*.py")}
-    with prepared(settings, shop, quiet, count=20) as own:
         assert not own.location.folder.is_relative_to(data_dir)
         assert own.location.root != locate(settings, shop).root
     assert {path: path.read_bytes() for path in shop.rglob("*.py")} == before
@@ -295,35 +270,22 @@ def test_the_users_own_repository_is_asked_and_settings_are_compared(
         Tables(locate(settings, shop)).meta()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
+    shop: Path, temporary: Path, judged: Command
+) -> None:
+    for arguments, message in (
         (["--compare", "hyde"], "Drafts need a language model"),
         (["--rerank"], "REPO goes without --trees"),
-        (["--list", "units"], "REPO goes without --trees"),
-    ],
-)
-def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
-    shop: Path, temporary: Path, judged: Command, arguments: list[str], message: str
-) -> None:
-    done = judged(shop, *arguments)
-    assert done.status == 2 and message in done.err and not done.out
-    assert "copying" not in done.err
-
-
-@pytest.mark.parametrize("option", ["--order", "--context=fast"])
-def test_lists_that_are_judged_as_they_are_take_no_option_of_a_search(
-    tmp_path: Path, judged: Command, option: str
-) -> None:
-    done = judged("--questions", tmp_path / "q", "--out", tmp_path / "out", option)
-    assert done.status == 2 and "go with --trees alone" in done.err
+    ):
+        done = judged(shop, *arguments)
+        assert done.status == 2 and message in done.err and not done.out
+        assert "copying" not in done.err
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_run_that_is_stopped_leaves_no_copy_behind(
-    tmp_path: Path, write_files: Write, temporary: Path, name: str
+    tmp_path: Path, write_files: Write, temporary: Path
 ) -> None:
     many = {f"part{n}/basket{n}.py": BASKET.replace("Basket", f"Basket{n}") for n in range(150)}
     root = write_files(tmp_path / "large", many)
@@ -337,12 +299,13 @@ def test_a_run_that_is_stopped_leaves_no_copy_behind(
         assert line, "it ended"
     assert list(temporary.glob(f"{PREFIX}*/*/part*"))
     assert process.poll() is None
-    process.send_signal(getattr(signal, name))
-    _, errors = process.communicate(timeout=30)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and "interrupted" in errors and "Traceback" not in errors
     assert list(temporary.glob(f"{PREFIX}*")) == []
 
 
+@pytest.mark.slow
 def test_drafts_are_compared_over_a_real_connection(
     shop: Path, temporary: Path, judged: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,9 @@ from codeqa.code.counted import exact_question
 from codeqa.engine import Engine
 from codeqa.text.markdown import MOST_NODES, flowchart
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 FILES = {
     "shop/base.py": "import os\n\n\nclass Store:\n    def save(self):\n"
     "        return self.write_row()\n\n"
@@ -154,35 +157,20 @@ def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
     assert " is called in " in ask(engine, "list its callers", talk)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "how does orders call keep_order?",
-        "who calls the shots when two stores disagree?",
-        "what changed between the two versions of the wire format?",
-        "list all the steps from request to response",
-        "how many tests does it take to trust a release?",
-        "what implements retries and backoff",
-        "tests",
-        "what breaks when the disk is full?",
-        "which routes are protected by the login check?",
-        "where is the session used up?",
-    ],
-)
-def test_other_questions_are_searched_for(question: str) -> None:
-    assert exact_question(question) is None
+def test_other_questions_are_searched_for() -> None:
+    for question in (
+        "how does orders call keep_order?", "who calls the shots when two stores disagree?",
+        "what changed between the two versions of the wire format?", "tests",
+        "list all the steps from request to response", "what implements retries and backoff",
+        "how many tests does it take to trust a release?", "what breaks when the disk is full?",
+        "which routes are protected by the login check?", "where is the session used up?",
+    ):  # fmt: skip
+        assert exact_question(question) is None, question
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "what uses memory?",
-        "what changed in 3.0?",
-        '"no such order of 3"',
-    ],
-)
-def test_a_word_that_nothing_is_called_is_a_word(question: str, engine: Engine) -> None:
-    assert "Counted from" not in ask(engine, question)
+def test_a_word_that_nothing_is_called_is_a_word(engine: Engine) -> None:
+    for question in ("what uses memory?", "what changed in 3.0?", '"no such order of 3"'):
+        assert "Counted from" not in ask(engine, question)
 
 
 @pytest.mark.parametrize("effort", ["normal", "deep"])

@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import Clock
 
 from codeqa import parsing
 from codeqa.languages import languages
@@ -68,7 +69,7 @@ def mutated(data: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
+    "seeds", [range(1), pytest.param(range(100, 400), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 @pytest.mark.parametrize(("name", "data"), SOURCES, ids=[name for name, _ in SOURCES])
 def test_mutated_source_never_fails(name: str, data: bytes, seeds: range) -> None:
@@ -87,25 +88,30 @@ def test_any_bytes_and_any_words_of_code_are_read(data: bytes, key: str) -> None
     check(parse_file(name, data, "source"), data)
 
 
+class Ticking(Clock):
+    """The time of a file is over at the parser's fortieth look at the clock."""
+
+    def thread_time(self) -> float:
+        self.advance(parsing.SECONDS_PER_FILE / 40)
+        return self.now
+
+
 @pytest.mark.parametrize("key", KEYS)
-def test_very_deep_nesting_neither_crashes_nor_hangs(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parsing, "SECONDS_PER_FILE", 0.1)
+def test_very_deep_nesting_is_survived(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "time", Ticking())
     name = "file" + languages()[key].extensions[0]
     for opening in (b"(", b"{", b"((x)"):
-        data = b"x = " + opening * 5_000 + b"\n"
+        data = b"x = " + opening * 2_000 + b"\n"
         check(parse_file(name, data, "source"), data)
 
 
-def test_a_short_file_that_holds_its_grammar_up_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(parsing, "SECONDS_PER_FILE", 0.1)
+def test_a_file_that_holds_its_grammar_up_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "time", Ticking())
     data = b"type X = " + b"-|" * 8_000 + b"\n"
     parsed = parse_file("union.ts", data, "source")
     check(parsed, data)
     assert parsed.has_errors
+    assert {unit.kind for unit in parsed.units} == {"chunk"}
 
 
 def test_deep_nesting_is_read_and_functions_nested_a_thousand_deep_keep_their_owners() -> None:
@@ -121,30 +127,22 @@ def test_deep_nesting_is_read_and_functions_nested_a_thousand_deep_keep_their_ow
     assert max(unit.qualified_name.count(".") for unit in units) == depth - 1
 
 
-def test_a_file_that_its_grammar_cannot_read_is_cut_into_chunks() -> None:
-    data = b"(\n" * (parsing.MAX_BROKEN_CHILDREN + 10)
-    parsed = parse_file("broken.py", data, "source")
-    assert parsed.has_errors
-    assert {unit.kind for unit in parsed.units} == {"chunk"}
-    assert len(parsed.units) > 100
-
-
-def test_broken_source_yields_what_parses() -> None:
+def test_broken_source_yields_what_parses_or_is_cut_into_chunks() -> None:
     data = b"def good(a):\n    return a\n\n\ndef broken(:\n    )))\n\n\n"
     data += b"def also(b):\n    return good(b)\n"
     parsed = parse_file("broken.py", data, "source")
     assert parsed.has_errors
     assert {"good", "also"} <= {unit.name for unit in parsed.units}
     assert any(edge.name == "good" and edge.target for edge in parsed.references)
+    parsed = parse_file("broken.py", b"(\n" * (parsing.MAX_BROKEN_CHILDREN + 10), "source")
+    assert parsed.has_errors
+    assert {unit.kind for unit in parsed.units} == {"chunk"} and len(parsed.units) > 100
 
 
-def test_bytes_that_are_not_utf8_are_replaced_and_counted_and_a_byte_order_mark_is_left_out() -> (
-    None
-):
+def test_bytes_that_are_not_utf8_are_replaced_and_counted_and_a_byte_order_mark_goes() -> None:
     data = b'\xef\xbb\xbfdef f():\n    return "caf\xe9 \xff"\n'
     parsed = parse_file("old.py", data, "source")
-    assert parsed.replaced_bytes == 2
-    assert parsed.units[0].source_code.count("\ufffd") == 2
+    assert parsed.replaced_bytes == parsed.units[0].source_code.count("\ufffd") == 2
     assert parsed.units[0].source_code.startswith("def")
 
 
@@ -164,14 +162,12 @@ def test_windows_line_ends_stay_and_only_line_feeds_end_a_line() -> None:
 
 
 def test_ids_stay_when_other_code_moves() -> None:
-    one, two = (
-        {unit.name: unit.id for unit in parse_file("a.py", code, "source").units}
-        for code in (
-            b"def f(): pass\n\n\ndef g(): pass\n",
-            b"import x\n\n\ndef g(): pass\n\n\ndef f(): pass\n",
-        )
-    )
-    assert (one["f"], one["g"]) == (two["f"], two["g"])
+    def ids(code: bytes) -> dict[str, str]:
+        units = parse_file("a.py", code, "source").units
+        return {unit.name: unit.id for unit in units if unit.is_method}
+
+    before = ids(b"def f(): pass\n\n\ndef g(): pass\n")
+    assert ids(b"import x\n\n\ndef g(): pass\n\n\ndef f(): pass\n") == before
 
 
 def test_same_named_definitions_all_survive() -> None:
@@ -190,12 +186,9 @@ def run(): return 4
     assert [unit.qualified_name for unit in units[:4]] == ["A.run", "B.run", "A.run", "run"]
 
 
-def test_the_role_and_language_of_a_file_reach_its_units() -> None:
+def test_the_role_and_language_of_a_file_reach_its_units_and_a_licence_header_is_none() -> None:
     units = parse_file("a.tsx", b"export const A = () => <p/>;\n", "test").units
     assert {(unit.role, unit.language) for unit in units} == {("test", "typescript")}
-
-
-def test_a_licence_header_alone_is_no_unit() -> None:
     data = b"# Copyright 2020 X. All rights reserved.\n# Licensed under Y.\n\ndef f():\n    pass\n"
     assert [unit.name for unit in parse_file("a.py", data, "source").units] == ["f"]
 
@@ -249,38 +242,29 @@ def test_items_inside_rust_macros_are_units_at_their_own_lines_and_columns() -> 
     }
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "fn f() -> T {\n    quote! {\n        fn held() {}\n    }\n}\n",
-        "fn f() {\n    select! {\n        fn held() {}\n    }\n}\n",
-        "macro_rules! m {\n    () => {\n        n! {\n        fn held() {}\n        }\n    };\n}\n",
-        "m! {\n    fn held() -> {}\n}\n",
-        "m! {\n    fn held() {} }\n",
-        "/*\nm! {\n    fn held() {}\n}\n*/\n",
-        'const T: &str = "\nm! {\n    fn held() {}\n}\n";\n',
-    ],
-    ids=[
-        "expression", "statement", "rule", "broken", "unaligned", "comment", "string",
-    ],
-)  # fmt: skip
-def test_what_no_rust_macro_holds_as_an_item_is_no_definition(code: str) -> None:
-    code += "\n" + RUST_MACROS
-    parsed = parse_file("a.rs", code.encode())
-    check(parsed, code.encode())
-    names = {unit.name for unit in parsed.units if unit.is_method}
-    assert "held" not in names
-    assert names >= {"spawn", "wake"}
+NO_ITEMS = {
+    "expression": "fn f() -> T {\n    quote! {\n        fn held() {}\n    }\n}\n",
+    "statement": "fn f() {\n    select! {\n        fn held() {}\n    }\n}\n",
+    "rule": "macro_rules! m {\n  () => {\n    n! {\n    fn held() {}\n    }\n  };\n}\n",
+    "broken": "m! {\n    fn held() -> {}\n}\n",
+    "unaligned": "m! {\n    fn held() {} }\n",
+    "comment": "/*\nm! {\n    fn held() {}\n}\n*/\n",
+    "string": 'const T: &str = "\nm! {\n    fn held() {}\n}\n";\n',
+    "one that spoils the tree": "m! {\n    fn held() {}\n    and => words\n}\n",
+}
 
 
-def test_one_that_spoils_the_tree_leaves_the_macros_of_its_file_as_they_are() -> None:
-    code = "m! {\n    fn held() {}\n    and => words\n}\n\n" + RUST_MACROS
-    parsed = parse_file("a.rs", code.encode())
-    check(parsed, code.encode())
-    assert "held" not in {unit.name for unit in parsed.units}
+def test_what_no_rust_macro_holds_as_an_item_is_no_definition() -> None:
+    for kind, code in NO_ITEMS.items():
+        data = f"{code}\n{RUST_MACROS}".encode()
+        parsed = parse_file("a.rs", data)
+        check(parsed, data)
+        names = {unit.name for unit in parsed.units if unit.is_method}
+        assert "held" not in names, kind
+        assert names >= {"spawn", "wake"} or kind == "one that spoils the tree", kind
 
 
 def test_many_rust_macros_are_read_in_bounded_time() -> None:
-    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 2_000).units) > 2_000
-    parse_file("a.rs", b"m! {\nfn f(){}\n" * 5_000)
-    parse_file("a.rs", b"m! { //\n" * 20_000)
+    assert len(parse_file("a.rs", b"m! {\nfn f(){}\n}\n" * 1_000).units) > 1_000
+    parse_file("a.rs", b"m! {\nfn f(){}\n" * 2_500)
+    parse_file("a.rs", b"m! { //\n" * 10_000)

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from test_kill import mutate, write_module
+from test_kill import mutate, wait_until_free, write_module
+from waiting import PATIENCE
 
 from codeqa.cli import main
 from codeqa.doctor import Check, examine
@@ -28,7 +29,6 @@ from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import open_engine, open_privacy
 from codeqa.errors import StorageError
 from codeqa.indexing import Indexer, indexer
-from codeqa.indexing.runs import holder_of
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State, database
 from codeqa.state.records import Turn
@@ -39,24 +39,25 @@ from tests.indexed import copied, indexed, write
 # Killed at each step
 
 STEPS = {
-    "before anything is written": "codeqa.store.writer:Writer.begin before 1",
-    "while files are parsed": "codeqa.indexing.passes:add_result after 2",
-    "when changed files are marked": "codeqa.store.writer:Writer.invalidate after 1",
-    "behind the methods": "codeqa.store.writer:Writer._commit after 1",
-    "behind the classes": "codeqa.store.writer:Writer._commit after 2",
-    "behind the references": "codeqa.store.writer:Writer._commit after 3",
-    "behind the manifest": "codeqa.store.writer:Writer.write_files after 1",
-    "while fragments are merged": "codeqa.store.writer:merge_fragments after 2",
-    "while indices are built": "codeqa.store.writer:build_indices before 1",
-    "before the end is noted": "codeqa.store.writer:Writer.finish before 1",
-    "before old generations go": "codeqa.store.writer:drop_other_generations before 2",
-    "while vectors are refined": "codeqa.indexing.passes:vector_array before 2",
+    "before anything is written": "codeqa.store.writer.Writer.begin before 1",
+    "while files are parsed": "codeqa.indexing.passes.add_result after 2",
+    "when changed files are marked": "codeqa.store.writer.Writer.invalidate after 1",
+    "behind the methods": "codeqa.store.writer.Writer._commit after 1",
+    "behind the classes": "codeqa.store.writer.Writer._commit after 2",
+    "behind the references": "codeqa.store.writer.Writer._commit after 3",
+    "behind the manifest": "codeqa.store.writer.Writer.write_files after 1",
+    "while fragments are merged": "codeqa.store.writer.merge_fragments after 2",
+    "while indices are built": "codeqa.store.writer.build_indices before 1",
+    "before the end is noted": "codeqa.store.writer.Writer.finish before 1",
+    "before old generations go": "codeqa.store.writer.drop_other_generations before 2",
+    "while vectors are refined": "codeqa.indexing.passes.vector_array before 2",
 }
 """Step → function at which a run is killed: before or after which of its calls."""
 
 FORKING = """
-import importlib, os, signal, sys, warnings
+import os, signal, sys, warnings
 from pathlib import Path
+from pkgutil import resolve_name
 warnings.simplefilter("ignore")
 import lancedb
 from codeqa.embeddings.registry import fast_embedding
@@ -65,12 +66,9 @@ from codeqa.settings import load_settings
 from codeqa.store import locate
 
 def kill_at(step):
-    name, when, number = step.split()
-    module, _, path = name.partition(":")
-    *owner, last = path.split(".")
-    place = importlib.import_module(module)
-    for part in owner:
-        place = getattr(place, part)
+    path, when, number = step.split()
+    owner, _, last = path.rpartition(".")
+    place = resolve_name(owner)
     original, calls = getattr(place, last), []
 
     def instead(*arguments, **options):
@@ -116,13 +114,9 @@ def killed_at(tmp_path: Path) -> Iterator[Callable[[str], int]]:
         process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "steps",
-    [
-        ["behind the methods", "before old generations go", "while vectors are refined"],
-        pytest.param([*STEPS], id="one after the other", marks=pytest.mark.slow),
-        *(pytest.param([step], id=step, marks=pytest.mark.slow) for step in STEPS),
-    ],
+    "steps", [[*STEPS], *([step] for step in STEPS)], ids=["one after the other", *STEPS]
 )
 def test_a_run_that_is_killed_at_any_step_is_completed_by_the_next(
     steps: list[str],
@@ -140,9 +134,7 @@ def test_a_run_that_is_killed_at_any_step_is_completed_by_the_next(
     for step in steps:
         mutate(root, chance)
         assert killed_at(STEPS[step]) == -signal.SIGKILL, step
-        until = time.monotonic() + 5  # a worker that was being forked has the lock until it execs
-        while holder_of(location) and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until_free(location)
         assert Tables(location).find(TextSearch("methods", "step", 5))
     Indexer(settings, location).run()
     assert Indexer(settings, location).status().error == ""
@@ -166,23 +158,22 @@ def location(made: Location, settings: Settings, tmp_path: Path) -> Location:
     return copied(made, settings, tmp_path / "repo")
 
 
-@pytest.mark.parametrize("days", [-400, 400])
 def test_a_clock_that_jumps_hides_no_change(
-    days: int, settings: Settings, location: Location, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = time.time_ns
-    with monkeypatch.context() as jumped:
-        jumped.setattr(time, "time_ns", lambda: really() + days * DAY_NS)
-        write(location.root, {"c.py": "def add_user(key):\n    return key\n"})
-        assert Indexer(settings, location).run().changed == 1
-    write(location.root, {"a.py": FILES["a.py"].replace("find", "seek")})  # as long as before
-    then = really() + 2 * days * DAY_NS
-    os.utime(location.root / "a.py", ns=(then, then))
-    assert Indexer(settings, location).run().files == 3
-    assert {unit.name for unit in Tables(location).named(["seekuser", "adduser"])} == {
-        "seek_user",
-        "add_user",
-    }
+    really, indexer = time.time_ns, Indexer(settings, location)
+    for days, before, name in ((-400, "find", "seek"), (400, "seek", "look")):
+        with monkeypatch.context() as jumped:
+            jumped.setattr(time, "time_ns", lambda days=days: really() + days * DAY_NS)
+            write(location.root, {f"{name}.py": f"def add_{name}(key):\n    return key\n"})
+            assert indexer.run().changed == 1
+        text = (location.root / "a.py").read_text()
+        write(location.root, {"a.py": text.replace(before, name)})  # as long as before
+        then = really() + 2 * days * DAY_NS
+        os.utime(location.root / "a.py", ns=(then, then))
+        assert indexer.run().changed == 1
+        names = {unit.name for unit in Tables(location).named([f"{name}user", f"add{name}"])}
+        assert names == {f"{name}_user", f"add_{name}"}
 
 
 @contextlib.contextmanager
@@ -197,37 +188,35 @@ def files_of(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
+def test_a_full_disk_is_said_and_the_next_run_goes_on(
     settings: Settings, location: Location
 ) -> None:
     write(location.root, {"c.py": "def add_user(key):\n    return key\n" * 200})
     with files_of(3_000):
         with pytest.raises(StorageError, match=r"cannot be written: File too large\. Free some"):
             Indexer(settings, location).run()
-        said = Indexer(settings, location).status().error
-        assert said.startswith("The index cannot be written: File too large")
+        error = Indexer(settings, location).status().error
+        assert error.startswith("The index cannot be written: File too large")
         assert Tables(location).named(["finduser"])
     assert Indexer(settings, location).run().files == 3
     assert not [*location.folder.glob("*.tmp")]
 
 
-@pytest.mark.parametrize("before", ["", "what does find_user take?"], ids=["no state", "a state"])
-def test_on_a_disk_that_takes_no_more_a_question_is_answered_and_said_not_to_be_kept(
-    settings: Settings, location: Location, before: str, capsys: pytest.CaptureFixture[str]
+def test_on_a_full_disk_a_question_is_answered_and_said_not_to_be_kept(
+    settings: Settings, location: Location, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    state = State(settings.data_dir)
-    if before:
-        conversation = f"terminal-{location.id}"
-        state.turns.save(
-            Turn("t", conversation, before, "A user.", "", {}, 1.0, "terminal", location.id)
-        )
-    with files_of(0):
-        status = main(["ask", "--no-model", "--repo", str(location.root), "find user"])
-    shown = capsys.readouterr()
-    assert status == 0 and "find_user" in shown.out, shown.err
-    assert "This answer could not be kept. The local state" in shown.err
-    kept = state.turns.get("t", "terminal")
-    assert (kept.question if kept else "") == before
+    state, conversation = State(settings.data_dir), f"terminal-{location.id}"
+    before = Turn("t", conversation, "who?", "A user.", "", {}, 1.0, "terminal", location.id)
+    for kept in (None, before):  # without a state, and with one
+        if kept:
+            state.turns.save(kept)
+        with files_of(0):
+            status = main(["ask", "--no-model", "--repo", str(location.root), "find user"])
+        output = capsys.readouterr()
+        assert status == 0 and "find_user" in output.out, output.err
+        assert "This answer could not be kept. The local state" in output.err
+        turn = state.turns.get("t", "terminal")
+        assert (turn and turn.question) == (kept and kept.question)
 
 
 READING = """
@@ -236,16 +225,15 @@ from codeqa.engine import open_engine
 from codeqa.errors import StorageError
 from codeqa.settings import load_settings
 engine = open_engine(load_settings(data=Path(sys.argv[1]), workers=1), Path(sys.argv[2]))
-found = [hit.unit.path for hit in engine.search.search("find user").units]
-print(found, engine.index.status().state)
+paths = [hit.unit.path for hit in engine.search.search("find user").units]
+print(paths, engine.index.status().state)
 try: engine.index.run()
 except StorageError as error: print(error)
 """
 
 
-def test_a_data_folder_that_is_read_only_is_searched_and_not_written(
-    settings: Settings, location: Location
-) -> None:
+@pytest.mark.slow
+def test_a_read_only_data_folder_is_searched(settings: Settings, location: Location) -> None:
     data = settings.data_dir
     script = f'mount --bind "{data}" "{data}" && mount -o remount,bind,ro "{data}" && exec "$@"'
     alone = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
@@ -253,14 +241,10 @@ def test_a_data_folder_that_is_read_only_is_searched_and_not_written(
     if not tried or tried.returncode:
         pytest.skip("this user may not make a folder read-only for root as well")
     command = [*alone, sys.executable, "-c", READING, str(data), str(location.root)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    found, said = done.stdout.splitlines()
-    assert "a.py" in found and found.endswith("ready"), done.stderr
-    assert said.startswith("The index cannot be written: Read-only file system.")
-
-
-def size(file: Path) -> int:
-    return file.stat().st_size
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    hits, error = done.stdout.splitlines()
+    assert "a.py" in hits and hits.endswith("ready"), done.stderr
+    assert error.startswith("The index cannot be written: Read-only file system.")
 
 
 # State files, and what `codeqa doctor --repair` does
@@ -275,12 +259,13 @@ def garble(path: Path) -> None:
 
 
 def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: size(path) * 2 // 3])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
 
 
 def overwrite_a_page(path: Path) -> None:
     content = path.read_bytes()
-    at = size(path) * 3 // 4 // 4096 * 4096
+    at = len(content) * 3 // 4 // 4096 * 4096
     path.write_bytes(content[:at] + b"\xa7" * 4096 + content[at + 4096 :])
 
 
@@ -305,8 +290,8 @@ def test_a_damaged_state_file_is_set_aside_and_what_can_be_read_is_kept(
         )  # fmt: skip
     state.close()
     damage(state.path)
-    told = checked("state", settings, repair=False)
-    assert not told.ok and "--repair" in told.hint
+    check = checked("state", settings, repair=False)
+    assert not check.ok and "--repair" in check.hint
     if damage is garble:
         engine = open_engine(settings, location.root)  # neither needs conversations
         assert engine.index.run().files == 2 and engine.search.search("find user").units
@@ -318,14 +303,14 @@ def test_a_damaged_state_file_is_set_aside_and_what_can_be_read_is_kept(
     assert not content or aside.read_bytes() == content
     erased = open_privacy(settings).delete("profile", "local")
     assert str(aside) in "".join(erased.problems)
-    shown = [
+    turns = [
         turn.id
         for one in state.conversations.latest(location.id)
         for turn in state.turns.active(one.id, repository=location.id)
     ]
-    assert least <= len(shown) == len({*shown}) < 100
+    assert least <= len(turns) == len({*turns}) < 100
     kept = int(re.findall(r"([\d,]+) questions could", done.repaired)[0])
-    assert len(shown) <= kept <= len(shown) + 1  # one may be cut in its middle
+    assert len(turns) <= kept <= len(turns) + 1  # one may be cut in its middle
 
 
 def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> None:
@@ -333,15 +318,8 @@ def test_a_state_file_that_is_sound_stays_where_it_is(settings: Settings) -> Non
     state.values.set("k", "v")
     with contextlib.closing(sqlite3.connect(state.path)) as other:
         other.execute(f"PRAGMA user_version = {database.VERSION + 1}")
-        told = checked("state", settings)
-        assert not told.ok and "newer version of CodeQA" in told.detail
+        check = checked("state", settings)
+        assert not check.ok and "newer version of CodeQA" in check.detail
         other.execute(f"PRAGMA user_version = {database.VERSION}")
     assert checked("state", settings).ok and state.values.get("k") == "v"
     assert not [*settings.data_dir.glob("*.damaged*")]
-
-
-def test_the_doctor_mends_an_index(settings: Settings, location: Location) -> None:
-    shutil.rmtree(Path(location.tables) / "edges.lance" / "_versions")
-    index = checked("index of repo", settings)
-    assert index.ok and "2 files are indexed" in index.repaired
-    assert Tables(location).named(["finduser"])

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from codeqa.code.first_questions import first_questions
+from codeqa.indexing import Indexer
 from codeqa.settings import load_settings
+from codeqa.store import Tables
 from codeqa.web.app import create_app
 from tests.indexed import emptied, indexed
+from tests.repositories import write
 
 TILL = """class Till:
     \"\"\"Takes the money.\"\"\"
@@ -41,40 +44,38 @@ FILES = {
 
 def test_each_is_about_what_most_of_the_code_uses_and_of_another_kind(tmp_path: Path) -> None:
     tables = indexed(tmp_path, FILES)
+    settings = load_settings(data=tmp_path / "data", workers=1)
     overview, till, flow = first_questions(tables)
     assert overview == f"What is {tables.location.name}, and how is it organised?"
     assert till == "How does `Till` work?"
     assert flow == "What happens when `Till.close_day` is called?"
     assert first_questions(tables) is first_questions(tables)  # as long as nothing changes
+    app = create_app(settings, tables.location.root)
+    reply = app.test_client().get("/api/first-questions")
+    app.extensions["codeqa"].close()
+    assert reply.json == {"questions": [overview, till, flow]}
 
+    def with_more(files: dict[str, str]) -> tuple[str, ...]:
+        write(tables.location.root, files)
+        Indexer(settings, tables.location).run()
+        return first_questions(Tables(tables.location))
 
-def test_what_can_be_set_comes_before_what_can_be_extended(tmp_path: Path) -> None:
     base = {"shop/way.py": TILL.replace("Till", "Way").replace("close_day", "open_day")}
     heirs = {
         f"shop/{n}.py": f"from shop.way import Way\n\n\nclass Heir{n}(Way):\n    pass\n"
         for n in range(3)
     }
-    extended = first_questions(indexed(tmp_path / "a", FILES | base | heirs))
-    assert "What inherits from `Way`?" in extended
+    assert "What inherits from `Way`?" in with_more(base | heirs)
     used = {
         "shop/options.py": OPTIONS,
         "shop/main.py": "from shop.options import ShopOptions\n\nShopOptions()\n",
     }
-    settings = first_questions(indexed(tmp_path / "b", FILES | base | heirs | used))
-    assert settings[-1] == "What can be set in `ShopOptions`?"
-    assert len(settings) == 4
+    found = with_more(used)
+    assert len(found) == 4
+    assert found[-1] == "What can be set in `ShopOptions`?", "before what can be extended"
 
 
 def test_where_there_is_little_there_are_fewer(tmp_path: Path) -> None:
-    assert (
-        len(first_questions(indexed(tmp_path / "a", {"notes.md": "# Notes\n\nBuy books.\n"}))) == 1
-    )
+    few = indexed(tmp_path / "a", {"notes.md": "# Notes\n\nBuy books.\n"})
+    assert len(first_questions(few)) == 1
     assert first_questions(emptied(tmp_path / "b")) == ()
-
-
-def test_a_server_tells_them(tmp_path: Path) -> None:
-    tables = indexed(tmp_path, FILES)
-    app = create_app(load_settings(data=tmp_path / "data"), tmp_path / "repo")
-    reply = app.test_client().get("/api/first-questions")
-    app.extensions["codeqa"].close()
-    assert reply.json == {"questions": [*first_questions(tables)]}

@@ -1,4 +1,4 @@
-"""Tools and counted answers tell what is on disk now, however short ago that changed."""
+"""Tools, searches and counted answers tell what is on disk now, however short ago that changed."""
 
 from __future__ import annotations
 
@@ -7,44 +7,53 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_kit import answer, ask
 from repositories import git
 from repositories import write as write_files
+from waiting import PATIENCE
 
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
+from codeqa.indexing import indexer
+from codeqa.search import hybrid
+from codeqa.search.channels import gather
 from codeqa.settings import load_settings
+from codeqa.store import Tables
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-a", "-m", "change")
-FILES = {
-    "shop/eggs.py": "def four():\n    return 4\n\n\ndef first():\n    return four()\n",
-    "shop/till/pay.py": "def pay():\n    return 1\n",
-}
+EGGS = "def four():\n    return 4\n\n\ndef first():\n    return four()\n"
+ROOM = "def waiting_room():\n    return 1\n"
+FILES = {"shop/eggs.py": EGGS, "shop/till/pay.py": "def pay():\n    return 1\n"}
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with a second branch, on which the function `four` is called `five`."""
-    root = write_files(tmp_path / "repository", FILES)
-    git(root, "init", "-q")
+    root = write_files(tmp_path_factory.mktemp("fresh") / "repository", FILES)
+    git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
     git(root, *COMMIT)
     git(root, "checkout", "-q", "-b", "other")
-    write(root, FILES["shop/eggs.py"].replace("four", "five"))
+    write(root, EGGS.replace("four", "five"))
     git(root, *COMMIT)
-    git(root, "checkout", "-q", "-")
+    git(root, "checkout", "-q", "main")
     return root
 
 
-@pytest.fixture
-def engine(repository: Path, tmp_path: Path) -> Iterator[Engine]:
-    """Opened as a command or an agent's server opens it: nothing follows the files."""
-    with open_engine(
-        load_settings(data=tmp_path / "data", workers=1, watch=True), repository
-    ) as engine:
+@pytest.fixture(scope="module")
+def engine(repository: Path) -> Iterator[Engine]:
+    """Opened as a command or an agent's server opens it: nothing follows the files. Each test has
+    files of its own."""
+    settings = load_settings(data=repository.with_name("data"), workers=1, watch=True)
+    with open_engine(settings, repository) as engine, pytest.MonkeyPatch.context() as patched:
+        # However long it takes, nothing is told of the index of before.
+        patched.setattr(indexer, "KEEP_UP_SECONDS", PATIENCE)
+        patched.setattr(indexer, "LONGEST_REST", PATIENCE)
         engine.index.run()
         yield engine
 
@@ -57,120 +66,134 @@ def write(root: Path, text: str, name: str = "shop/eggs.py") -> None:
     (root / name).write_text(text)
 
 
-def same_second(root: Path) -> None:
+def within_the_second(root: Path) -> None:
     """An edit of the same size, by which the file's time goes on by a millisecond alone."""
-    file = root / "shop/eggs.py"
-    before = file.stat().st_mtime_ns
-    write(root, FILES["shop/eggs.py"].replace("four", "five"))
-    os.utime(file, ns=(before, before + 1_000_000))
+    before = (root / "shop/eggs.py").stat().st_mtime_ns
+    write(root, EGGS.replace("four", "six6"))
+    os.utime(root / "shop/eggs.py", ns=(before, before + 1_000_000))
 
 
-def stash(root: Path) -> None:
-    write(root, FILES["shop/eggs.py"].replace("four", "five"))
-    git(root, "stash", "-q")
-    git(root, "stash", "pop", "-q")
+def delete_and_revert(root: Path) -> None:
+    (root / "shop/New.py").unlink()
+    git(root, "checkout", "-q", "--", ".")
 
 
-CHANGES: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
-    # What is done → the name that is there then, its place, and the name that is gone.
-    "edited": (
-        lambda root: write(root, "\n" + FILES["shop/eggs.py"].replace("four", "fourteen")),
-        "fourteen", "shop/eggs.py (lines 2-3", "four",
+def move(root: Path) -> None:
+    (root / "shop/new.py").rename(root / "shop/New.py")
+    (root / "shop/till").rename(root / "shop/desk")
+
+
+def edit_and_add(root: Path) -> None:
+    write(root, "\n" + EGGS.replace("four", "ten"))
+    write(root, "def nine():\n    return 9\n", "shop/new.py")
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    # What is done after the one above → what is there then.
+    "of the same size": (
+        lambda root: write(root, EGGS.replace("four", "five")),
+        "five shop/eggs.py:1-2, pay shop/till/pay.py:1-2",
     ),
-    "added": (
-        lambda root: write(root, "def nine():\n    return 9\n", "shop/new.py"),
-        "nine", "shop/new.py (lines 1-2", "",
+    "in the same second": (within_the_second, "six6 shop/eggs.py:1-2, pay shop/till/pay.py:1-2"),
+    "edited, and one added": (
+        edit_and_add, "ten shop/eggs.py:2-3, nine shop/new.py:1-2, pay shop/till/pay.py:1-2",
     ),
-    "deleted": (
-        lambda root: (root / "shop/eggs.py").unlink(), "pay", "shop/till/pay.py", "four",
+    "renamed by case alone, and moved with its folder": (
+        move, "ten shop/eggs.py:2-3, nine shop/New.py:1-2, pay shop/desk/pay.py:1-2",
     ),
-    "renamed": (
-        lambda root: (root / "shop/eggs.py").rename(root / "shop/dozen.py"),
-        "four", "shop/dozen.py (lines 1-2", "",
+    "stashed": (
+        lambda root: git(root, "stash", "-q", "-u"),
+        "four shop/eggs.py:1-2, pay shop/till/pay.py:1-2",
     ),
-    "renamed by case alone": (
-        lambda root: (root / "shop/eggs.py").rename(root / "shop/Eggs.py"),
-        "four", "shop/Eggs.py (lines 1-2", "",
+    "and back": (
+        lambda root: git(root, "stash", "pop", "-q"),
+        "ten shop/eggs.py:2-3, nine shop/New.py:1-2, pay shop/desk/pay.py:1-2",
     ),
-    "moved with its folder": (
-        lambda root: (root / "shop/till").rename(root / "shop/desk"),
-        "pay", "shop/desk/pay.py (lines 1-2", "",
+    "deleted, and the rest reverted": (
+        delete_and_revert,
+        "four shop/eggs.py:1-2, pay shop/desk/pay.py:1-2, pay shop/till/pay.py:1-2",
     ),
     "another branch": (
-        lambda root: git(root, "checkout", "-q", "other"), "five", "shop/eggs.py", "four",
+        lambda root: git(root, "checkout", "-q", "other"),
+        "five shop/eggs.py:1-2, pay shop/desk/pay.py:1-2, pay shop/till/pay.py:1-2",
     ),
-    "stashed and back": (stash, "five", "shop/eggs.py", "four"),
-    "of the same size": (
-        lambda root: write(root, FILES["shop/eggs.py"].replace("four", "five")),
-        "five", "shop/eggs.py", "four",
-    ),
-    "in the same second": (same_second, "five", "shop/eggs.py", "four"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_tool_finds_what_was_changed_a_moment_before(
-    engine: Engine, repository: Path, change: str
-) -> None:
-    do, name, place, gone = CHANGES[change]
+def test_a_tool_finds_what_was_changed_a_moment_before(engine: Engine, repository: Path) -> None:
     assert "(lines 1-2" in definition(engine, "four")
-    do(repository)
-    assert place in definition(engine, name)
-    assert not gone or f"nothing here is called {gone}" in definition(engine, gone)
+    for change, (do, expected) in CHANGES.items():
+        do(repository)
+        name, place = expected.split(", ")[0].split()
+        assert place.replace(":", " (lines ") in definition(engine, name), change
+        units = [unit for unit in engine.tables().units() if unit.path.startswith("shop/")]
+        found = {f"{unit.name} {unit.place}" for unit in units if unit.name != "first"}
+        assert found == {*expected.split(", ")}, change
+    assert "nothing here is called four" in definition(engine, "four")
+    git(repository, "checkout", "-q", "-f", "main")
 
 
-def test_what_is_reverted_is_as_it_was(engine: Engine, repository: Path) -> None:
-    write(repository, FILES["shop/eggs.py"].replace("four", "five"))
-    assert "(lines 1-2" in definition(engine, "five")
-    git(repository, "checkout", "-q", "--", ".")
-    assert "(lines 1-2" in definition(engine, "four")
-    assert "nothing here is called five" in definition(engine, "five")
-
-
-def test_every_tool_and_a_counted_answer_know_a_new_file(engine: Engine, repository: Path) -> None:
+def test_an_opened_file_and_a_counted_answer_are_of_now(engine: Engine, repository: Path) -> None:
     new = "from shop.eggs import four\n\n\ndef breakfast():\n    return four()\n"
-    calls: dict[str, dict[str, str]] = {
-        "symbol": {"name": "four", "want": "callers"},
-        "grep": {"pattern": "breakfast"},
-        "open_file": {"path": "meal0.py"},
-        "list_all": {"kind": "files"},
-        "search_code": {"query": "what is had for breakfast"},
-    }
-    for number, (tool, arguments) in enumerate(calls.items()):
-        name = f"meal{number}.py"
-        (repository / name).write_text(new)
-        arguments = {key: value.replace("meal0.py", name) for key, value in arguments.items()}
-        assert "breakfast" in (text := engine.call(tool, **arguments).text) or name in text, tool
-        (repository / name).unlink()
-    (repository / "meal.py").write_text(new)
-    assert "meal.py:5" in answer(ask(engine, "@codebase who calls four?", use_model=False))
+    write(repository, new, "meal.py")
+    assert "breakfast" in engine.call("open_file", path="meal.py").text
+    (repository / "meal.py").rename(repository / "morning.py")
+    assert "morning.py:5" in answer(ask(engine, "@codebase who calls four?", use_model=False))
 
 
-def test_what_is_not_ready_in_time_is_said_with_the_time_of_the_index(
-    engine: Engine, repository: Path
+@pytest.mark.parametrize("indexed_too", [False, True])
+def test_a_search_of_several_repositories_is_not_older_than_what_changes_meanwhile(
+    engine: Engine, repository: Path, monkeypatch: pytest.MonkeyPatch, indexed_too: bool
 ) -> None:
+    write(repository, ROOM, "room.py")
+    definition(engine, "waiting_room")
+    search = replace(engine.search, keep_up=str, catch_up=engine.index.catch_up)  # as it has them
+    calls: list[object] = []
+
+    def changing(tables: Tables, *more: Any) -> Any:
+        hits = gather(tables, *more)
+        calls.append(hits)
+        if len(calls) == 1:
+            write(repository, "\n" + ROOM, "room.py")
+            if indexed_too:  # as when the run of a follower ends just now
+                engine.index.run()
+        return hits
+
+    monkeypatch.setattr(hybrid, "gather", changing)
+    result = search.search("where is waiting_room?")
+    assert result.units[0].unit.start_line == 2
+    assert len(calls) == 2 and not result.changed
+
+
+def test_what_cannot_be_brought_in_is_said(engine: Engine, repository: Path) -> None:
+    write(repository, ROOM.replace("waiting", "dining"), "dining.py")
+    engine.index.pause()
+    assert "which could not be brought up to date" in definition(engine, "dining_room")
+    engine.index.resume()
+    assert "dining.py (lines 1-2" in definition(engine, "dining_room")
+    write(repository, ROOM.replace("waiting", "dining") + "\n", "dining.py")
+    lock = engine.location.folder / "lock"
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(engine.location.folder / "gone" / "lock")  # no run can open it
+    assert engine.search.search("where is dining_room?").changed == {"dining.py": "changed"}
+    lock.unlink()
+
+
+def test_what_is_not_ready_in_time_is_said(engine: Engine, repository: Path) -> None:
     class Late(Future[bool]):
         def result(self, timeout: float | None = None) -> bool:
             raise TimeoutError
 
-    write(repository, FILES["shop/eggs.py"].replace("four", "five"))
+    write(repository, ROOM.replace("waiting", "living"), "living.py")
     kept_up, engine.index._kept_up = engine.index._kept_up, Late()
-    found = definition(engine, "five")
+    text = definition(engine, "living_room")
     with pytest.raises(NotFoundError) as caught:
         engine.call("open_file", path="nowhere.py")
-    searched = engine.search.search("who returns five")
+    searched = engine.search.search("living_room")
     engine.index._kept_up = kept_up
-    for text in (found, str(caught.value), *searched.warnings):
-        assert "this is from the index of" in text and "is catching up" in text
-    assert "is catching up" not in definition(engine, "five")
-
-
-def test_a_paused_index_is_said_to_be_behind(engine: Engine, repository: Path) -> None:
-    write(repository, FILES["shop/eggs.py"].replace("four", "five"))
-    engine.index.pause()
-    assert "which could not be brought up to date" in definition(engine, "four")
-    engine.index.resume()
-    assert "return 4" in definition(engine, "five")
+    for answered in (text, str(caught.value), " ".join(searched.warnings)):
+        assert "this is from the index of" in answered and "is catching up" in answered
+    assert "is catching up" not in definition(engine, "living_room")
 
 
 def test_where_nothing_has_changed_no_run_is_made(

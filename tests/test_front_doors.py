@@ -65,7 +65,12 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 modules = {name: __import__(name, fromlist=["_"]) for name in sys.argv[1:]}
 names = {name: sorted(getattr(module, "__all__", ())) for name, module in modules.items()}
-json.dump({"effects": effects, "loaded": sorted(sys.modules), "names": names}, sys.stdout)
+done, loaded = [*effects], sorted(sys.modules)
+from codeqa.settings import load_settings
+from codeqa.web.workspace import Workspace
+Workspace(load_settings())
+later = sorted(sys.modules)
+json.dump({"effects": done, "loaded": loaded, "later": later, "names": names}, sys.stdout)
 """
 
 
@@ -125,13 +130,15 @@ def test_every_command_that_has_something_to_tell_tells_it_as_json(
 
 
 def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: Run) -> None:
-    modules = (*FRONT_DOORS, "codeqa.cli", "codeqa.engine")
+    modules = (*FRONT_DOORS, "codeqa.cli", "codeqa.cli.serve", "codeqa.engine", "codeqa.web.jobs")
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
     done = run_python("-c", IMPORT_AND_WATCH, *modules, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["effects"] == []
-    assert not HEAVY & set(report["loaded"])
+    assert not HEAVY & set(report["loaded"]), "a worker forks with what is loaded"
+    own = set(report["later"])
+    assert not {"prometheus_client", "redis", "rq"} & own, "a server of its own needs none"
     assert not any(tmp_path.iterdir())
     for name, exported in REEXPORTS.items():
         assert exported <= set(report["names"][name]), name

@@ -6,18 +6,22 @@ Every attack leaves a marker file when its command is executed. For the attacks 
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from waiting import AT_ONCE, PATIENCE
 
 from codeqa.doctor import examine
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repositories import take_clone
 from codeqa.repositories.snapshots import take_snapshot
+from codeqa.repository import git as git_module
 from codeqa.repository import walk as walking
 from codeqa.repository.git import find_git, read_git, read_remote
 from codeqa.repository.walk import walk
@@ -41,27 +45,23 @@ def command(tmp_path: Path, marker: Path) -> str:
     return str(program)
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    folder = write(tmp_path / "repo", {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n"})
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {"a.py": "def f(): ...\n", "sub/b.py": "1\n", "c.log": "1\n", ".gitignore": "*.log\n"}
+    folder = write(tmp_path_factory.mktemp("attacked") / "repo", files)
     git(folder, "init", "-q")
-    write(folder, {".gitignore": "*.log\n"})
     git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
+    git(folder, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "first")
     return folder
+
+
+@pytest.fixture
+def repo(template: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(template, tmp_path / "repo")
 
 
 def listed(root: Path) -> list[str]:
     return [entry.path for entry in walk(root, max_file_bytes=1_000_000).files]
-
-
-def plain_git(folder: Path) -> None:
-    subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=folder,
-        check=False,
-        capture_output=True,
-    )
 
 
 def plant_fsmonitor(repo: Path, command: str) -> None:
@@ -107,11 +107,9 @@ def plant_everything_else(repo: Path, command: str) -> None:
         value = "!" + command if key.startswith(("alias", "credential", "submodule")) else command
         git(repo, "config", key, value)
     hooks = repo / "planted-hooks"
-    hooks.mkdir()
     for folder in (hooks, repo / ".git" / "hooks"):
-        folder.mkdir(exist_ok=True)
         for name in ("post-index-change", "pre-commit", "post-checkout", "fsmonitor-watchman"):
-            (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+            write(folder, {name: f"#!/bin/sh\n{command}\n"})
             (folder / name).chmod(0o755)
     git(repo, "config", "core.hooksPath", str(hooks))
     (repo / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n")
@@ -123,9 +121,7 @@ def plant_everything_else(repo: Path, command: str) -> None:
 
 
 def plant_in_a_submodule(repo: Path, command: str) -> None:
-    inner = repo / "inner"
-    inner.mkdir()
-    (inner / "n.py").write_text("1\n")
+    inner = write(repo / "inner", {"n.py": "1\n"})
     git(inner, "init", "-q")
     git(inner, "config", "core.fsmonitor", command)
     (repo / ".gitmodules").write_text(
@@ -146,14 +142,13 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ["fsmonitor", "a fetched ignore file", "upload-pack"])
 def test_plain_git_executes_the_attack(name: str, repo: Path, command: str, marker: Path) -> None:
     ATTACKS[name](repo, command)
-    plain_git(repo)
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    subprocess.run(listing, cwd=repo, check=False, capture_output=True)
     assert marker.exists()
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_listing_a_repository_executes_nothing_of_it(
-    name: str, repo: Path, command: str, marker: Path
-) -> None:
+def test_listing_executes_nothing(name: str, repo: Path, command: str, marker: Path) -> None:
     ATTACKS[name](repo, command)
     marker.unlink(missing_ok=True)  # planting itself runs git
     found = listed(repo)
@@ -182,14 +177,13 @@ def test_the_callers_git_variables_lead_nowhere_else(
     other = write(tmp_path / "other", {"wrong.py": "1"})
     git(other, "init", "-q")
     expected = listed(repo)
-    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(other))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
-    monkeypatch.setenv("GIT_EXTERNAL_DIFF", command)
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", command)
-    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    variables = {
+        "DIR": other / ".git", "WORK_TREE": other, "INDEX_FILE": other / ".git" / "index",
+        "EXTERNAL_DIFF": command, "CONFIG_COUNT": 1, "CONFIG_KEY_0": "core.fsmonitor",
+        "CONFIG_VALUE_0": command, "TRACE": tmp_path / "trace",
+    }  # fmt: skip
+    for name, value in variables.items():
+        monkeypatch.setenv(f"GIT_{name}", str(value))
     assert listed(repo) == expected
     assert not marker.exists() and not (tmp_path / "trace").exists()
 
@@ -209,6 +203,8 @@ def test_a_git_that_the_repository_brings_along_never_runs(
     assert "b.py" in listed(repo / "sub")  # the work tree around it is hostile as well
     assert not marker.exists()
     monkeypatch.setenv("PATH", entry.format(repo=repo))
+    (repo / "bin" / "git").unlink()
+    (repo / "bin" / "git").symlink_to("/bin/sh")
     with pytest.raises(RepositoryError, match="Install git"):
         listed(repo)
     assert not marker.exists()
@@ -228,21 +224,12 @@ def test_no_program_of_an_indexed_repository_runs_when_another_folder_is_current
 
     commit = take_snapshot(settings, location, "HEAD").root
     assert listed(commit) == [".gitignore", "a.py", "sub/b.py"]
-    assert read_git(find_git(commit), commit, ["log", "--format=%s"], 20) == b"first\n"
+    assert read_git(find_git(commit), commit, ["log", "--format=%s"], PATIENCE) == b"first\n"
     with pytest.raises(RepositoryError, match="git: "):
         take_clone(settings, read_remote("git@nowhere.invalid:a/b"), lambda step: None)
     git_of_doctor = next(examine(settings))
     assert git_of_doctor.ok and not git_of_doctor.detail.startswith(str(repo))
     assert not marker.exists(), marker.read_text()
-
-
-def test_a_link_in_the_repository_to_a_program_is_no_git(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (repo / "git").symlink_to("/bin/sh")
-    monkeypatch.setenv("PATH", str(repo))
-    with pytest.raises(RepositoryError, match="Install git"):
-        listed(repo)
 
 
 def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(repo: Path, tmp_path: Path) -> None:
@@ -253,9 +240,7 @@ def test_a_work_tree_configured_elsewhere_shows_nothing_of_it(repo: Path, tmp_pa
     assert "a.py" in found
 
 
-def test_a_bare_repository_inside_the_tree_is_not_believed(
-    repo: Path, command: str, marker: Path
-) -> None:
+def test_a_bare_repository_inside_is_not_believed(repo: Path, command: str, marker: Path) -> None:
     bare = repo / "fixture"
     git(repo, "init", "-q", "--bare", str(bare))
     git(bare, "config", "core.bare", "false")
@@ -275,7 +260,7 @@ def test_a_git_that_hangs_is_given_up(
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(walking, "GIT_SECONDS", 0.2)
+    monkeypatch.setattr(walking, "GIT_SECONDS", AT_ONCE)
     with pytest.raises(RepositoryError, match="git does not list"):
         listed(repo)
 
@@ -291,43 +276,34 @@ PIPES = [
 def test_a_pipe_where_git_reads_a_file_keeps_no_other_file_from_being_read(
     name: str, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    git(
-        write(repo / "inner", {"n.py": "1\n", ".gitignore": "*.log\n", "d.log": "1\n"}),
-        "init",
-        "-q",
-    )
+    inner = write(repo / "inner", {"n.py": "1\n", ".gitignore": "*.log\n", "d.log": "1\n"})
+    git(inner, "init", "-q")
     (repo / name).unlink(missing_ok=True)
     os.mkfifo(repo / name)
-    monkeypatch.setattr(walking, "SOON_SECONDS", 0.5)
+    monkeypatch.setattr(walking, "SOON_SECONDS", AT_ONCE)
     found = walk(repo, max_file_bytes=1_000_000)
     rules = {".gitignore", "inner/.gitignore"} - {name}
     not_ignored = {".gitignore": {"c.log"}, "inner/.gitignore": {"inner/d.log"}}
     expected = {"a.py", "sub/b.py", "inner/n.py", *rules, *not_ignored.get(name, ())}
     assert {entry.path for entry in found.files} == expected
     assert Skipped(name, "unreadable: not a regular file") in found.skipped
-    assert read_git(find_git(repo), repo, ["log", "--format=%s"], 2) in (None, b"first\n")
+    if held := name.startswith(".git/"):
+        monkeypatch.setattr(git_module, "_run", lambda *_: pytest.fail("git would wait"))
+    log = read_git(find_git(repo), repo, ["log", "--format=%s"], PATIENCE)
+    assert log == (None if held else b"first\n")
 
 
+@pytest.mark.usefixtures("real_workers")
 def test_python_files_of_the_repository_are_not_imported_by_the_workers(
-    repo: Path, marker: Path
+    repo: Path, marker: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evil = f"open({str(marker)!r}, 'a').write(__name__)\nraise SystemExit(3)\n"
-    names = ("multiprocessing", "json", "struct", "marshal", "pathlib", "tree_sitter", "codeqa")
+    loaded = ("multiprocessing", "json", "struct", "marshal", "pathlib", "tree_sitter", "codeqa")
+    for name in loaded:
+        importlib.import_module(name)  # this process itself imports none of them again
+    names = (*loaded, "sitecustomize", "usercustomize")
     write(repo, {f"{name}.py": evil for name in names})
-    write(repo, {"sitecustomize.py": evil, "usercustomize.py": evil})
-    code = (
-        "import sys; sys.path[:] = [p for p in sys.path if p]\n"
-        "from codeqa.parsing.preprocess import preprocess\n"
-        "print(sum(1 for _ in preprocess('.')))\n"
-    )
-    root = str(Path(__file__).resolve().parent.parent)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == "12", done.stderr
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])  # as `python -m` begins it
+    assert len(list(preprocess(".", settings))) == 12
     assert not marker.exists(), marker.read_text()

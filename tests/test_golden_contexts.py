@@ -59,6 +59,7 @@ def _lines(block: ContextBlock) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_contexts_of_ten_questions_are_the_golden_ones(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

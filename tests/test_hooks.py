@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chat_kit import features_of
 
-from codeqa.chat.hooks import ARGUMENTS, HookError, Hooks, load_hooks
+from codeqa.chat.hooks import ARGUMENTS, Hooks, load_hooks
 from codeqa.chat.values import Gathered
 from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.errors import SettingsError
@@ -22,7 +22,7 @@ from codeqa.routing.policy import Features, PolicyDecision, decide
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Chunk
 
-ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "hooks.md"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 ASKED = Gathered("how is it paid?", "explain", NO_CONTEXT, searched=False)
 DECISION = PolicyDecision("knowledge_base", suggest_codebase=True)
@@ -95,18 +95,6 @@ def indexed_repository(folder: Path, settings: Settings) -> Path:
 # decorators
 
 
-def test_a_function_that_is_added_belongs_to_these_hooks_alone() -> None:
-    one, other = Hooks(), Hooks()
-
-    @added(one)
-    @Hooks.before_generation
-    def shout(asked: Gathered) -> Gathered:
-        return replace(asked, question=asked.question.upper())
-
-    assert one.run("before_generation", ASKED)[0].question == "HOW IS IT PAID?"
-    assert other.run("before_generation", ASKED) == (ASKED, ())
-
-
 def test_every_hook_has_a_decorator_and_is_given_what_it_asks_for() -> None:
     hooks, seen = Hooks(), {}
 
@@ -152,14 +140,6 @@ def test_a_decision_names_the_hook_that_changed_it() -> None:
     assert len(decision.rules) == 1 and re.fullmatch(r"hook mine search:search", decision.rules[0])
 
 
-def test_what_cannot_be_a_hook_is_said_at_once() -> None:
-    def unknown(answer: str) -> str:
-        return answer
-
-    with pytest.raises(HookError, match=r"'answer'.* can not be found"):
-        added(Hooks())(Hooks.after_generation(unknown))
-
-
 # order
 
 
@@ -182,19 +162,12 @@ def test_hooks_are_called_in_the_order_that_is_promised(plugins: Plugins) -> Non
     )  # fmt: skip
 
 
-def test_two_functions_of_one_name_are_both_called(plugins: Plugins) -> None:
-    again = hook("after_generation", "return text + ' b'", "text").split("\n\n", 1)[-1]
-    settings = plugins(mine=appends(" a") + "\n\nfirst = change\n\n" + again)
-    assert load_hooks(settings).run("after_generation", "0", asked=ASKED)[0] in ("0 a b", "0 b a")
-
-
 # hooks that fail
 
 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("raise ValueError(text)", "ValueError at broken.py:6"),
         ("raise SystemExit(text)", "SystemExit at broken.py:6"),
         ("return [text]", "it gave back list instead of str or None"),
         ("return change(text)", "RecursionError at broken.py:6"),
@@ -259,13 +232,8 @@ def test_only_python_files_directly_in_the_folder_are_executed(
     [
         ("def broken(:\n", "SyntaxError at bad.py:1"),
         ("x = 1\nraise RuntimeError('secret words')\n", "RuntimeError at bad.py:2"),
-        ("raise SystemExit\n", "SystemExit at bad.py:1"),
         ("x = 1\n", "it defines no hook"),
         (hook("after_generation", "return text", "text, model"), "{'model'} are declared"),
-        (
-            "import pluggy\n@pluggy.HookimplMarker('codeqa')\ndef generate(): ...\n",
-            "unknown hook 'generate'",
-        ),
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_named_and_the_others_are_loaded(
@@ -278,20 +246,21 @@ def test_a_plugin_that_cannot_be_used_is_named_and_the_others_are_loaded(
     assert why in hooks.skipped[0] and why in caplog.text and "secret words" not in caplog.text
 
 
-@pytest.mark.parametrize("inside", [".", "deep/er"])
 def test_a_folder_in_an_indexed_repository_is_refused(
-    settings: Settings, data_dir: Path, tmp_path: Path, inside: str
+    settings: Settings, data_dir: Path, tmp_path: Path
 ) -> None:
     repository = indexed_repository(tmp_path / "cloned", settings)
-    folder = repository / inside
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = repository / "deep/er"
+    folder.mkdir(parents=True)
     (folder / "evil.py").write_text(MARKS.format(str(tmp_path / "executed")))
     (tmp_path / "link").symlink_to(folder)
-    for named in (folder, tmp_path / "link", Path(f"{tmp_path}/x/../cloned/{inside}")):
+    for named in (repository, folder, tmp_path / "link", Path(f"{tmp_path}/x/../cloned/deep/er")):
         with pytest.raises(SettingsError, match="lies in the repository") as refused:
             load_hooks(load_settings(data=data_dir, plugins=str(named)))
         assert "is ever executed" in refused.value.hint
     assert not (tmp_path / "executed").exists()
+    with pytest.raises(SettingsError, match="is not a folder"):
+        load_hooks(load_settings(data=data_dir, plugins="/no/such/folder"))
 
 
 def test_a_folder_beside_what_is_indexed_in_the_same_work_tree_is_refused(
@@ -318,25 +287,12 @@ def test_a_link_into_an_indexed_repository_is_not_executed(
     assert "also.py" in hooks.skipped[0] and "indexed repository" in hooks.skipped[0]
 
 
-def test_a_setting_that_names_no_folder_is_refused(data_dir: Path) -> None:
-    with pytest.raises(SettingsError, match="is not a folder"):
-        load_hooks(load_settings(data=data_dir, plugins="/no/such/folder"))
-
-
-def test_two_engines_execute_a_file_each_for_itself(plugins: Plugins) -> None:
-    body = "calls.append(1); return str(len(calls))"
-    settings = plugins(counting="calls = []\n" + hook("after_generation", body, "text"))
-    one, other = load_hooks(settings), load_hooks(settings)
-    counts = [each.run("after_generation", "", asked=ASKED)[0] for each in (one, one, other)]
-    assert counts == ["1", "2", "1"]
-
-
 # the document
 
 
 def example() -> str:
     """The plugin of docs/hooks.md."""
-    document = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+    document = DOCUMENT.read_text("utf-8")
     found = re.search(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
     assert found
     return found[1]
@@ -345,6 +301,7 @@ def example() -> str:
 def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None:
     hooks = load_hooks(plugins(house_rules=example()))
     assert hooks.skipped == ()
+    assert all(f"| `{name}` |" in DOCUMENT.read_text("utf-8") for name in ARGUMENTS)
     question, intent = "where is a payment stored?", Intent("knowledge_base", 0.9, "heuristics")
     features = features_of(question)
     decision, problems = hooks.run(
@@ -360,8 +317,3 @@ def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None
     text, problems = hooks.run("after_generation", "Booked.", asked=asked)
     assert text.startswith("Booked.\n") and "two people" in text and not problems
     assert hooks.run("after_generation", "Paid.", asked=ASKED) == ("Paid.", ())
-
-
-def test_the_document_names_every_hook() -> None:
-    document = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
-    assert all(f"| `{name}` |" in document for name in ARGUMENTS)

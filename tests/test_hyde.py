@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import re
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_kit import Indexed, Open, ask, index
+from openai_server import Reply, ScriptedServer, completion, failure, openai_server, silent, stream
+from waiting import PATIENCE, Clock
 
-from codeqa.chat.values import AskOptions
 from codeqa.embeddings.registry import query_embedding
-from codeqa.engine import Engine, open_engine
 from codeqa.errors import EmbeddingError, ModelError
 from codeqa.llm.client import TEXT_CHARACTERS
 from codeqa.search.by_model import only_by_hypothesis
@@ -24,9 +23,8 @@ from codeqa.settings import load_settings
 from codeqa.types import Hit
 from evals.search.questions import Question
 from evals.search.ranked import rank_repositories
-from tests.indexed import write
-from tests.openai_server import Reply, ScriptedServer, failure, openai_server, silent
-from tests.openai_server import stream as streamed
+
+pytest_plugins = ("chat_fixtures",)
 
 BUCKET = '''class TokenBucket:
     """Fills up over time and is emptied by what passes."""
@@ -73,40 +71,16 @@ SHARPER = "TokenBucket.take in net/bucket.py returns False when the level is bel
 ANSWER = ["By a bucket."]
 
 Script = Callable[[str, dict[str, Any]], Reply]
-Opened = Callable[..., Engine]
-
-
-def made(folder: Path, files: Mapping[str, str]) -> Path:
-    """`folder` with the repository `shop` of these files and its index in `data`."""
-    write(folder / "shop", files)
-    engine = open_engine(load_settings(data=folder / "data", workers=1), folder / "shop")
-    engine.index.run()
-    engine.close()
-    return folder
 
 
 @pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("hyde"), FILES)
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
+    return index(tmp_path_factory.mktemp("hyde"), FILES)
 
 
-@pytest.fixture
-def opened(indexed: Path) -> Iterator[Opened]:
-    """`opened(server, hyde="two", …)`: the shop, asked by gpt-4o of that server."""
-    with ExitStack() as ending:
-
-        def open_(server: ScriptedServer | None = None, **values: Any) -> Engine:
-            values = {"hyde": "two", "hyde_seconds": 5.0, **values}
-            if server is not None:
-                asked = {"model": "openai/gpt-4o", "openai_base_url": server.base_url}
-                values = {**asked, **values}
-            engine = open_engine(
-                load_settings(data=indexed / "data", workers=1, **values), indexed / "shop"
-            )
-            ending.callback(engine.close)
-            return engine
-
-        yield open_
+def asking(server: ScriptedServer) -> dict[str, Any]:
+    """Settings by which gpt-4o of that server is asked."""
+    return {"model": "openai/gpt-4o", "openai_base_url": server.base_url, "hyde": "two"}
 
 
 def stage_of(body: dict[str, Any]) -> str:
@@ -118,8 +92,8 @@ def script(first: Reply | str = DRAFT, second: Reply | str = SHARPER) -> Script:
     def reply(path: str, body: dict[str, Any]) -> Reply:
         said = {"hyde-1": first, "hyde-2": second, "order": "1"}.get(stage_of(body))
         if said is None:
-            return streamed(ANSWER)
-        return streamed([said]) if isinstance(said, str) else said
+            return stream(ANSWER)
+        return completion(said) if isinstance(said, str) else said
 
     return reply
 
@@ -139,9 +113,9 @@ def outcomes(result: SearchResult) -> dict[str, str]:
 # What is sent
 
 
-def test_the_first_draft_is_asked_for_with_the_question_alone(opened: Opened) -> None:
+def test_the_first_draft_is_asked_for_with_the_question_alone(opened: Open) -> None:
     with openai_server(script()) as server:
-        opened(server).search.search(QUESTION, hyde="one")
+        opened(**asking(server)).search.search(QUESTION, hyde="one")
     ((_, body),) = server.requests
     assert body["model"] == "gpt-4o-mini"
     assert body["max_tokens"] == 400
@@ -151,9 +125,9 @@ def test_the_first_draft_is_asked_for_with_the_question_alone(opened: Opened) ->
     assert "visitors" not in system["content"]
 
 
-def test_the_second_draft_is_asked_for_with_what_was_found_and_the_first(opened: Opened) -> None:
+def test_the_second_draft_is_asked_for_with_what_was_found_and_the_first(opened: Open) -> None:
     with openai_server(script()) as server:
-        result = opened(server).search.search(QUESTION, hyde="two")
+        result = opened(**asking(server)).search.search(QUESTION, hyde="two")
     assert asked_for(server) == ["hyde-1", "hyde-2"]
     body = server.requests[1][1]
     assert (body["model"], body["max_tokens"]) == ("gpt-4o-mini", 768)
@@ -166,28 +140,18 @@ def test_the_second_draft_is_asked_for_with_what_was_found_and_the_first(opened:
     assert outcomes(result) == {"hyde-1": "done", "hyde-2": "done", "search": "done"}
 
 
-@pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight answers of each table."""
+def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keeps(
+    tmp_path: Path,
+) -> None:
     unit = (
         "def session_{0}(cookie):\n    return cookie + {0}\n\n\n"
         "class Cookie{0}:\n    session = {0}\n"
     )
-    files = {f"part{number}.py": unit.format(number) for number in range(8)}
-    return made(tmp_path_factory.mktemp("crowded"), files)
-
-
-def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keeps(
-    crowded: Path,
-) -> None:
+    crowded = index(tmp_path, {f"part{number}.py": unit.format(number) for number in range(8)})
     with openai_server(script("Cookie7 Cookie6 session_5", "cookie of a session")) as server:
-        settings = load_settings(
-            data=crowded / "data", workers=1, model="openai/gpt-4o", openai_base_url=server.base_url
-        )
-        engine = open_engine(settings, crowded / "shop")
-        asked = "how is the session kept in a cookie?"
-        found = engine.search.search(asked, top=50, hyde="two", rerank=True)
-        engine.close()
+        with crowded.open(tmp_path / "said", **asking(server)) as engine:
+            asked = "how is the session kept in a cookie?"
+            found = engine.search.search(asked, top=50, hyde="two", rerank=True)
         user = server.requests[1][1]["messages"][1]["content"]
     block = user.partition("Predict the answer")[0]
     assert re.findall(r"^(def|class) ", block, re.MULTILINE) == ["def"] * 8 + ["class"] * 8
@@ -203,10 +167,10 @@ def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keep
 
 
 def test_the_second_draft_is_logged_for_debugging_alone(
-    opened: Opened, caplog: pytest.LogCaptureFixture
+    opened: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     with openai_server(script()) as server:
-        search = opened(server).search
+        search = opened(**asking(server)).search
         caplog.set_level(logging.INFO)
         search.search(QUESTION, hyde="two")
         assert "query_v2" not in caplog.text and SHARPER not in caplog.text
@@ -216,9 +180,9 @@ def test_the_second_draft_is_logged_for_debugging_alone(
     assert record.getMessage() == f"-query_v2- {SHARPER}"
 
 
-def test_the_second_draft_sees_each_text_once_and_no_more_than_fits(opened: Opened) -> None:
+def test_the_second_draft_sees_each_text_once_and_no_more_than_fits(opened: Open) -> None:
     with openai_server(script()) as server:
-        search = opened(server, context_characters=2_000).search
+        search = opened(**asking(server), context_characters=2_000).search
         search.search(f"{QUESTION} and prices rounded", hyde="two")
     user = server.requests[1][1]["messages"][1]["content"]
     defined = re.findall(r"(?:def|class) \w+", user.partition("Predict the answer")[0])
@@ -227,35 +191,31 @@ def test_the_second_draft_sees_each_text_once_and_no_more_than_fits(opened: Open
     assert len(user) < 2_000 + len(DRAFT) + 100
 
 
-def test_a_secret_in_the_question_is_not_sent(opened: Opened) -> None:
+def test_a_secret_in_the_question_is_not_sent(opened: Open) -> None:
     secret = "ghp_" + "a1B2" * 9
     with openai_server(script()) as server:
-        opened(server).search.search(f"{QUESTION} {secret}", hyde="two")
+        opened(**asking(server)).search.search(f"{QUESTION} {secret}", hyde="two")
     assert len(server.requests) == 2
     assert secret not in json.dumps(server.requests)
 
 
-@pytest.mark.parametrize(
-    ("values", "model"),
-    [
+def test_the_small_model_drafts_where_it_is_sure_to_be(opened: Open) -> None:
+    for values, model in (
         ({"hyde_model": "tiny"}, "tiny"),
         ({"model": "openai/qwen3"}, "qwen3"),  # another server's model: it may have no other
-    ],
-)
-def test_the_small_model_drafts_where_it_is_sure_to_be(
-    opened: Opened, values: dict[str, str], model: str
-) -> None:
-    with openai_server(script()) as server:
-        opened(server, model_url=server.base_url, **values).search.search(QUESTION, hyde="one")
-    assert [body["model"] for _, body in server.requests] == [model]
+    ):
+        with openai_server(script()) as server:
+            given = asking(server) | {"model_url": server.base_url} | values
+            opened(**given).search.search(QUESTION, hyde="one")
+        assert [body["model"] for _, body in server.requests] == [model]
 
 
 # What a draft adds
 
 
-def test_a_draft_finds_what_no_word_of_the_question_says(opened: Opened) -> None:
+def test_a_draft_finds_what_no_word_of_the_question_says(opened: Open) -> None:
     with openai_server(script()) as server:
-        engine = opened(server)
+        engine = opened(**asking(server))
         plain = engine.search.search("zzyzx qqxyz")
         found = engine.search.search("zzyzx qqxyz", hyde="one")
     assert "TokenBucket" not in names(plain.units)[:3]
@@ -267,10 +227,10 @@ def test_a_draft_finds_what_no_word_of_the_question_says(opened: Opened) -> None
 
 
 def test_drafts_that_are_given_are_searched_by_as_the_models_are_and_no_model_is_asked(
-    opened: Opened,
+    opened: Open,
 ) -> None:
     with openai_server(script()) as server:
-        search = opened(server).search
+        search = opened(**asking(server)).search
         by_model = search.search(QUESTION, hyde="two")
         sent = len(server.requests)
         written = [stage.text for stage in by_model.stages[:2]]
@@ -287,25 +247,31 @@ def test_drafts_that_are_given_are_searched_by_as_the_models_are_and_no_model_is
         assert len(server.requests) == sent
 
 
-def test_each_stage_is_timed_and_keeps_its_draft(opened: Opened) -> None:
-    slow = streamed([DRAFT], first=0.2)
-    with openai_server(script(first=slow)) as server:
-        found = opened(server).search.search(QUESTION, hyde="two", rerank=True)
-    first, second, search, rerank = found.stages
+def test_each_stage_is_timed_and_keeps_its_draft(
+    opened: Open, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(path: str, body: dict[str, Any]) -> Reply:
+        if stage_of(body) == "hyde-1":
+            clock.advance(0.25)
+        return script()(path, body)
+
+    monkeypatch.setattr("codeqa.search.hybrid.time", clock)
+    with openai_server(slow) as server:
+        found = opened(**asking(server)).search.search(QUESTION, hyde="two", rerank=True)
+    first, second, *_ = found.stages
     assert [stage.name for stage in found.stages] == ["hyde-1", "hyde-2", "search", "rerank"]
-    assert first.milliseconds >= 200
+    assert [stage.milliseconds for stage in found.stages] == [250, 0, 0, 0]
+    assert found.milliseconds == 250
     assert first.text.startswith("class TokenBucket:") and "```" not in first.text
     assert (first.model, first.host) == ("openai/gpt-4o-mini", "127.0.0.1")
     assert second.text == SHARPER
-    assert search.milliseconds > 0 and rerank.milliseconds > 0
-    assert sum(s.milliseconds for s in found.stages) == pytest.approx(found.milliseconds)
     own = {"text", "vector"}
     assert own | {f"hyde-{n} {name}" for n in (1, 2) for name in own} <= set(found.channels)
 
 
-def test_a_draft_finds_nothing_outside_of_the_questions_filter(opened: Opened) -> None:
+def test_a_draft_finds_nothing_outside_of_the_questions_filter(opened: Open) -> None:
     with openai_server(script(first=f"path:net/ {DRAFT}", second="path:net/* refill")) as server:
-        engine = opened(server)
+        engine = opened(**asking(server))
         written = engine.search.search(f"{QUESTION} path:shop", hyde="two")
         given = engine.search.search(QUESTION, hyde="two", path="shop", kind="function")
     assert len(server.requests) >= 3
@@ -316,18 +282,14 @@ def test_a_draft_finds_nothing_outside_of_the_questions_filter(opened: Opened) -
 # What a draft never takes away
 
 OTHERS = "\n".join([BUCKET, SHOP])
-QUESTIONS = (QUESTION, "what does the shop sell?")
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("draft", [OTHERS, DRAFT], ids=len)
-def test_the_first_hit_of_the_literal_question_stays(
-    opened: Opened, question: str, draft: str
-) -> None:
+def test_the_first_hit_of_the_literal_question_stays(opened: Open, draft: str) -> None:
     with openai_server(script(first=draft, second=draft)) as server:
-        engine = opened(server)
-        plain = engine.search.search(question)
-        for top in (1, 10):
+        engine = opened(**asking(server))
+        for question, top in ((QUESTION, 1), (QUESTION, 10), ("what does the shop sell?", 10)):
+            plain = engine.search.search(question)
             found = engine.search.search(question, top=top, hyde="two")
             ids = [hit.unit.id for hit in found.units]
             first = plain.units[0]
@@ -343,23 +305,21 @@ def test_the_first_hit_of_the_literal_question_stays(
 # When no draft, or no second one, is wanted
 
 
-def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(
-    opened: Opened,
-) -> None:
-    search = opened().search
+def test_without_a_model_nothing_is_drafted_and_only_who_asked_for_it_is_told(opened: Open) -> None:
+    search = opened(hyde="two").search
     default, wished = search.search(QUESTION, hyde=""), search.search(QUESTION, hyde="one")
     assert (default.hyde, default.warnings) == ("off", ())
     assert wished.hyde == "off"
     assert wished.warnings == ("No draft of the answer was made, for no language model is chosen.",)
     assert names(default.units) == names(wished.units)
-    keyless = opened(model="openai/gpt-4o").search.search(QUESTION, hyde="")
+    keyless = opened(model="openai/gpt-4o", hyde="two").search.search(QUESTION, hyde="")
     said = "No draft of the answer was made. There is no key for OpenAI."
     assert keyless.warnings[0].startswith(said) and keyless.units
 
 
-def test_a_name_that_is_defined_here_is_looked_up_without_any_draft(opened: Opened) -> None:
+def test_a_name_that_is_defined_here_is_looked_up_without_any_draft(opened: Open) -> None:
     with openai_server(script()) as server:
-        found = opened(server).search.search("TokenBucket", hyde="two")
+        found = opened(**asking(server)).search.search("TokenBucket", hyde="two")
         assert server.requests == []
     reason = "skipped: the question is a name that is defined here"
     assert outcomes(found) == {"hyde-1": reason, "hyde-2": reason, "search": "done"}
@@ -377,19 +337,20 @@ def literal(found: SearchResult, search: Search) -> bool:
 TIMED_OUT = {"hyde-1": "timed out", "hyde-2": "skipped: the first draft is not there (timed out)"}
 
 
-@pytest.mark.parametrize(
-    ("values", "ended", "own"),
-    [
-        ({"first": silent(600)}, TIMED_OUT, True),
-        ({"second": silent(600)}, {"hyde-1": "done", "hyde-2": "timed out"}, False),
-    ],
-    ids=["first", "second"],
-)
+@pytest.mark.parametrize("late", ["hyde-1", "hyde-2"])
 def test_a_draft_that_takes_too_long_is_given_up_and_its_request_closed(
-    opened: Opened, values: dict[str, Reply], ended: dict[str, str], own: bool
+    opened: Open, late: str, clock: Clock
 ) -> None:
-    with openai_server(script(**values)) as server:
-        search = opened(server, hyde_seconds=0.4).search
+    def reply(path: str, body: dict[str, Any]) -> Reply:
+        if stage_of(body) == late:
+            clock.advance(PATIENCE)
+            return silent()
+        return script()(path, body)
+
+    own = late == "hyde-1"
+    ended = TIMED_OUT if own else {"hyde-1": "done", "hyde-2": "timed out"}
+    with openai_server(reply) as server:
+        search = opened(**asking(server), hyde_seconds=PATIENCE).search
         found = search.search(QUESTION, hyde="two")
         assert server.wait_for_disconnects()
         assert asked_for(server) == (["hyde-1"] if own else ["hyde-1", "hyde-2"])
@@ -399,9 +360,9 @@ def test_a_draft_that_takes_too_long_is_given_up_and_its_request_closed(
     assert "hyde-2 text" not in found.channels
 
 
-def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Opened) -> None:
+def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Open) -> None:
     with openai_server(script(first=failure(400, "no such thing"))) as server:
-        search = opened(server).search
+        search = opened(**asking(server)).search
         found = search.search(QUESTION, hyde="two")
         assert asked_for(server) == ["hyde-1"]
     assert outcomes(found)["hyde-1"].startswith("failed: 127.0.0.1 failed with status 400")
@@ -410,19 +371,15 @@ def test_a_model_that_refuses_leaves_the_search_as_it_is_without(opened: Opened)
     assert literal(found, search)
 
 
-@pytest.mark.parametrize("rebuilt", [False, True], ids=["refused", "index rebuilt meanwhile"])
-def test_an_embedding_that_fails_for_a_draft_leaves_its_words(
-    opened: Opened, rebuilt: bool
-) -> None:
+def test_an_embedding_that_fails_for_a_draft_leaves_its_words(opened: Open) -> None:
     class OnlyQuestions:
         def embed_query(self, text: str) -> Any:
-            if text != QUESTION and not rebuilt:
+            if text != QUESTION:
                 raise EmbeddingError("The provider refused.")
-            vector = encoder.embed_query(text)
-            return vector if text == QUESTION else vector[:3]
+            return encoder.embed_query(text)
 
     with openai_server(script()) as server:
-        engine = opened(server)
+        engine = opened(**asking(server))
         (record,) = [record for _, record in engine.tables().vector_columns()]
         encoder = query_embedding(engine.settings, record.name)
         assert encoder is not None
@@ -436,9 +393,9 @@ def test_an_embedding_that_fails_for_a_draft_leaves_its_words(
 
 
 @pytest.mark.parametrize("nothing", ["```\n```", "\u200b\x00", "the of a"])
-def test_an_empty_draft_changes_nothing(opened: Opened, nothing: str) -> None:
+def test_an_empty_draft_changes_nothing(opened: Open, nothing: str) -> None:
     with openai_server(script(first=nothing)) as server:
-        search = opened(server).search
+        search = opened(**asking(server)).search
         found = search.search(QUESTION, hyde="two")
         assert asked_for(server) == ["hyde-1"]
         assert literal(found, search)
@@ -456,9 +413,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_draft_is_bounded_and_only_searched_by(opened: Opened, text: str) -> None:
+def test_a_hostile_draft_is_bounded_and_only_searched_by(opened: Open, text: str) -> None:
     with openai_server(script(first=text, second=text)) as server:
-        engine = opened(server)
+        engine = opened(**asking(server))
         first = engine.search.search(QUESTION).units[0].unit.id
         found = engine.search.search(QUESTION, hyde="two")
         for _, body in server.requests:
@@ -474,51 +431,40 @@ def test_a_hostile_draft_is_bounded_and_only_searched_by(opened: Opened, text: s
 # In a turn of the chat
 
 
-def ask(engine: Engine, question: str = f"@codebase {QUESTION}", **more: Any) -> list[Any]:
-    return [
-        event for event in engine.chat.ask(AskOptions(question, **more)) if event.kind != "step"
-    ]
+ASK = f"@codebase {QUESTION}"
 
 
-def test_no_draft_ever_reaches_the_model_that_answers(opened: Opened) -> None:
+def test_no_draft_ever_reaches_the_model_that_answers(opened: Open) -> None:
     poison = "poisonouswordofthedraft"
     with openai_server(script(first=f"TokenBucket {poison}", second=poison)) as server:
-        ask(opened(server), hyde="two")
+        ask(opened(**asking(server)), ASK, hyde="two")
         assert asked_for(server) == ["hyde-1", "hyde-2", "answer"]
         answer = server.requests[-1][1]
     assert stage_of(answer) == "answer"
     assert poison not in json.dumps(answer)
 
 
-def test_a_follow_up_and_an_answer_without_a_model_draft_nothing(opened: Opened) -> None:
+def test_a_follow_up_and_an_answer_without_a_model_draft_nothing(opened: Open) -> None:
     with openai_server(script()) as server:
-        engine = opened(server)
+        engine = opened(**asking(server))
         ask(engine, "how does TokenBucket work?", hyde="two")
         assert asked_for(server) == ["answer"]
-        events = ask(engine, use_model=False, hyde="two")
+        events = ask(engine, ASK, use_model=False, hyde="two")
         assert asked_for(server) == ["answer"]
     assert events[-1].data["hyde"] == "off"
     assert "draft" not in events[-1].data["notice"]
 
 
 @pytest.mark.parametrize("stage", ["hyde-1", "hyde-2"])
-def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, stage: str) -> None:
-    waiting = silent(600)
-    given = script(first=waiting) if stage == "hyde-1" else script(second=waiting)
-    stop = threading.Event()
-    with openai_server(given) as server:
-        engine = opened(server, hyde_seconds=30.0)
-        events: list[Any] = []
-        asked = f"@codebase {QUESTION}"
-        options = AskOptions(asked, cancelled=stop.is_set, rerank=True, hyde="two")
-        asking = engine.chat.ask(options)
-        reader = threading.Thread(target=lambda: events.extend(asking), daemon=True)
-        reader.start()
-        assert server.wait_for(lambda: stage in asked_for(server))
-        stop.set()
+def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Open, stage: str) -> None:
+    waiting = silent()
+    with openai_server(
+        script(first=waiting) if stage == "hyde-1" else script(second=waiting)
+    ) as server:
+        engine = opened(**asking(server))
+        stop = lambda: stage in asked_for(server)  # noqa: E731
+        events = ask(engine, ASK, cancelled=stop, rerank=True, hyde="two")
         assert server.wait_for_disconnects()
-        reader.join(5)
-        assert not reader.is_alive()
         assert "answer" not in asked_for(server)
     assert events[-1].kind == "stopped"
     kept = engine.conversations.turn(events[-1].data["turn"])
@@ -530,16 +476,18 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Opened, 
 # When questions with known answers are asked
 
 
-def test_an_evaluation_with_drafts_asks_for_them_and_stops_when_they_fail(indexed: Path) -> None:
+def test_an_evaluation_with_drafts_asks_for_them_and_stops_when_they_fail(
+    indexed: Indexed, tmp_path: Path
+) -> None:
     replies = [script(), script(first=failure(400))]
     known = Question("1", "shop", QUESTION, (), category="behaviour")
+    trees = indexed.repository.parent
     with openai_server(lambda path, body: replies[0](path, body)) as server:
-        settings = load_settings(
-            data=indexed / "data", model="openai/m", openai_base_url=server.base_url
-        )
-        (one,) = rank_repositories(settings, [known], indexed, print, hyde="two")
+        asked = {**asking(server), "tables": str(indexed.tables)}
+        settings = load_settings(data=tmp_path, **asked)
+        (one,) = rank_repositories(settings, [known], trees, print, hyde="two")
         assert asked_for(server) == ["hyde-1", "hyde-2"]
         assert any(result["path"] == "net/bucket.py" for result in one.results)
         del replies[0]
         with pytest.raises(ModelError, match="A draft failed"):
-            list(rank_repositories(settings, [known], indexed, print, hyde="one"))
+            list(rank_repositories(settings, [known], trees, print, hyde="one"))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from flask.testing import FlaskClient
-from openai_server import Reply, ScriptedServer, openai_server, silent, stream
-from serving import serving
+from openai_server import Reply, ScriptedServer, openai_server, stream
 
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
@@ -21,13 +18,12 @@ from codeqa.web.app import create_app
 if TYPE_CHECKING:
     from cli_shop import Command
 
-pytest_plugins = ("cli_shop",)
+pytest_plugins = ("cli_shop", "chat_fixtures")
+pytestmark = pytest.mark.usefixtures("clock")
 
 QUESTION = "who pays for what is bought?"
 DRAFTS = {400: "func PayOrder(card string) error", 768: "PayOrder charges the card <b>bold</b>"}
 ANSWER = ["The customer [store/checkout.go:3-6].\n"]
-
-Client = Callable[..., FlaskClient]
 
 
 def reply(path: str, body: dict[str, Any]) -> Reply:
@@ -35,32 +31,36 @@ def reply(path: str, body: dict[str, Any]) -> Reply:
     return stream([draft] if draft else ANSWER)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[ScriptedServer]:
     with openai_server(reply) as server:
         yield server
 
 
 @pytest.fixture
-def make_client(shop: Path, data_dir: Path, server: ScriptedServer) -> Iterator[Client]:
-    """`make_client(hyde=…)`: the page over the shop, with a model at `server`."""
-    shutil.copytree(shop.parent / "data", data_dir)
-    with ExitStack() as ending:
+def asked(server: ScriptedServer) -> ScriptedServer:
+    """The server, which has not been asked anything yet."""
+    server.requests.clear()
+    server.exchanges.clear()
+    return server
 
-        def make(**values: Any) -> FlaskClient:
-            values = {"hyde": "two", "model": "custom/m", "model_url": server.base_url, **values}
-            app = create_app(load_settings(data=data_dir, **values), shop)
-            ending.callback(app.extensions["codeqa"].close)
-            return app.test_client()
 
-        yield make
+@pytest.fixture(scope="module")
+def client(shop: Path, server: ScriptedServer) -> Iterator[FlaskClient]:
+    """The page over the shop, with a model at `server`."""
+    settings = load_settings(
+        data=shop.parent / "data", watch=False, hyde="one", effort="normal", model="custom/m",
+        model_url=server.base_url,
+    )  # fmt: skip
+    app = create_app(settings, shop)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
 
 
 def ask(client: FlaskClient, **more: Any) -> list[str]:
     """The lines of an answer."""
-    asked = {"question": f"@codebase {QUESTION}", "conversation": "c", "hyde": "two"}
-    body = {**asked, "render": True, **more}
-    response = client.post("/chat/stream", json=body)
+    asked = {"question": f"@codebase {QUESTION}", "conversation": uuid.uuid4().hex, "hyde": "two"}
+    response = client.post("/chat/stream", json={**asked, "render": True, "effort": "fast", **more})
     return list(response.get_data(as_text=True).splitlines())
 
 
@@ -72,8 +72,8 @@ def drafted(server: ScriptedServer) -> list[int]:
     return [body["max_tokens"] for _, body in server.requests if "max_tokens" in body]
 
 
-def test_the_stages_come_with_the_stream_and_in_order(make_client: Client) -> None:
-    told = annotations(ask(make_client()))
+def test_the_stages_come_with_the_stream_and_in_order(client: FlaskClient) -> None:
+    told = annotations(ask(client))
     told = [one for one in told if one.get("stage") != "step"]
     stages = [one.get("stage") for one in told if "stage" in one]
     assert stages == [
@@ -95,10 +95,8 @@ def test_the_stages_come_with_the_stream_and_in_order(make_client: Client) -> No
     assert [stage["name"] for stage in done["stages"]] == ["hyde-1", "hyde-2", "search"]
 
 
-def test_a_client_that_did_not_ask_for_more_gets_the_stream_as_it_was(
-    make_client: Client,
-) -> None:
-    lines = ask(make_client(), render=False)
+def test_a_client_that_did_not_ask_for_more_gets_the_stream_as_it_was(client: FlaskClient) -> None:
+    lines = ask(client, render=False)
     assert [one.get("stage") for one in annotations(lines)[:-1]] == [
         "classified", "retrieved", "generating",
     ]  # fmt: skip
@@ -109,35 +107,32 @@ def test_a_client_that_did_not_ask_for_more_gets_the_stream_as_it_was(
 
 
 def test_each_request_chooses_and_else_the_setting_does(
-    make_client: Client, server: ScriptedServer
+    client: FlaskClient, asked: ScriptedServer
 ) -> None:
-    client = make_client(hyde="one", effort="normal")
     assert client.get("/api/status").json["hyde"] == "one"
     expected: list[int] = []
     for field, stages in {"off": [], "": [400], "two": [400, 768, 500]}.items():
-        done = annotations(ask(client, hyde=field, conversation=field))[-1]
+        done = annotations(ask(client, hyde=field, effort="normal"))[-1]
         expected += stages
-        assert drafted(server) == expected
+        assert drafted(asked) == expected
         assert done["hyde"] == (field or "one")
 
 
 def test_another_value_is_refused_before_anything_is_asked(
-    make_client: Client, server: ScriptedServer
+    client: FlaskClient, asked: ScriptedServer
 ) -> None:
-    client = make_client()
     for value in ("three", True, ["one"]):
         for address in ("/chat/stream", "/"):
             response = client.post(address, json={"question": QUESTION, "hyde": value})
             assert response.status_code == 400
     for address in ("/", "/api/status", "/api/models", "/api/repos"):
         assert client.get(address).status_code == 200
-    assert server.exchanges == []
+    assert asked.requests == [] == [one for one in asked.exchanges if one.method == "GET"]
 
 
 def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
-    make_client: Client,
+    client: FlaskClient,
 ) -> None:
-    client = make_client()
     turn = annotations(ask(client, rerank=True))[-1]["turn"]
     shown = client.get(f"/api/context/{turn}").json
     assert shown["hyde"] == "two"
@@ -162,33 +157,15 @@ def test_the_context_panel_gets_drafts_times_and_how_each_hit_was_found(
     assert all(hit["sent"] == ((hit["path"], hit["start_line"]) in sent) for hit in hits)
 
 
-def test_a_reader_who_goes_away_ends_the_draft(shop: Path, data_dir: Path) -> None:
-    shutil.copytree(shop.parent / "data", data_dir)
-    with openai_server(lambda path, body: silent(600)) as server:
-        settings = load_settings(
-            data=data_dir, hyde="two", hyde_seconds=30, threads=8, model="custom/m",
-            model_url=server.base_url,
-        )  # fmt: skip
-        with serving(settings, shop) as port:
-            connection = http.client.HTTPConnection("127.0.0.1", port)
-            body = json.dumps({"question": f"@codebase {QUESTION}", "render": True})
-            connection.request("POST", "/chat/stream", body, {"Content-Type": "application/json"})
-            assert server.wait_for_requests()
-            connection.close()
-            assert server.wait_for_disconnects(seconds=5)
-            assert len(server.requests) == 1
-
-
 # In the terminal
 
 
 @pytest.fixture
-def chosen(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer) -> ScriptedServer:
-    monkeypatch.setenv("CODEQA_MODEL", "custom/m")
-    monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
-    monkeypatch.setenv("CODEQA_HYDE", "one")
-    monkeypatch.setenv("CODEQA_EFFORT", "normal")
-    return server
+def chosen(monkeypatch: pytest.MonkeyPatch, asked: ScriptedServer) -> ScriptedServer:
+    for name, value in (("MODEL", "custom/m"), ("MODEL_URL", asked.base_url), ("HYDE", "one"),
+                        ("EFFORT", "normal")):  # fmt: skip
+        monkeypatch.setenv(f"CODEQA_{name}", value)
+    return asked
 
 
 def test_search_drafts_only_when_told_to(

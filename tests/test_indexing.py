@@ -7,9 +7,11 @@ import subprocess
 import threading
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE, until
 
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexBusyError, RepositoryError
@@ -37,7 +39,7 @@ FILES: dict[str, str | bytes] = {
     "app.py": '"""The app."""\n\nfrom helpers import load\n\n\ndef main():\n    return load("x")\n',
     "helpers.py": "def load(path):\n    return open(path).read()\n\n\n"
     "class Store:\n    def get(self):\n        return load(self)\n",
-    "web/page.js": "export function render(x) {\n  return draw(x);\n}\n",
+    "web/page.py": "def render(x):\n    return draw(x)\n",
     "README.md": "# Title\n\nWhat it is.\n\n## Use\n\nRun it.\n",
     "tests/test_app.py": "from app import main\n\n\ndef test_main():\n    main()\n",
     "conf.toml": "[tool]\nname = 'x'\n",
@@ -71,9 +73,7 @@ def built(settings: Settings, made: Location, tmp_path: Path) -> Indexer:
     return Indexer(settings, copied(made, settings, tmp_path / "repo"))
 
 
-def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
-    indexer: Indexer, repository: Path
-) -> None:
+def test_a_first_run_indexes_or_lists_every_file(indexer: Indexer, repository: Path) -> None:
     assert indexer.status().state == "missing"
     before, began, states = sorted(repository.rglob("*")), time.time(), []
 
@@ -93,19 +93,16 @@ def test_a_first_run_indexes_every_file_and_lists_what_it_skips(
     assert [(one.path, one.reason) for one in tables.skipped()] == [("image.png", "binary")]
     assert summary.methods >= 5 and summary.classes >= 1 and summary.documents >= 2
     assert summary.references == tables.counts().references > 3
-    assert summary.bytes_on_disk > 1000
-    assert summary.seconds > 0
+    assert summary.bytes_on_disk > 1000 and summary.seconds > 0
     assert [unit.path for unit in tables.named(["load"])] == ["helpers.py"]
     assert {one.path for one in tables.references(name=["load"])} == {"app.py", "helpers.py"}
-    assert tables.find(TextSearch("methods", "load", 10))
     record = tables.file("app.py")
-    assert record is not None
-    assert record.language == "python" and record.role == "source"
+    assert record and (record.language, record.role) == ("python", "source")
     assert record.size == (repository / "app.py").stat().st_size
     status, fast = indexer.status(), fast_embedding()
     assert (status.state, status.files, status.skipped) == ("ready", 6, {"binary": 1})
     assert status.units == summary.methods + summary.classes + summary.documents
-    assert (status.embedded, status.embedding) == ((status.units, fast.name) if fast else (0, ""))
+    assert fast and (status.embedded, status.embedding) == (status.units, fast.name)
     assert began <= status.updated_at <= time.time()
     assert status.progress is None and status.error == ""
 
@@ -142,65 +139,55 @@ def swap_a_name(file: Path) -> None:
 def test_a_file_changed_right_after_it_was_read_is_compared_by_content_and_then_trusted(
     indexer: Indexer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    resolution = "codeqa.indexing.passes.TIME_RESOLUTION_NS"
+    monkeypatch.setattr(resolution, 3_600 * 10**9)  # however long the first run takes to begin
     os.utime(repository / "app.py")
     indexer.run()
     swap_a_name(repository / "app.py")
     indexer.run()
     assert Tables(indexer.location).named(["niam"])
     monkeypatch.setattr("codeqa.indexing.passes.TIME_RESOLUTION_NS", LONG_BEFORE)
-    before, seen = versions(indexer.location), list[Progress]()
-    indexer.run(seen.append)
+    before, steps = versions(indexer.location), list[Progress]()
+    indexer.run(steps.append)
     assert versions(indexer.location) == before
-    assert max(step.total for step in seen) == 0
+    assert max(step.total for step in steps) == 0
 
 
-def test_changed_renamed_and_deleted_files_give_the_rows_of_a_clean_index(
-    built: Indexer, tmp_path: Path
-) -> None:
+def test_what_changes_gives_the_rows_of_a_clean_index(built: Indexer, tmp_path: Path) -> None:
     repository = built.location.root
     (repository / "app.py").write_text("def main():\n    return 2\n\n\ndef more():\n    main()\n")
     (repository / "helpers.py").rename(repository / "web" / "help.py")
     (repository / "README.md").unlink()
-    (repository / "new.go").write_text("package x\n\nfunc Load() int { return 1 }\n")
+    (repository / "new.py").write_text("def Load():\n    return 1\n")
+    (repository / "web/page.py").write_bytes(b"\0\1binary\0" * 100)
+    (repository / "tests/test_app.py").write_text("x = 1\n" * 400_000)
     summary = built.run()
-    assert (summary.changed, summary.removed, summary.unchanged) == (3, 2, 3)
+    assert (summary.changed, summary.removed, summary.unchanged) == (4, 2, 1)
     assert rows(built.location) == clean_rows(repository, tmp_path)
     tables = Tables(built.location)
-    assert tables.in_file("README.md") == []
+    reasons = {item.path: item.reason for item in tables.skipped()}
+    assert reasons["web/page.py"] == "binary"
+    assert reasons["tests/test_app.py"].startswith("larger than")
+    for path in ("README.md", "web/page.py", "tests/test_app.py"):
+        assert tables.in_file(path) == [] and tables.references(path=[path]) == []
     assert tables.file("helpers.py") is None
-    assert [unit.path for unit in tables.named(["load"])] == ["new.go", "web/help.py"]
+    assert [unit.path for unit in tables.named(["load"])] == ["new.py", "web/help.py"]
 
 
-@pytest.mark.parametrize("ignore_file", [".gitignore", ".codeqaignore"])
-def test_a_changed_ignore_rule_removes_and_brings_back_files(
-    ignore_file: str, built: Indexer
-) -> None:
+def test_changed_ignore_rules_remove_and_bring_back_files(built: Indexer) -> None:
     repository, before = built.location.root, rows(built.location)
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
-    (repository / ignore_file).write_text("web/\n")
+    ignored = {".gitignore": "web/page.py", ".codeqaignore": "conf.toml"}
+    write(repository, ignored)
     built.run()
-    assert Tables(built.location).in_file("web/page.js") == []
-    (repository / ignore_file).unlink()
+    assert not any(Tables(built.location).in_file(path) for path in ignored.values())
+    for name in ignored:
+        (repository / name).unlink()
     built.run()
     assert rows(built.location) == before
 
 
-def test_a_file_that_becomes_skipped_loses_its_rows(built: Indexer) -> None:
-    repository = built.location.root
-    (repository / "helpers.py").write_bytes(b"\0\1binary\0" * 100)
-    (repository / "app.py").write_text("x = 1\n" * 400_000)
-    built.run()
-    reasons = {item.path: item.reason for item in Tables(built.location).skipped()}
-    assert reasons["helpers.py"] == "binary"
-    assert reasons["app.py"].startswith("larger than")
-    tables = Tables(built.location)
-    assert tables.in_file("helpers.py") == [] and tables.in_file("app.py") == []
-    assert tables.references(path=["app.py"]) == []
-
-
-def test_other_rules_of_extraction_rebuild_beside_and_switch(
-    built: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_rules_rebuild_beside(built: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Tables(built.location)
     monkeypatch.setattr("codeqa.indexing.indexer.ROWS_VERSION", "other")
     summary = built.run()
@@ -208,20 +195,6 @@ def test_other_rules_of_extraction_rebuild_beside_and_switch(
     assert Tables(built.location).meta().generation == 2
     assert built.run().changed == 0
     assert reader.named(["load"])
-
-
-def test_what_an_index_holds_is_read_once_as_long_as_nothing_is_written(
-    built: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = built.status()
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            "codeqa.store.reader.Reader.ask", lambda *_: pytest.fail("it is read again")
-        )
-        assert built.status() == before
-    (built.location.root / "new.py").write_text("def new(): ...\n")
-    built.run()
-    assert built.status().files == before.files + 1
 
 
 def test_source_is_read_first_and_vendored_code_last() -> None:
@@ -285,43 +258,42 @@ def test_the_state_is_told_without_the_tables(built: Indexer, settings: Settings
 
 
 def test_a_second_run_waits_or_does_not_and_says_for_whom(built: Indexer) -> None:
-    seen: list[Progress] = []
-    with hold(built.location):
-        with pytest.raises(IndexBusyError, match=str(os.getpid())):
-            built.run(wait=False)
-        second = threading.Thread(target=built.run, args=(seen.append,))
-        second.start()
-        while not seen:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        assert second.is_alive()
-        assert seen[0].phase == "waiting" and str(os.getpid()) in seen[0].detail
-    second.join(30)
-    assert not second.is_alive()
+    steps: list[Progress] = []
+    with ThreadPoolExecutor(1) as thread:
+        with hold(built.location):
+            with pytest.raises(IndexBusyError, match=str(os.getpid())):
+                built.run(wait=False)
+            second = thread.submit(built.run, steps.append)
+            until(lambda: len(steps) > 1)  # it looked twice
+            assert {step.phase for step in steps} == {"waiting"}
+            assert str(os.getpid()) in steps[0].detail
+        assert second.result(PATIENCE).unchanged == 6
     assert built.status().state == "ready"
 
 
-def test_a_background_run_can_be_stopped_and_is_completed_later(
-    settings: Settings, tmp_path: Path
-) -> None:
-    files = {f"m{n}.py": f"def f{n}():\n    return {n}\n" for n in range(60)}
-    root = write(tmp_path / "many", files)
-    few = settings.model_copy(update={"batch_files": 10})
-    indexer = Indexer(few, locate(few, root))
-    indexer.start_background()
-    indexer.start_background()
-    deadline = time.monotonic() + 30
-    while indexer.status().files == 0 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    indexer.stop()
-    indexer.run()
+def test_a_background_run_can_be_stopped(settings: Settings, tmp_path: Path) -> None:
+    root = write(tmp_path / "many", {f"m{n}.py": f"def f{n}(): ...\n" for n in range(12)})
+    indexer = Indexer(settings.model_copy(update={"batch_files": 4}), locate(settings, root))
+    halfway, stopped = threading.Event(), threading.Event()
+
+    def listen(step: Progress) -> None:
+        if step.done == 8:
+            halfway.set()
+            assert stopped.wait(PATIENCE)
+
+    indexer.start_background(listen)
+    indexer.start_background(lambda step: pytest.fail("a second one runs"))
+    assert halfway.wait(PATIENCE)
+    threading.Thread(target=indexer.stop).start()
+    until(indexer._stop.is_set)
+    stopped.set()
+    until(lambda: indexer.status().state == "stopped")
+    assert 0 < indexer.status().files < 12
+    assert indexer.run().files == 12
     assert indexer.status().state == "ready"
-    assert Tables(indexer.location).counts().files == 60
 
 
-def test_an_interrupted_run_is_said_and_completed(
-    indexer: Indexer, repository: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_is_said_and_completed(indexer: Indexer, made: Location) -> None:
     def interrupt(step: Progress) -> None:
         if step.phase == "indexing" and step.done == 4:
             raise KeyboardInterrupt
@@ -333,7 +305,7 @@ def test_an_interrupted_run_is_said_and_completed(
     assert "interrupted" in indexer.status().error
     indexer.run()
     assert indexer.status().error == ""
-    assert rows(indexer.location) == clean_rows(repository, tmp_path)
+    assert rows(indexer.location) == rows(made)
 
 
 def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexer) -> None:
@@ -344,9 +316,7 @@ def test_a_repository_that_vanished_is_an_error_not_an_empty_index(built: Indexe
     assert Tables(built.location).counts().files == 6
 
 
-def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
-    built: Indexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_follows_a_rebuild(built: Indexer, monkeypatch: pytest.MonkeyPatch) -> None:
     real, rebuilds = reader.read_meta, [built.run]
 
     def read_meta(database: object) -> object:
@@ -360,24 +330,19 @@ def test_a_reader_follows_a_rebuild_that_ends_while_it_opens_the_tables(
     assert not rebuilds
 
 
-@pytest.mark.parametrize("tables", ["", "own-tables"])
-def test_an_index_inside_its_own_repository_is_not_indexed(
-    tables: str, repository: Path, settings: Settings
-) -> None:
+def test_an_index_in_its_own_repository_is_left_out(repository: Path, settings: Settings) -> None:
     inside = settings.model_copy(
-        update={"data": repository / "own", "tables": str(repository / tables) if tables else ""}
+        update={"data": repository / "own", "tables": str(repository / "own-tables")}
     )
     vars(inside).pop("data_dir", None)
     indexer = Indexer(inside, locate(inside, repository))
     indexer.run()
     summary = indexer.run()
     assert (summary.files, summary.changed) == (6, 0)
-    assert summary.skipped["CodeQA's own data"] == (2 if tables else 1)
+    assert summary.skipped["CodeQA's own data"] == 2
 
 
-def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
-    tmp_path: Path, settings: Settings
-) -> None:
+def test_a_path_that_is_not_utf8_is_refused(tmp_path: Path, settings: Settings) -> None:
     odd = tmp_path / os.fsdecode(b"bad\xff")
     try:
         odd.mkdir()
@@ -387,9 +352,7 @@ def test_a_repository_whose_path_is_not_utf8_is_refused_in_a_sentence(
         locate(settings, odd)
 
 
-def test_the_index_of_an_earlier_version_is_searched_and_then_brought_up_to_date(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_the_index_of_an_earlier_version_is_used(settings: Settings, tmp_path: Path) -> None:
     """The commit before piece 6 wrote it."""
     with zipfile.ZipFile(Path(__file__).parent / "fixtures" / "piece5.zip") as archive:
         archive.extractall(tmp_path)

@@ -21,6 +21,9 @@ from codeqa.types import Event
 from tests.injections import INJECTIONS, Injection
 from tests.openai_server import ScriptedServer, openai_server, stream
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 markdown = MarkdownIt("commonmark", {"html": True})
 
 
@@ -48,6 +51,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         settings = load_settings(
             data=folder / "data",
             workers=1,
+            watch=False,
             model="openai/gpt-4o",
             model_url=server.base_url,
             model_key="a-key",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from typing import Any
 
 from conftest import ROOT
@@ -44,22 +43,12 @@ def test_every_row_has_the_fields_that_are_described_and_no_text_stands_twice() 
     contexts = [row["context"] for row in MESSAGES if row["context"] is not None]
     assert all(list(context) == ["question", "answer"] for context in contexts)
     assert all("\n" not in context["answer"] and all(context.values()) for context in contexts)
-    assert all(row["first"] and row["second"] for row in PAIRS)
     assert len({plain(row["text"]) for row in MESSAGES}) == len(MESSAGES)
-    assert len({(plain(row["first"]), plain(row["second"])) for row in PAIRS}) == len(PAIRS)
 
 
 def test_tagged_is_what_the_text_says_and_decides_the_intent() -> None:
     assert all(row["tagged"] is has_tag(row["text"]) for row in MESSAGES)
     assert {row["intent"] for row in MESSAGES if row["tagged"]} == {"knowledge_base"}
-    assert sum(row["tagged"] for row in MESSAGES) == 18
-
-
-def test_a_continuation_has_something_to_go_on_from_and_is_not_the_only_one_that_has() -> None:
-    counts = Counter(row["intent"] for row in MESSAGES)
-    with_context = Counter(row["intent"] for row in MESSAGES if row["context"])
-    assert with_context["continuation"] == counts["continuation"]
-    assert all(with_context[intent] >= 15 for intent in INTENTS)
 
 
 def test_half_of_every_intent_is_unseen_by_the_stated_rule() -> None:
@@ -79,9 +68,3 @@ def test_topic_pairs_are_split_by_repository_and_first_question() -> None:
     asked = {row["id"]: f"{row['repository']} {row['first'][0]}" for row in TOPICS}
     unseen = every_second(list(set(asked.values())))
     assert all((row["split"] == "unseen") is (asked[row["id"]] in unseen) for row in TOPICS)
-    assert Counter(row["label"] for row in TOPICS) == {
-        "follow_up": 30,
-        "away": 16,
-        "other_code": 14,
-    }
-    assert len({plain(row["second"]) for row in TOPICS}) == len(TOPICS)

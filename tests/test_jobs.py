@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
 from tests.git_server import git_server
 from tests.repositories import write
+from tests.waiting import until
 
+pytest_plugins = ("patient",)
 pytest.importorskip("rq")
 pytestmark = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
 
@@ -39,7 +41,9 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-def client(redis: RedisServer, data_dir: Path, tmp_path: Path) -> Iterator[FlaskClient]:
+def client(
+    patient: None, redis: RedisServer, data_dir: Path, tmp_path: Path
+) -> Iterator[FlaskClient]:
     """The page; a repository `shop` stands beside it that is not indexed yet."""
     redis.command("FLUSHALL")
     (tmp_path / "shop").mkdir()
@@ -70,47 +74,79 @@ def children(pid: int) -> list[int]:
     return []
 
 
-def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 180
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)  # each look is a request, and reads the index
-    return found
-
-
 def row(client: FlaskClient, name: str = "shop") -> dict[str, Any]:
-    found: list[dict[str, Any]] = client.get("/api/repos").json["repositories"]
-    return next((one for one in found if one["name"] == name), {})
+    rows: list[dict[str, Any]] = client.get("/api/repos").json["repositories"]
+    return next((one for one in rows if one["name"] == name), {})
 
 
-def waits_for_the_index(client: FlaskClient) -> bool:
-    """Whether a worker said so of the job; an index that is held says no more than `indexing`."""
-    return "held by" in (row(client).get("progress") or {}).get("detail", "")
+@dataclass(frozen=True)
+class Job:
+    """What Redis holds of the job of a repository: a look at the page reads its index as well."""
+
+    redis: RedisServer
+    repo: str
+
+    def waits_for_the_index(self) -> bool:
+        """Whether a worker said so; an index that is held says no more than `indexing`."""
+        return "held by" in self.redis.command("HGET", f"rq:job:{self.repo}", "meta")
+
+    def has(self, status: str) -> bool:
+        return status in self.redis.command("HGET", f"rq:job:{self.repo}", "status")
+
+    def is_gone(self) -> bool:
+        return self.redis.command("EXISTS", f"rq:job:{self.repo}") == ":0\r\n"
 
 
-def test_a_worker_indexes_and_clones_what_the_page_asks_for_and_a_killed_one_is_replaced(
+def test_a_job_that_was_killed_is_done_again_one_is_cancelled_and_a_failure_is_told(
+    client: FlaskClient, redis: RedisServer, data_dir: Path, tmp_path: Path
+) -> None:
+    folder = {"path": str(tmp_path / "shop")}
+    repo = client.post("/api/repos", json=folder).json["id"]
+    assert row(client)["state"] == "indexing"
+    assert "codeqa worker" in row(client)["progress"]["phase"], "nobody is there to do it"
+    client.post("/api/repos", json=folder)
+    assert redis.command("LLEN", "rq:queue:codeqa") == ":1\r\n", "the second joined the first"
+
+    def steer(action: str) -> int:
+        sent = client.post("/api/index", query_string={"repo": repo}, json={"action": action})
+        return sent.status_code
+
+    assert steer("cancel") == 202 and steer("pause") == 400
+    assert redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n"
+    steer("check")
+    location, job = open_location(load_settings(data=data_dir), tmp_path / "shop"), Job(redis, repo)
+    with worker(redis, data_dir) as process:
+        with hold(location):
+            until(job.waits_for_the_index)
+            (killed,) = children(process.pid)
+            os.kill(killed, signal.SIGKILL)  # as the system does that runs out of memory
+            until(lambda: children(process.pid) not in ([], [killed]) and job.has("started"))
+            assert steer("describe") == 409
+            steer("cancel")
+            until(job.is_gone)
+        steer("check")
+        until(job.is_gone)
+        assert row(client)["state"] == "ready" and row(client)["files"] == 1
+        steer("describe")
+        until(lambda: job.has("finished"))
+        assert "No language model" in row(client)["problem"]
+        client.post(f"/api/repos/{repo}/cancel")
+    assert row(client)["problem"] == ""
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_replaced_and_clones_what_the_page_asks_for(
     client: FlaskClient,
     redis: RedisServer,
     data_dir: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = {"path": str(tmp_path / "shop")}
-    repo = client.post("/api/repos", json=given).json["id"]
-    assert row(client)["state"] == "indexing"
-    assert "codeqa worker" in row(client)["progress"]["phase"], "nobody is there to do it"
-    client.post("/api/repos", json=given)
-    assert redis.command("LLEN", "rq:queue:codeqa") == ":1\r\n", "the second joined the first"
-
+    repo = client.post("/api/repos", json={"path": str(tmp_path / "shop")}).json["id"]
     location = open_location(load_settings(data=data_dir), tmp_path / "shop")
     with hold(location), worker(redis, data_dir) as process:
-        until(lambda: waits_for_the_index(client))
-        (job,) = until(lambda: children(process.pid))
-        os.kill(job, signal.SIGKILL)  # as the system does that runs out of memory
-        until(lambda: children(process.pid) not in ([], [job]))
-        until(lambda: "started" in redis.command("HGET", f"rq:job:{repo}", "status"))
-        again = children(process.pid)
-        for pid in (process.pid, *again):
+        until(Job(redis, repo).waits_for_the_index)
+        for pid in (process.pid, *children(process.pid)):
             os.kill(pid, signal.SIGKILL)  # as a machine that fails
         process.wait()
         # A minute passes without a word of it.
@@ -122,40 +158,14 @@ def test_a_worker_indexes_and_clones_what_the_page_asks_for_and_a_killed_one_is_
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
         server.commit("anna/tools", {"tool.py": "def cut():\n    pass\n"})
         with worker(redis, data_dir):
-            until(lambda: row(client).get("state") == "ready")
+            until(Job(redis, repo).is_gone)
             url = f"{server.address}/anna/tools"
-            assert client.post("/api/repos", json={"path": url}).json["state"] == "cloning"
-            until(lambda: row(client, "tools").get("state") == "ready")
+            cloned = client.post("/api/repos", json={"path": url}).json
+            assert cloned["state"] == "cloning"
+            until(Job(redis, cloned["id"]).is_gone)
     assert row(client, "tools")["url"] == url and row(client, "tools")["files"] == 1
     assert row(client)["files"] == 1 and row(client)["id"] == repo
     assert client.get("/api/status", query_string={"repo": repo}).json["state"] == "ready"
-
-
-def test_a_job_is_cancelled_before_and_while_it_is_done_and_a_failure_is_told(
-    client: FlaskClient, redis: RedisServer, data_dir: Path, tmp_path: Path
-) -> None:
-    given = {"path": str(tmp_path / "shop")}
-    repo = client.post("/api/repos", json=given).json["id"]
-    steer = {"query_string": {"repo": repo}, "json": {"action": "cancel"}}
-    client.post("/api/index", **steer)
-    assert redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n"
-    location = open_location(load_settings(data=data_dir), tmp_path / "shop")
-    check = steer | {"json": {"action": "check"}}
-    assert client.post("/api/index", **steer | {"json": {"action": "pause"}}).status_code == 400
-    with worker(redis, data_dir):
-        with hold(location):
-            client.post("/api/index", **check)
-            until(lambda: waits_for_the_index(client))
-            busy = client.post("/api/index", **steer | {"json": {"action": "describe"}})
-            assert busy.status_code == 409
-            client.post("/api/index", **steer)
-            until(lambda: not redis.command("EXISTS", f"rq:job:{repo}").startswith(":1"))
-        client.post("/api/index", **check)
-        until(lambda: row(client).get("state") == "ready")
-        client.post("/api/index", **steer | {"json": {"action": "describe"}})
-        assert "No language model" in until(lambda: row(client)["problem"])
-        client.post(f"/api/repos/{repo}/cancel")
-    assert row(client)["problem"] == ""
 
 
 def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was(
@@ -202,15 +212,3 @@ def test_while_a_redis_that_hangs_is_asked_for_a_job_other_repositories_are_ther
             assert opening.is_alive() and len([*space._engines]) == 2
     opening.join()
     space.close()
-
-
-def test_a_worker_loads_no_tables_before_it_forks_and_a_server_of_its_own_no_rq() -> None:
-    code = (
-        "import sys; from codeqa.cli.serve import worker_command; import codeqa.web.jobs; "
-        "from codeqa.web.workspace import Workspace; from codeqa.settings import load_settings; "
-        "Workspace(load_settings()); "
-        "print({'rq', 'redis'} & set(sys.modules)); import rq; "
-        "print({'lancedb', 'pyarrow', 'openai'} & set(sys.modules))"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "set()\nset()\n"

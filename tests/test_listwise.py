@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codeqa.llm.models import Models
 from codeqa.search.by_model import FILES_NAMED, FILES_SHOWN, LINES_SHOWN, ORDER
 from codeqa.search.hybrid import Search, open_search
 from codeqa.settings import load_settings
 from codeqa.store import Tables
-from codeqa.types import StageTime
-from tests.indexed import indexed
-from tests.openai_server import Reply, failure, openai_server, silent
-from tests.openai_server import stream as streamed
+from tests.openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
+from tests.waiting import PATIENCE, Clock
 
+pytest_plugins = ("chat_fixtures",)
+
+LATE = "late"
 QUESTION = "where is the parcel weighed?"
 FILES = {
     f"post/counter{number}.py": f"def weigh_parcel_{number}(parcel):\n"
@@ -27,38 +28,36 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("post"), FILES)
-
-
 class Asked:
-    """A search whose model answers with `answer`, a text or a function of the candidates."""
+    """A search whose model answers with `answer`, a text or a function of the candidates, or not in
+    time."""
 
-    def __init__(self, tables: Tables, data: Path) -> None:
-        self.tables = tables
-        self.data = data
+    def __init__(self, tables: Tables, server: ScriptedServer, clock: Clock) -> None:
+        self.tables, self.server, self.clock = tables, server, clock
         self.answer: Any = "1"
         self.bodies: list[dict[str, Any]] = []
 
     def script(self, path: str, body: dict[str, Any]) -> Reply:
         self.bodies.append(body)
+        if self.answer == LATE:
+            self.clock.advance(PATIENCE)
+            return silent()
         shown = re.findall(r"^\[(\d+)\] (.+)$", body["messages"][1]["content"], re.MULTILINE)
         numbers = {path: number for number, path in shown}
         said = self.answer(numbers) if callable(self.answer) else self.answer
-        return streamed([said]) if isinstance(said, str) else said
+        return stream([said]) if isinstance(said, str) else said
 
-    def open(self, base_url: str, **settings: Any) -> Search:
-        from codeqa.llm.models import Models
-
-        values = {"data": self.data, "model": "openai/gpt-4o", "openai_base_url": base_url}
-        made = load_settings(**{"hyde": "off", "hyde_seconds": 3.0, **values, **settings})
+    def open(self, **settings: Any) -> Search:
+        asks = {"model": "openai/gpt-4o", "openai_base_url": self.server.base_url}
+        made = load_settings(**{"hyde": "off", "hyde_seconds": PATIENCE, **asks, **settings})
         return open_search(made, lambda: self.tables, models=Models(made))
 
 
 @pytest.fixture
-def asked(tables: Tables, tmp_path: Path) -> Iterator[Asked]:
-    yield Asked(tables, tmp_path)
+def asked(tables: Tables, clock: Clock) -> Iterator[Asked]:
+    with openai_server(lambda path, body: asked.script(path, body)) as server:
+        asked = Asked(tables, server, clock)
+        yield asked
 
 
 def paths(result: Any) -> list[str]:
@@ -68,10 +67,9 @@ def paths(result: Any) -> list[str]:
 def test_the_files_that_the_model_names_stand_first_and_so_do_their_units(asked: Asked) -> None:
     wanted = ["post/counter5.py", "post/counter3.py"]
     asked.answer = lambda numbers: ", ".join(numbers[path] for path in wanted)
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url)
-        before = search.search(QUESTION, top=50, hyde="off")
-        after = search.search(QUESTION, top=50, hyde="off", order=True)
+    search = asked.open()
+    before = search.search(QUESTION, top=50, hyde="off")
+    after = search.search(QUESTION, top=50, hyde="off", order=True)
     assert paths(after)[:2] == wanted != paths(before)[:2]
     assert set(paths(after)) <= {hit.unit.path for hit in before.units}
     assert [hit.unit.path for hit in after.units][:2] == wanted
@@ -87,15 +85,14 @@ def test_the_files_that_the_model_names_stand_first_and_so_do_their_units(asked:
 def test_twelve_files_are_shown_by_path_and_beginning_shuffled_and_nothing_else(
     asked: Asked,
 ) -> None:
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url)
-        found = search.search(f"{QUESTION} ghp_{'a1B2' * 9}", top=50, hyde="off", order=True)
+    search = asked.open()
+    found = search.search(f"{QUESTION} ghp_{'a1B2' * 9}", top=50, hyde="off", order=True)
     assert len(found.files) > FILES_SHOWN
     system, user = (message["content"] for message in asked.bodies[0]["messages"])
     assert "weigh" not in system and "ghp_" not in user
     shown = re.findall(r"^\[\d+\] (.+)$", user, re.MULTILINE)
     assert len(shown) == FILES_SHOWN
-    plain = paths(asked.open("http://127.0.0.1:9/v1").search(QUESTION, top=50, hyde="off"))
+    plain = paths(asked.open().search(QUESTION, top=50, hyde="off"))
     assert shown != [path for path in plain if path in shown]
     assert user.count("    1| def weigh_parcel_") == FILES_SHOWN
     assert f"{LINES_SHOWN:>5}| " in user and f"{LINES_SHOWN + 1:>5}| " not in user
@@ -107,17 +104,16 @@ def test_twelve_files_are_shown_by_path_and_beginning_shuffled_and_nothing_else(
     [
         *((said, "") for said in ("", "I think it is counter 7.", "0", "1, 99")),
         (failure(500), ""),
-        (silent(600), "timed out"),
+        (LATE, "timed out"),
     ],
 )
 def test_an_answer_that_is_late_or_no_list_of_candidates_changes_nothing(
     asked: Asked, answer: Reply | str, outcome: str
 ) -> None:
     asked.answer = answer
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url, hyde_seconds=0.3 if outcome else 3.0)
-        before = search.search(QUESTION, hyde="off")
-        after = search.search(QUESTION, hyde="off", order=True)
+    search = asked.open()
+    before = search.search(QUESTION, hyde="off")
+    after = search.search(QUESTION, hyde="off", order=True)
     assert paths(after) == paths(before)
     assert [hit.unit.id for hit in after.units] == [hit.unit.id for hit in before.units]
     assert after.reranker == "" and after.stages[-1].outcome != "done"
@@ -126,56 +122,39 @@ def test_an_answer_that_is_late_or_no_list_of_candidates_changes_nothing(
 
 def test_the_last_line_counts_and_no_more_than_five_of_its_numbers(asked: Asked) -> None:
     asked.answer = "Counters weigh.\n\n**1, 2, 2, 3, 4, 5, 6, 7**"
-    with openai_server(asked.script) as server:
-        after = asked.open(server.base_url).search(QUESTION, top=50, hyde="off", order=True)
+    after = asked.open().search(QUESTION, top=50, hyde="off", order=True)
     moved = {hit.unit.path for hit in after.units if "ordered by the language model" in hit.why}
     assert len(moved) == FILES_NAMED
 
 
-def test_what_the_question_alone_finds_is_told_before_the_model_is_asked(asked: Asked) -> None:
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url)
-        plain, *told = search.steps(QUESTION, hyde="off", order=True)
-        alone = search.search(QUESTION, hyde="off")
-    assert isinstance(plain, tuple)
-    assert [hit.unit.id for hit in plain] == [hit.unit.id for hit in alone.units]
-    stages = [stage.outcome for stage in told if isinstance(stage, StageTime)]
-    assert stages == ["", "done"] and len(asked.bodies) == 1
-
-
 def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(asked: Asked) -> None:
-    with openai_server(asked.script) as server:
-        found = asked.open(server.base_url).search("weigh_parcel_3", hyde="off", order=True)
+    found = asked.open().search("weigh_parcel_3", hyde="off", order=True)
     assert asked.bodies == []
     why = "skipped: the question is a name that is defined here"
     assert [(s.name, s.outcome) for s in found.stages] == [("search", "done"), (ORDER, why)]
 
 
-@pytest.mark.parametrize("draft", [failure(500), silent(600), ""], ids=["fails", "late", "empty"])
+@pytest.mark.parametrize("draft", [failure(500), LATE, ""], ids=["fails", "late", "empty"])
 def test_a_draft_that_did_not_help_is_the_last_helping_call(
     asked: Asked, draft: Reply | str
 ) -> None:
     asked.answer = draft
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url, hyde_seconds=0.3 if draft == silent(600) else 3.0)
-        found = search.search(QUESTION, hyde="two", order=True)
-        assert len(server.requests) == 1
+    found = asked.open().search(QUESTION, hyde="two", order=True)
+    assert len(asked.bodies) == 1
     assert [stage.name for stage in found.stages] == ["hyde-1", "hyde-2", "search", ORDER]
     assert found.stages[-1].outcome == "skipped: the model did not help with a draft"
 
 
 def test_no_model_is_asked_where_none_may_be(asked: Asked) -> None:
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url, hyde="two")
-        search.search(QUESTION, hyde="", order=True, use_model=False)
+    search = asked.open(hyde="two")
+    search.search(QUESTION, hyde="", order=True, use_model=False)
     assert asked.bodies == []
 
 
 def test_what_the_model_names_stands_first_also_after_a_reranker(asked: Asked) -> None:
     asked.answer = "3, 1, 2"
-    with openai_server(asked.script) as server:
-        search = asked.open(server.base_url, reranker="built-in")
-        after = search.search(QUESTION, top=50, hyde="off", rerank=True, order=True)
+    search = asked.open(reranker="built-in")
+    after = search.search(QUESTION, top=50, hyde="off", rerank=True, order=True)
     moved = ["ordered by the language model" in hit.why for hit in after.units]
     assert moved.index(False) >= 3
     assert [hit.unit.path for hit in after.units[:3]] == paths(after)[:3]

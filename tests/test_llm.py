@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
+from codeqa.llm import client as client_module
 from codeqa.llm.client import (
     Answer,
     Model,
@@ -23,6 +27,7 @@ from codeqa.llm.client import (
 )
 from codeqa.llm.providers import ModelAddress, provider_named
 from tests.openai_server import (
+    NEVER,
     Reply,
     Script,
     ScriptedServer,
@@ -35,14 +40,18 @@ from tests.openai_server import (
     silent,
     stream,
 )
+from tests.waiting import LOOK_AGAIN, PATIENCE, Clock
+
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 KEY = "sk-test-0123456789abcdef"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
 
-def model_at(server: ScriptedServer, timeout: float = 5.0, key: str = KEY) -> Model:
-    return Model(ModelAddress(server.base_url, "m1", key, "custom"), timeout)
+def model_at(server: ScriptedServer, key: str = KEY) -> Model:
+    return Model(ModelAddress(server.base_url, "m1", key, "custom"), PATIENCE)
 
 
 def ask(reply: Reply | Script, **options: Any) -> tuple[list[str | TokenUsage], ScriptedServer]:
@@ -78,7 +87,7 @@ THOUGHTS = Streamed(
     [
         (stream(["a"], usage=None), ["a"]),
         (stream(["a"], usage=None, reason="length"), ["a", TokenUsage(0, 0, cut=True)]),
-        (stream(["a"], usage=(3, 9), reason="length"), ["a", TokenUsage(3, 9, cut=True)]),
+        (stream(["a"], usage=(3, 9), reason="max_tokens"), ["a", TokenUsage(3, 9, cut=True)]),
         (stream(["a\u2028b\u0085c\x0bd"], usage=None), ["a\u2028b\u0085c\x0bd"]),
         (THOUGHTS, [Thought("let me see"), Thought("and more"), Thought("secret thou"),
                     Thought("ght"), "Answer with <think> in it."]),
@@ -109,10 +118,7 @@ def test_an_answer_is_read_in_whatever_form_it_comes(reply: Reply, expected: lis
         ),
         ((200, {"Content-Type": "text/html"}, b"<html>hello</html>"), "not a chat API"),
         ((200, {}, {"status": "ok"}), "not a chat API"),
-        (
-            Streamed((delta("Ha"), event({"error": {"message": "No GPU", "code": 502}}))),
-            "No GPU",
-        ),
+        (Streamed((delta("Ha"), event({"error": {"message": "No GPU", "code": 502}}))), "No GPU"),
     ],
 )
 def test_what_is_no_whole_answer_says_why(reply: Reply, said: str) -> None:
@@ -129,40 +135,92 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_is_not_asked_again() -> N
     assert got == ["Half an ", "ans"]
 
 
+Pass = Callable[[float], None]
+
+
+@pytest.fixture
+def let_pass(monkeypatch: pytest.MonkeyPatch) -> Pass:
+    """`let_pass(seconds)`: so many are over for the loop that requests run on."""
+    loop, passed = client_module._loop(), [0.0]
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
+
+    async def woken() -> None: ...
+
+    def advance(seconds: float) -> None:
+        passed[0] += seconds
+        asyncio.run_coroutine_threadsafe(woken(), loop).result()
+
+    return advance
+
+
+@pytest.fixture
+def flies(let_pass: Pass) -> Iterator[threading.Event]:
+    """From when this is set, time flies for that loop."""
+    begun, over = threading.Event(), threading.Event()
+
+    def fly() -> None:
+        begun.wait()
+        while not over.wait(LOOK_AGAIN):
+            let_pass(PATIENCE)
+
+    thread = threading.Thread(target=fly)
+    thread.start()
+    yield begun
+    over.set()
+    begun.set()
+    thread.join()
+
+
 @pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (silent(600), "stayed silent"),
-        (silent(600, headers=False), "stayed silent"),
-        (Streamed((delta("Ha"), delta("late")), delay=20, first=0), "broke off.*silent"),
-    ],
+    ("reply", "came"),
+    [(silent(), []), (silent(headers=False), []), (stream(["Ha", NEVER]), ["Ha"])],
     ids=["after the headers", "before the headers", "in the middle"],
 )
-def test_a_silent_model_is_given_up_after_the_timeout(reply: Reply, said: str) -> None:
-    with openai_server(lambda path, body: reply) as server, model_at(server, timeout=0.3) as model:
-        model.prepare().result()  # loading the client is no part of the silence
-        with pytest.raises(ModelError, match=said):
-            list(model.stream(MESSAGES))
+def test_a_silent_model_is_given_up_after_the_timeout(
+    reply: Reply, came: list[str], flies: threading.Event
+) -> None:
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        if not came:
+            flies.set()
+        return reply
+
+    pieces: list[Piece] = []
+    with openai_server(script) as server, model_at(server) as model:
+        with pytest.raises(ModelError, match="broke off: it stayed silent"):
+            for piece in model.stream(MESSAGES):
+                pieces.append(piece)
+                flies.set()
         assert server.wait_for_disconnects()
         assert len(server.requests) == 1
+    assert pieces == came
 
 
-def test_signs_of_life_keep_a_slow_model_alive() -> None:
-    thinking = [b": still here\n\n", delta(reasoning="hm"), delta(role="assistant")] * 2
-    reply = Streamed((*thinking, delta("at last"), delta(reason="stop")), delay=0.25)
-    with openai_server(lambda path, body: reply) as server, model_at(server, 1.5) as model:
-        assert list(model.stream(MESSAGES)) == [Thought("hm"), Thought("hm"), "at last"]
+def test_what_a_slow_model_says_to_itself_keeps_it_alive(let_pass: Pass) -> None:
+    gates = [threading.Event() for _ in range(4)]
+    events = itertools.chain.from_iterable((gate, delta(reasoning="hm")) for gate in gates)
+    reply = Streamed((*events, delta("at last"), delta(reason="stop")))
+    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
+        pieces = model.stream(MESSAGES)
+        for gate in gates:
+            gate.set()
+            assert next(pieces) == Thought("hm")
+            let_pass(PATIENCE / 2)
+        assert list(pieces) == ["at last"]
 
 
 @pytest.mark.parametrize("headers", [True, False], ids=["after the headers", "before the headers"])
 def test_cancelling_a_silent_model_closes_its_request(headers: bool) -> None:
-    reply = silent(600, headers=headers)
+    reply = silent(headers=headers)
     with openai_server(lambda path, body: reply) as server, model_at(server) as model:
         assert list(model.stream(MESSAGES, cancelled=lambda: len(server.requests) > 0)) == []
         assert server.wait_for_disconnects()
 
 
-def test_cancelling_while_waiting_for_another_try_is_at_once() -> None:
+def test_cancelling_while_waiting_for_another_try_is_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Model, "sleep", staticmethod(lambda seconds: asyncio.Event().wait()))
     refused = failure(503, headers={"Retry-After": "60"})
     with openai_server(lambda path, body: refused) as server, model_at(server) as model:
         told: list[Piece] = []
@@ -271,22 +329,27 @@ UNCOUNTED = stream(["one two"], usage=None)
 
 
 @pytest.mark.parametrize(
-    ("reply", "seconds", "outcome", "unhelpful", "used"),
+    ("reply", "outcome", "unhelpful", "used"),
     [
-        (stream(["one two"], usage=(70, 3)), 9.0, "done", False, TokenUsage(70, 3)),
-        (UNCOUNTED, 9.0, "done", False, TokenUsage(5, 3, estimated=True)),
-        (stream(["…"], usage=(70, 3)), 9.0, "empty", True, TokenUsage(70, 3)),
-        (silent(600), 0.2, "timed out", True, TokenUsage(5, 0, estimated=True)),
-        (dropped(["one two"]), 9.0, "failed", True, TokenUsage(5, 3, estimated=True)),
-        (REFUSED, 9.0, "failed", True, TokenUsage()),
+        (stream(["one two"], usage=(70, 3)), "done", False, TokenUsage(70, 3)),
+        (UNCOUNTED, "done", False, TokenUsage(5, 3, estimated=True)),
+        (stream(["…"], usage=(70, 3)), "empty", True, TokenUsage(70, 3)),
+        (silent(), "timed out", True, TokenUsage(5, 0, estimated=True)),
+        (dropped(["one two"]), "failed", True, TokenUsage(5, 3, estimated=True)),
+        (REFUSED, "failed", True, TokenUsage()),
     ],
     ids=["counted", "uncounted", "empty", "late", "broken off", "refused"],
 )
 def test_a_small_call_tells_what_it_took_and_whether_more_help_is_worth_asking_for(
-    reply: Reply, seconds: float, outcome: str, unhelpful: bool, used: TokenUsage
+    reply: Reply, outcome: str, unhelpful: bool, used: TokenUsage, clock: Clock
 ) -> None:
-    with openai_server(lambda path, body: reply) as server, model_at(server) as model:
-        *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, seconds, never)
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        if outcome == "timed out":
+            clock.advance(9.0)
+        return reply
+
+    with openai_server(script) as server, model_at(server) as model:
+        *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, 9.0, never)
     assert stage.outcome.partition(":")[0] == outcome
     assert (stage.unhelpful, stage.usage) == (unhelpful, used)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import re
 import socket
 import threading
@@ -19,7 +20,7 @@ from codeqa.llm import models as models_module
 from codeqa.llm.client import Answer, Model, Waiting, generate_bounded, never
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from tests.openai_server import (
     Plain,
     Reply,
@@ -34,14 +35,13 @@ from tests.openai_server import (
     rate_limited,
     stream,
 )
+from tests.waiting import PATIENCE, Clock
+
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
 
 MESSAGES = [{"role": "user", "content": "How do wombats dig their burrows?"}]
 KEY = "sk-test-0123456789abcdef"
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "PAUSES", (0.01, 0.01))
 
 
 def fail(
@@ -51,7 +51,7 @@ def fail(
     script: Script = reply if callable(reply) else lambda path, body: reply
     with openai_server(script) as server:
         target = ModelAddress(server.base_url, model, key, provider)
-        with Model(target, 5) as client, pytest.raises(ModelError) as caught:
+        with Model(target) as client, pytest.raises(ModelError) as caught:
             list(client.stream(MESSAGES))
         return caught.value, len(server.requests)
 
@@ -65,7 +65,7 @@ def fail(
         (failure(404, "The model `m1` does not exist"), "no model 'm1'", "Choose", 1),
         (failure(404, "Not Found"), "not a chat API", "ends in /v1", 1),
         (failure(402, "pay"), "“pay”", "your account", 1),
-        (rate_limited(0.01, "Too much"), "limits the rate.*: “Too much”", "in 0 seconds", 3),
+        (rate_limited(30, "Too much"), "limits the rate.*: “Too much”", "in 30 seconds", 3),
         (failure(503, "Overloaded"), "is overloaded", "in a minute", 3),
         (failure(400, "why " * 500), "(why ?){30}…”", "name", 1),
         ((302, {"location": "https://login.example/x"}, {}), "status 302", "Ask", 1),
@@ -118,7 +118,7 @@ def test_every_way_to_say_that_the_context_is_too_long_is_understood_and_no_othe
 
     with (
         openai_server(lambda path, body: shown[-1]) as server,
-        Model(ModelAddress(server.base_url, "m1", KEY), 5) as model,
+        Model(ModelAddress(server.base_url, "m1", KEY)) as model,
     ):
         for who, reply in TOO_LONG.items():
             error = answered(reply)
@@ -129,45 +129,52 @@ def test_every_way_to_say_that_the_context_is_too_long_is_understood_and_no_othe
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [rate_limited(0.01), failure(529), dropped()],
+    ("reply", "waits"),
+    [
+        (rate_limited(30), [30.0, 30.0]),
+        (failure(529), list(client_module.PAUSES)),
+        (dropped(), list(client_module.PAUSES)),
+    ],
     ids=["429", "529", "closed"],
 )
-def test_what_passes_is_waited_out(reply: Reply) -> None:
+def test_what_passes_is_waited_out(reply: Reply, waits: list[float], clock: Clock) -> None:
+    begun, asked_at = clock.now, list[float]()
     replies = [reply, reply, stream(["at last"], usage=None)]
-    with openai_server(lambda path, body: replies.pop(0)) as server:
-        with Model(ModelAddress(server.base_url, "m"), 5) as model:
-            *waited, last = model.stream(MESSAGES)
-        assert last == "at last" and len(server.requests) == 3
-    assert [one.begins for one in waited if isinstance(one, Waiting)] == [True, False] * 2
 
+    def script(path: str, body: dict[str, Any]) -> Reply:
+        asked_at.append(clock.now)
+        return replies.pop(0)
 
-def test_as_long_as_the_provider_asks_for_is_waited_and_told_with_the_seconds_left() -> None:
-    replies: list[Reply] = [rate_limited(1.2), stream(["at last"], usage=None)]
-    with openai_server(lambda path, body: replies.pop(0)) as server:
-        with Model(ModelAddress(server.base_url, "m"), 5) as model:
-            *waited, last = model.stream(MESSAGES)
-        first, second = server.exchanges
-    assert last == "at last" and second.asked - first.asked >= 1.2
-    told = [one.text for one in waited if isinstance(one, Waiting)]
-    assert told == [f"127.0.0.1 asks to wait {left} s" for left in (2, 1, 0)]
-
-
-def test_what_a_draft_was_asked_to_wait_the_answer_waits_before_its_first_request() -> None:
-    replies: list[Reply] = [rate_limited(1.2), stream(["at last"], usage=None)]
-    with openai_server(lambda path, body: replies.pop(0)) as server:
-        with Model(ModelAddress(server.base_url, "m"), 5) as model:
-            for name in ("hyde-1", "hyde-2"):  # the second is not even sent
-                *_, stage = generate_bounded(name, model, lambda: MESSAGES, 9, 5.0, never)
-                assert "limits the rate" in stage.outcome
-            *waited, last = model.stream(MESSAGES)
-        first, second = server.exchanges
-    assert last == "at last" and second.asked - first.asked >= 1.2
+    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
+        *waited, last = model.stream(MESSAGES)
+    assert last == "at last"
+    assert asked_at == [begun, begun + waits[0], begun + sum(waits)]
     told = [one for one in waited if isinstance(one, Waiting)]
-    assert told[0].text == "127.0.0.1 asks to wait 2 s" and told[0].begins
+    seconds = [left for wait in waits for left in range(math.ceil(wait), -1, -1)]
+    assert [one.seconds for one in told] == seconds
+    assert [one.begins for one in told].count(True) == 2
+    if waits[0] == 30:
+        assert told[0].text == "127.0.0.1 asks to wait 30 s"
 
 
-IN_AN_HOUR = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 3_600))
+def test_what_a_draft_was_asked_to_wait_the_answer_waits_before_its_first_request(
+    clock: Clock,
+) -> None:
+    begun, replies = clock.now, [rate_limited(30), stream(["at last"], usage=None)]
+    with openai_server(lambda path, body: replies.pop(0)) as server:
+        with Model(ModelAddress(server.base_url, "m")) as model:
+            for name in ("hyde-1", "hyde-2"):  # the second is not even sent
+                *_, stage = generate_bounded(name, model, lambda: MESSAGES, 9, PATIENCE, never)
+                assert "limits the rate" in stage.outcome
+            assert clock.now == begun
+            *waited, last = model.stream(MESSAGES)
+        assert len(server.requests) == 2
+    assert last == "at last" and clock.now == begun + 30
+    told = [one for one in waited if isinstance(one, Waiting)]
+    assert told[0].text == "127.0.0.1 asks to wait 30 s" and told[0].begins
+
+
+IN_AN_HOUR = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(Clock().now + 3_600))
 
 
 @pytest.mark.parametrize(
@@ -188,9 +195,9 @@ def test_a_wait_that_is_too_long_is_told_at_once(reply: Reply, seconds: str) -> 
 def test_what_only_helps_an_answer_and_a_test_of_a_model_are_asked_for_once(
     settings: Settings,
 ) -> None:
-    with openai_server(lambda path, body: rate_limited(0.01)) as server:
-        with Model(ModelAddress(server.base_url, "m"), 5) as model:
-            *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, 5.0, never)
+    with openai_server(lambda path, body: rate_limited(30)) as server:
+        with Model(ModelAddress(server.base_url, "m")) as model:
+            *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, PATIENCE, never)
         assert stage.outcome.startswith("failed") and len(server.requests) == 1
         with pytest.raises(ModelError):
             Models(settings).test(ModelChoice("custom", "m", server.base_url))
@@ -211,7 +218,7 @@ def test_what_nobody_thought_of_is_an_error_without_its_words(
 
 
 def test_text_that_no_encoding_takes_is_sent_with_marks_for_it() -> None:
-    with openai_server() as server, Model(ModelAddress(server.base_url, "m"), 5) as model:
+    with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
         list(model.stream([{"role": "user", "content": [{"type": "text", "text": "a\udc80b"}]}]))
         list(model.stream([{"role": "user", "content": "a\x00\ud800"}]))
     assert server.requests[0][1]["messages"][0]["content"][0]["text"] == "a?b"
@@ -220,10 +227,7 @@ def test_text_that_no_encoding_takes_is_sent_with_marks_for_it() -> None:
 
 PARTS = [
     {"role": "system", "content": "Be brief."},
-    {
-        "role": "user",
-        "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}],
-    },
+    {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
 ]
 
 
@@ -241,7 +245,7 @@ def test_a_server_that_refuses_a_request_is_asked_in_the_plainest_form_from_then
     def script(path: str, body: dict[str, Any]) -> Reply:
         return refusal if "stream_options" in body else stream(["ok"], usage=None)
 
-    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m"), 5) as model:
+    with openai_server(script) as server, Model(ModelAddress(server.base_url, "m")) as model:
         assert [list(model.stream(PARTS)) for _ in range(2)] == [["ok"], ["ok"]]
         assert model.complete(PARTS, 9) == "ok"
     seen = [body for _, body in server.requests]
@@ -259,7 +263,7 @@ def test_no_error_repeats_the_key_or_commands_the_terminal() -> None:
     ):
         script: Script = lambda path, body, words=words: failure(400, words)  # noqa: E731
         with openai_server(script) as server:
-            model = Model(ModelAddress(server.base_url, "m", KEY), 5)
+            model = Model(ModelAddress(server.base_url, "m", KEY))
             with model, pytest.raises(ModelError) as caught:
                 list(model.stream(MESSAGES))
         said = str(caught.value)
@@ -275,7 +279,7 @@ def free_port() -> int:
 
 
 def refused(address: str, provider: str = "custom") -> ModelError:
-    model = Model(ModelAddress(address, "m", KEY, provider), 5)
+    model = Model(ModelAddress(address, "m", KEY, provider))
     with model, pytest.raises(ModelError) as caught:
         list(model.stream(MESSAGES))
     return caught.value
@@ -317,14 +321,14 @@ def raw(
     return send
 
 
-def endless(portion: bytes, delay: float = 0.0, **more: str) -> Raw:
-    """A reply that goes on for as long as anybody listens."""
+def endless(portion: bytes, began: Callable[[], object] = lambda: None) -> Raw:
+    """A reply that goes on for as long as anybody listens; `began` is called once some is sent."""
 
     def send(connection: socket.socket) -> None:
-        raw(b"", **more)(connection)
+        raw(portion)(connection)
+        began()
         while True:
             connection.sendall(portion)
-            time.sleep(delay)
 
     return send
 
@@ -335,7 +339,7 @@ def model_at(reply: Raw) -> Iterator[Model]:
 
     def serve(connection: socket.socket) -> None:
         with connection, suppress(OSError):
-            connection.settimeout(20)
+            connection.settimeout(PATIENCE)
             asked = b""
             while b"\r\n\r\n" not in asked:
                 asked += connection.recv(65_536)
@@ -354,29 +358,24 @@ def model_at(reply: Raw) -> Iterator[Model]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, daemon=True).start()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        with Model(ModelAddress(address, "m", KEY), timeout=10) as model:
+        with Model(ModelAddress(address, "m", KEY)) as model:
             yield model
         listener.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_what_nobody_can_read_is_an_error_in_our_words() -> None:
+    gc.collect()  # what other tests left cannot warn of itself at the end of the stack
+    for reply in (
         raw(b"data: " + DEEP + b"\n\n"),
         raw(DEEP, kind="application/json"),
         raw(DEEP, "400 Bad Request", "application/json"),
         raw(b"no", "400 Bad Request", "text/plain; charset=idna"),
-    ],
-    ids=["deep event", "deep reply", "deep refusal", "impossible charset"],
-)
-def test_what_nobody_can_read_is_an_error_in_our_words(reply: Raw) -> None:
-    # What other tests left cannot warn of itself at the end of the stack.
-    gc.collect()
-    with model_at(reply) as model:
-        for attempt in (lambda: list(model.stream(MESSAGES)), model.list_models):
-            with pytest.raises(ModelError) as caught:
-                attempt()
-            assert KEY not in str(caught.value)
+    ):
+        with model_at(reply) as model:
+            for attempt in (lambda model=model: list(model.stream(MESSAGES)), model.list_models):
+                with pytest.raises(ModelError) as caught:
+                    attempt()
+                assert KEY not in str(caught.value)
 
 
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +412,7 @@ def test_a_stream_that_ends_without_its_end_has_broken_off(reply: Streamed, why:
     pieces = list[Any]()
     with (
         openai_server(lambda path, body: reply) as server,
-        Model(ModelAddress(server.base_url, "m"), 5) as model,
+        Model(ModelAddress(server.base_url, "m")) as model,
         pytest.raises(ModelError) as caught,
     ):
         for piece in model.stream(MESSAGES):
@@ -423,33 +422,12 @@ def test_a_stream_that_ends_without_its_end_has_broken_off(reply: Streamed, why:
     assert "TIMEOUT" not in caught.value.hint, "it was not silent"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        ending(event({"choices": [{"delta": {}, "finish_reason": "stop"}]})),
-        ending(end="done"),
-        ending(event({"choices": [{"delta": {}, "finish_reason": "max_tokens"}]})),
-        ending(event({"choices": [{"delta": {}, "finish_reason": "length"}]}), end="closed"),
-    ],
-    ids=["a reason alone", "its mark alone", "as long as it may be", "then the connection"],
-)
-def test_a_stream_is_whole_by_its_reason_or_its_mark(reply: Streamed) -> None:
-    with openai_server(lambda path, body: reply) as server:
-        model = Model(ModelAddress(server.base_url, "m"), 5)
-        assert model.complete(MESSAGES, 10) == "Orders are"
-        model.close()
-
-
-@pytest.fixture
-def settings(data_dir: Any) -> Settings:
-    return load_settings(data=data_dir, model_timeout=1)
-
-
 def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models_module, "TEST_SECONDS", 0.2)
-    with model_at(endless(b": still here\n\n", 0.05)) as model:
+    monkeypatch.setattr(models_module, "time", clock)
+    late = endless(b": still here\n\n" * 99, lambda: clock.advance(models_module.TEST_SECONDS + 1))
+    with model_at(late) as model:
         models = Models(settings)
         with pytest.raises(ModelError, match="stayed silent"):
             models.test(ModelChoice("custom", "m", model.address.base_url))
@@ -466,7 +444,8 @@ def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Setti
 def test_a_flood_without_text_can_be_stopped() -> None:
     """The loop must come to notice it although there is always more to read."""
     flood = event({"choices": [{"index": 0, "delta": {"reasoning": "x"}}]}) * 200
-    began = time.monotonic()
+    came: list[Any] = []
     with model_at(endless(flood)) as model:
-        stopped = model.stream(MESSAGES, cancelled=lambda: time.monotonic() - began > 0.1)
-        assert not any(isinstance(one, str) for one in stopped)  # but what it thinks
+        for piece in model.stream(MESSAGES, cancelled=lambda: len(came) > 1_000):
+            came.append(piece)
+    assert not any(isinstance(one, str) for one in came)  # but what it thinks

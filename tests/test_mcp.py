@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
+from serving import PATIENT
 
 from codeqa import mcp
 from codeqa.cli import mcp as mcp_command
@@ -44,7 +45,7 @@ def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
 
     async def run() -> Any:
         environment = {**os.environ, "CODEQA_DATA": str(data)}
-        program = ["-m", "codeqa", "mcp", *arguments]
+        program = ["-c", PATIENT, "mcp", *arguments]
         server = StdioServerParameters(command=sys.executable, args=program, env=environment)
         async with Client(stdio_client(server)) as client:
             return await work(client)
@@ -52,15 +53,19 @@ def over_stdio(data: Path, arguments: list[str], work: Work) -> Any:
     return apart(run())
 
 
-async def use_the_tools(client: Any) -> None:
+async def search(client: Any) -> None:
     assert "search_code" in client.instructions
+    hits = await client.call_tool("search_code", {"query": "put an article into a basket"})
+    assert "store/basket.py" in hits.content[0].text and "add_article" in hits.content[0].text
+
+
+async def use_the_tools(client: Any) -> None:
+    await search(client)
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == [*TOOLS, "ask", "review"]
     for name, tool in TOOLS.items():
         assert tools[name].description == tool.description
         assert tools[name].input_schema == tool.schema()
-    found = await client.call_tool("search_code", {"query": "put an article into a basket"})
-    assert "store/basket.py" in found.content[0].text and "add_article" in found.content[0].text
     for name, given, said in (
         ("grep", {"path": "store/"}, "`pattern` cannot be used"),
         ("open_file", {"path": "../secret"}, "No indexed file"),
@@ -87,7 +92,7 @@ def test_a_running_server_answers_agents_of_this_machine_over_stdio_and_http_and
             await use_the_tools(client)
 
     data = served.settings.data_dir
-    over_stdio(data, [str(shop)], use_the_tools)
+    over_stdio(data, [str(shop)], search)
     assert "/api/terminal/hello" in served.asked and "/mcp" in served.asked
     served.asked.clear()
     apart(over_http())

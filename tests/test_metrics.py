@@ -22,7 +22,7 @@ from codeqa.engine import Engine
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
 
-pytest_plugins = ("chat_fixtures",)
+pytest_plugins = ("chat_fixtures", "web_kit")
 
 OWNER, OTHER, SCRAPER = "the-owners-token", "another-token", "prometheus-token"
 
@@ -37,16 +37,6 @@ def measured_anew() -> Iterator[None]:
 def guarded(engine: Engine) -> FlaskClient:
     tokens = {"token": SecretStr(f"{OWNER},{OTHER}"), "metrics_token": SecretStr(SCRAPER)}
     return client_of(engine.settings.model_copy(update={"metrics": True, **tokens}), engine)
-
-
-@pytest.fixture
-def fake_engine() -> FakeEngine:
-    return FakeEngine()
-
-
-@pytest.fixture
-def client(settings: Settings, fake_engine: FakeEngine) -> FlaskClient:
-    return client_of(settings, fake_engine)
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -78,16 +68,16 @@ def test_questions_searches_models_and_runs_are_measured_by_how_they_end(
     stopped = engine.ask(ASK, cancelled=lambda: True)
     assert [event.kind for event in stopped][-1] == "stopped"
     text = client.get("/metrics").text
-    found = read(text)
-    assert found["questions_total",] == 3 and found["answers_open",] == 0
-    ends = {end: found.get(("answer_seconds_count", end)) for end in ("done", "error", "stopped")}
+    values = read(text)
+    assert values["questions_total",] == 3 and values["answers_open",] == 0
+    ends = {end: values.get(("answer_seconds_count", end)) for end in ("done", "error", "stopped")}
     assert ends == {"done": 1, "error": 1, "stopped": 1}
-    assert found["first_text_seconds_count",] == 1
-    assert 0 < found["first_text_seconds_sum",] <= found["answer_seconds_sum", "done"]
-    assert found["search_seconds_count",] >= 2
-    assert found["model_call_seconds_count", "done", "openai"] == 1
-    assert found["model_call_seconds_count", "error", "openai"] == 1
-    assert found["index_run_seconds_count", "done"] == 1
+    assert values["first_text_seconds_count",] == 1
+    assert 0 < values["first_text_seconds_sum",] <= values["answer_seconds_sum", "done"]
+    assert values["search_seconds_count",] >= 2
+    assert values["model_call_seconds_count", "done", "openai"] == 1
+    assert values["model_call_seconds_count", "error", "openai"] == 1
+    assert values["index_run_seconds_count", "done"] == 1
     for name in ("shop", "expire_session", settings.data_dir.name, "local"):
         assert name not in text
 
@@ -117,7 +107,6 @@ def test_measuring_without_prometheus_client_is_refused_at_the_start(
 
 FORKED = """
 import os, sys
-import codeqa.web.app
 from codeqa import metrics
 from codeqa.metrics import measure
 measure("questions")
@@ -141,8 +130,8 @@ def test_prometheus_is_loaded_when_chosen_and_processes_add_up_but_what_died_ans
 ) -> None:
     command = [sys.executable, "-c", FORKED]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    found = read(done.stdout)
-    assert found["questions_total",] == 3
-    assert found["search_seconds_count",] == 2
-    assert found["answers_open",] == 1
+    values = read(done.stdout)
+    assert values["questions_total",] == 3
+    assert values["search_seconds_count",] == 2
+    assert values["answers_open",] == 1
     assert not list(tmp_path.glob("codeqa-metrics-*")), "its folder goes with it"

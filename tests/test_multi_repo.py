@@ -8,6 +8,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from repositories import write
 
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_multi_repo
@@ -24,7 +25,10 @@ from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, locate
 from codeqa.store.location import end_of
 from codeqa.web.security import LOCAL
-from codeqa.web.workspace import MULTI_REPOS_OPEN, Workspace
+from codeqa.web.workspace import Workspace
+
+pytest_plugins = ("patient",)
+pytestmark = pytest.mark.usefixtures("patient")
 
 FILES = {
     "one-shop": {
@@ -48,14 +52,18 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Locati
     """The data folder and the locations of three repositories."""
     base = tmp_path_factory.mktemp("several")
     settings = load_settings(data=base / "data")
-    found = []
-    for folder, files in FILES.items():
-        for path, text in files.items():
-            (base / folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (base / folder / path).write_text(text)
-        found.append(locate(settings, base / folder))
-        Indexer(settings, found[-1]).run()
-    return base / "data", found
+    places = [locate(settings, write(base / folder, files)) for folder, files in FILES.items()]
+    for place in places:
+        Indexer(settings, place).run()
+    return base / "data", places
+
+
+@pytest.fixture
+def copied(indexed: tuple[Path, list[Location]], data_dir: Path) -> tuple[Settings, list[Location]]:
+    """Settings of a copy of that, and what lies there."""
+    shutil.copytree(indexed[0], data_dir, ignore=shutil.ignore_patterns("state.sqlite*"))
+    settings = load_settings(data=data_dir)
+    return settings, [locate(settings, one.root) for one in indexed[1]]
 
 
 @pytest.fixture
@@ -121,36 +129,31 @@ def test_an_answer_cites_every_repository_and_its_callers_are_of_the_same_one(
         "bank/bank/ledger.py",
         "one-shop/shop/cart.py",
     }
-    told = "".join(
+    refusal = "".join(
         event.data.get("text", "")
         for event in joined.chat.ask(AskOptions("@codebase what changed in bank/bank/ledger.py?"))
     )
-    assert "one repository at a time" in told
+    assert "one repository at a time" in refusal
 
 
 def test_one_without_an_index_and_one_that_is_broken_are_left_out_and_named(
-    indexed: tuple[Path, list[Location]], settings: Settings, tmp_path: Path
+    copied: tuple[Settings, list[Location]], tmp_path: Path
 ) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*", "collections"))
-    settings = load_settings(data=data)
-    found = [locate(settings, one.root) for one in indexed[1]]
+    settings, places = copied
+    shutil.rmtree(settings.data_dir / "collections")
     (tmp_path / "empty").mkdir()
-    shutil.rmtree(Path(found[1].tables) / "methods.lance" / "data")
-    engine = open_multi_repo(settings, [*found, locate(settings, tmp_path / "empty")])
+    shutil.rmtree(Path(places[1].tables) / "methods.lance" / "data")
+    engine = open_multi_repo(settings, [*places, locate(settings, tmp_path / "empty")])
     result = engine.search.search("total")
     assert {hit.unit.path.partition("/")[0] for hit in result.units} == {"bank", "one-shop"}
-    told = " ".join(result.warnings)
-    assert "empty is left out." in told and "two-shop is left out." in told
+    warnings = " ".join(result.warnings)
+    assert "empty is left out." in warnings and "two-shop is left out." in warnings
 
 
 def test_one_that_is_not_asked_for_and_is_broken_is_not_told_of(
-    indexed: tuple[Path, list[Location]], tmp_path: Path
+    copied: tuple[Settings, list[Location]],
 ) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*", "collections"))
-    settings = load_settings(data=data)
-    *asked, other = [locate(settings, one.root) for one in indexed[1]]
+    settings, (*asked, other) = copied
     open_multi_repo(settings, [*asked, other]).search.search("total")
     rename_repository(settings, other, "vault")
     shutil.rmtree(Path(other.tables) / "methods.lance" / "data")
@@ -159,21 +162,19 @@ def test_one_that_is_not_asked_for_and_is_broken_is_not_told_of(
 
 
 def test_a_changed_file_has_its_repository_caught_up(
-    indexed: tuple[Path, list[Location]], tmp_path: Path
+    copied: tuple[Settings, list[Location]],
 ) -> None:
-    for name in ("left", "right"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "app.py").write_text(f"def greet_{name}():\n    return 1\n")
-    settings = load_settings(data=tmp_path / "data").model_copy(update={"watch": True})
-    places = [locate(settings, tmp_path / name) for name in ("left", "right")]
-    for place in places:
-        Indexer(settings, place).run()
-    engine = open_multi_repo(settings, places)
-    assert engine.search.search("greet_left").units[0].unit.path == "left/app.py"
-    changed = tmp_path / "left" / "app.py"
-    changed.write_text("# moved\n\n\ndef greet_left():\n    return 2\n")
-    os.utime(changed, ns=(1, 1))
-    assert engine.search.search("greet_left").units[0].unit.start_line == 4
+    settings, places = copied
+    engine = open_multi_repo(settings.model_copy(update={"watch": True}), places)
+    assert engine.search.search("restock").units[0].unit.place == "two-shop/shop/stock.py:1-3"
+    changed = places[1].root / "shop" / "stock.py"
+    text = changed.read_text()
+    try:
+        changed.write_text(f"# moved\n\n\n{text}")
+        os.utime(changed, ns=(1, 1))
+        assert engine.search.search("restock").units[0].unit.start_line == 4
+    finally:
+        changed.write_text(text)
 
 
 def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_left(
@@ -196,12 +197,9 @@ def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_le
 
 
 def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_removed(
-    indexed: tuple[Path, list[Location]], tmp_path: Path
+    copied: tuple[Settings, list[Location]],
 ) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(indexed[0], data, ignore=shutil.ignore_patterns("state.sqlite*", "collections"))
-    settings = load_settings(data=data)
-    one, _, bank = (locate(settings, place.root) for place in indexed[1])
+    settings, (one, _, bank) = copied
     space = Workspace(settings)
     joined = space.engine(f"{one.id}~{bank.id}", LOCAL).location.id
     engine = space.engine("~".join(reversed(joined.split("~"))), LOCAL)
@@ -220,12 +218,13 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
 
 
 def test_a_server_keeps_few_combinations_open_whatever_ids_it_is_sent(
-    settings: Settings, indexed: tuple[Path, list[Location]]
+    settings: Settings, indexed: tuple[Path, list[Location]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("codeqa.web.workspace.MULTI_REPOS_OPEN", 2)
     space = Workspace(settings)
     own = end_of(indexed[1][0].id)
-    joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(MULTI_REPOS_OPEN + 3)]
+    joint_ids = ["~".join(sorted((own, f"{n:08x}"))) for n in range(4)]
     for one in joint_ids:
         space.engine(one, LOCAL)
-    assert [space.is_open(one) for one in joint_ids] == [False] * 3 + [True] * MULTI_REPOS_OPEN
+    assert [space.is_open(one) for one in joint_ids] == [False, False, True, True]
     space.close()

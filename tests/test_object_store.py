@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from s3_server import BUCKET, ENVIRONMENT, Stores, s3_stores
+from waiting import PATIENCE
 
 from codeqa.engine import open_engine
 from codeqa.errors import StorageError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
-from codeqa.store import locate
+from codeqa.store import locate, probe
 from codeqa.store.probe import check_commits
 from tests.repositories import write
 
@@ -36,6 +37,9 @@ def on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    patience = f"{PATIENCE:.0f}"
+    limits = {"connect_timeout": f"{patience}s", "client_retry_timeout": patience}
+    monkeypatch.setattr(probe, "IMPATIENT", {**limits, "client_max_retries": "0"})
     write(tmp_path / "repo", SHOP)
     return load_settings(tables=f"s3://{BUCKET}/{tmp_path.name}", workers=1)
 
@@ -77,6 +81,7 @@ def test_a_store_that_passed_is_not_probed_again(
     check_commits(location)
 
 
+@pytest.mark.slow  # Lance looks for some for two seconds
 def test_credentials_come_from_the_profile_where_the_environment_holds_none(
     stores: Stores, on_s3: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,16 +99,16 @@ def test_credentials_come_from_the_profile_where_the_environment_holds_none(
     assert "of-the-profile" in {credential for _, _, credential in stores.requests}
 
 
-@pytest.mark.parametrize(
-    ("tables", "said"),
-    [("s3://no-such-bucket/tables", "NoSuchBucket"), (f"s3://{BUCKET}/x", "Connection refused")],
-)
+@pytest.mark.slow  # Lance tries it again
 def test_why_a_store_cannot_be_written_is_said(
-    stores: Stores, on_s3: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    tables: str, said: str,
-) -> None:  # fmt: skip
-    missing = said == "NoSuchBucket"
-    monkeypatch.setenv("AWS_ENDPOINT_URL", stores.careful if missing else "http://127.0.0.1:9")
-    settings = load_settings(tables=tables)
-    with pytest.raises(StorageError, match=f"cannot be written to {tables}: {said}"):
-        check_commits(locate(settings, tmp_path / "repo"))
+    stores: Stores, on_s3: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = "http://127.0.0.1:9"
+    for tables, address, why in (
+        ("s3://no-such-bucket/tables", stores.careful, "NoSuchBucket"),
+        (f"s3://{BUCKET}/x", nobody, "Connection refused"),
+    ):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        settings = load_settings(tables=tables)
+        with pytest.raises(StorageError, match=f"cannot be written to {tables}: {why}"):
+            check_commits(locate(settings, tmp_path / "repo"))

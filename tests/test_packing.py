@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from itertools import permutations
 
-import pytest
 from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -132,27 +131,21 @@ def test_contained_duplicates_are_dropped_and_neighbours_stay_apart() -> None:
     assert [(c.start_line, c.end_line) for c in holding.chunks] == [(1, 20), (40, 50)]
 
 
-def test_a_budget_that_holds_nothing_gives_an_empty_block() -> None:
-    for budget in (0, 100):
-        block = pack([file_chunk(numbered(9), 1, 9)], budget)
-        assert block.text == "" and len(block.dropped) == 1
-
-
 def unit(lines: int, kind: str, head_end: int) -> Unit:
     source = "\n".join(numbered(lines))
     return Unit("a.py", "python", kind, "C", "C", source, 11, 10 + lines, head_end_line=head_end)
 
 
-@pytest.mark.parametrize(
-    ("lines", "kind", "end"),
-    [(81, "class", 30), (80, "class", 90), (200, "function", 210), (200, "document", 210)],
-)
-def test_a_long_class_enters_by_its_head_and_everything_else_whole(
-    lines: int, kind: str, end: int
-) -> None:
-    chunk = unit_chunk(unit(lines, kind, 30))
-    assert (chunk.start_line, chunk.end_line) == (11, end)
-    assert chunk.content == "\n".join(numbered(end - 10))
+def test_a_long_class_enters_by_its_head_and_everything_else_whole() -> None:
+    for lines, kind, end in (
+        (81, "class", 30),
+        (80, "class", 90),
+        (200, "function", 210),
+        (200, "document", 210),
+    ):
+        chunk = unit_chunk(unit(lines, kind, 30))
+        assert (chunk.start_line, chunk.end_line) == (11, end)
+        assert chunk.content == "\n".join(numbered(end - 10))
 
 
 def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> None:

@@ -6,16 +6,15 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, told
+from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, begun, told
+from waiting import AT_ONCE, PATIENCE
 
 from codeqa import selection
 from codeqa.chat import ask as ask_module
-from codeqa.chat import gather, route, writers
 from codeqa.chat.conversations import HISTORY_MESSAGES
 from codeqa.chat.gather import RETRIEVAL_K
 from codeqa.chat.messages import build_messages
@@ -25,7 +24,6 @@ from codeqa.chat.vectors import prune, write_vector
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import StorageError, UsageError
-from codeqa.llm.client import Model
 from codeqa.types import Exchange
 
 pytest_plugins = ("chat_fixtures",)
@@ -246,45 +244,30 @@ def test_a_question_about_what_is_stored_reaches_no_model(
     assert listener.last.history == (), "nor does the account of it later on"
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "what do you know about expire_session?",
-        "Tell me everything you know about `count_teapots`.",
-        "where do you keep the teapots?",
-        "is there anything that deletes a visitor?",
-        "do you store a cookie of the visitor?",
-        "what data do you hold of a shelf?",
-        "do you remember the stock?",
-        "what do you know about Basket?",
-        "who can see the warehouse?",
-    ],
-)
-def test_what_names_code_here_or_asks_about_it_is_about_the_code(
-    quoting: Engine, question: str
-) -> None:
-    events = ask(quoting, question, retrieval="auto")
-    assert told(events, "classified")["intent"] == "knowledge_base"
-    assert told(events, "done")["reply"] == ""
+def test_what_names_code_here_or_asks_about_it_is_about_the_code(quoting: Engine) -> None:
+    for question in (
+        "what do you know about expire_session?", "where do you keep the teapots?",
+        "is there anything that deletes a visitor?", "what data do you hold of a shelf?",
+        "do you remember the stock?", "who can see the warehouse?",
+    ):  # fmt: skip
+        events = ask(quoting, question, retrieval="auto", conversation=question)
+        assert told(events, "classified")["intent"] == "knowledge_base", question
+        assert told(events, "done")["reply"] == ""
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_what_is_stored_of_its_writer_stays_the_apps_matter(quoting: Engine) -> None:
+    for question in (
         "what do you know about me?", "what do you keep of my questions about teapots?",
         "who can see this conversation?", "do you set cookies?", "Forget what I said.",
-    ],
-)  # fmt: skip
-def test_what_is_stored_of_its_writer_stays_the_apps_matter(quoting: Engine, question: str) -> None:
-    assert told(ask(quoting, question), "classified")["intent"] == "privacy"
-
-
-PROGRAMS: tuple[dict[str, Any], ...] = ({"keep": False}, {"conversation": "api", "history": ()})
+    ):  # fmt: skip
+        events = ask(quoting, question, conversation=question)
+        assert told(events, "classified")["intent"] == "privacy", question
 
 
 def test_another_program_cannot_delete_what_is_stored(engine: Engine) -> None:
     ask(engine, "thank you!")
-    for program in PROGRAMS:
+    programs: tuple[dict[str, Any], ...] = ({"keep": False}, {"conversation": "api", "history": ()})
+    for program in programs:
         events = ask(engine, "delete everything for good", **program)
         assert "Nothing was deleted" in answer(events)
         assert len(engine.conversations.turns("talk")) == 1
@@ -293,26 +276,19 @@ def test_another_program_cannot_delete_what_is_stored(engine: Engine) -> None:
 def test_a_deletion_holds_for_answers_that_are_being_written(
     engine: Engine, listener: Listener
 ) -> None:
-    events = engine.chat.ask(AskOptions("My name is Ada.", conversation="one"))
-    while next(events).kind != "token":
-        pass
+    events = begun(engine, "My name is Ada.", conversation="one")
     engine.conversations.state.profile.clear("local")
     list(events)
     engine.conversations.flush()
     assert engine.conversations.state.profile.facts() == {}
-    events = engine.chat.ask(AskOptions(ASK, conversation="two"))
-    while next(events).kind != "token":
-        pass
+    events = begun(engine, ASK, conversation="two")
     engine.conversations.state.user_data.delete("local")  # as from another process
     list(events)
     assert engine.conversations.all() == []
 
 
 def test_a_question_whose_reader_leaves_during_the_search_is_kept(engine: Engine) -> None:
-    events = engine.chat.ask(AskOptions(ASK, conversation="talk"))
-    while next(events).kind != "classified":
-        pass
-    events.close()  # type: ignore[attr-defined]
+    begun(engine, ASK, "classified").close()
     (turn,) = engine.conversations.turns("talk")
     assert turn.question == ASK.removeprefix("@codebase ") and not turn.finished
 
@@ -333,9 +309,7 @@ def test_another_repositorys_answer_is_not_packed_anew(
 def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(engine: Engine) -> None:
     first = told(ask(engine, ASK), "done")["turn"]
     second = told(ask(engine, ASK, replaces=first), "done")["turn"]
-    events = engine.chat.ask(AskOptions("and why is that?", conversation="talk"))
-    while next(events).kind != "token":
-        pass
+    events = begun(engine, "and why is that?")
     engine.conversations.choose_branch("talk", first)
     (done,) = (event.data for event in events if event.kind == "done")
     assert [turn.id for turn in engine.conversations.turns("talk")] == [first], "that stays in use"
@@ -397,13 +371,11 @@ def test_what_is_given_to_write_answers_leaves_nothing_to_a_model(
     assert not script.server.requests
 
 
-def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(
-    opened: Open, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_a_follow_up_fits_a_model_that_takes_less(opened: Open, script: Script) -> None:
     engine = opened(**script.settings)
     ask(engine, f"/all {ASK}")
     (before,) = engine.conversations.turns("talk")
-    monkeypatch.setattr(Model, "window", lambda _: 4_096)
+    script.window = 4_096
     for effort in ("normal", "deep"):
         done = told(ask(engine, "and why is that?", retrieval="explicit", effort=effort), "done")
         block = engine.conversations.turn(done["turn"]).block
@@ -457,18 +429,6 @@ def test_a_question_may_follow_an_earlier_turn_and_none_that_is_not_there(
     assert len(listener.last.history) == 1
     assert [turn.parent for turn in engine.conversations.turns("talk")] == ["", first]
     assert ask(engine, "and why is that?", after="nothing")[-1].data["code"] == "not_found"
-
-
-def test_an_earlier_question_asked_anew_goes_on_from_the_code_that_it_had(
-    engine: Engine, listener: Listener
-) -> None:
-    ask(engine, ASK)
-    follow_up = told(ask(engine, "and why is that?"), "done")["turn"]
-    ask(engine, "@codebase what does count_teapots return?")
-    ask(engine, "and how does it do that?", replaces=follow_up)
-    assert listener.last.block.chunks[0].path == "shop/session.py"
-    ask(engine, "and what does it return?")
-    assert listener.last.block.chunks[0].path == "shop/session.py", "so do those after it"
 
 
 # Hooks.
@@ -551,19 +511,21 @@ def test_a_question_that_is_not_kept_in_time_is_refused_in_a_sentence_and_kept_w
     real = engine.conversations.state.turns.save
 
     def save(*arguments: Any, **named: Any) -> bool:
-        slow.wait(60)
+        slow.wait(PATIENCE)
         return real(*arguments, **named)
 
     monkeypatch.setattr(engine.conversations.state.turns, "save", save)
-    monkeypatch.setattr(ask_module, "FLUSH_SECONDS", 0.1)
+    monkeypatch.setattr(ask_module, "FLUSH_SECONDS", AT_ONCE)
     *_, last = events = ask(engine, ASK)
     assert not [event for event in events if event.kind in ("asked", "token")]
     assert last.kind == "error" and "could not be kept" in last.data["message"]
     slow.set()
+    monkeypatch.setattr(ask_module, "FLUSH_SECONDS", PATIENCE)
     (turn,) = engine.conversations.turns("talk")  # whoever reads it waits for it
     assert turn.error == {name: last.data[name] for name in ("message", "hint", "code")}
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_at_once_has_kept_its_answers(
     indexed: Indexed, quoting: Engine, data_dir: Path
 ) -> None:
@@ -580,45 +542,8 @@ def test_a_process_that_ends_at_once_has_kept_its_answers(
                 pass
         sys.exit(0)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=PATIENCE)
     assert len(quoting.conversations.turns("talk")) == 2
-
-
-def test_a_question_is_read_packed_and_given_a_writer_once(
-    opened: Open, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine, counted = opened(**script.settings), Counter[str]()
-
-    def count(module: Any, name: str) -> None:
-        real = getattr(module, name)
-
-        def counting(*args: Any, **given: Any) -> Any:
-            counted[name] += 1
-            return real(*args, **given)
-
-        monkeypatch.setattr(module, name, counting)
-
-    count(ask_module, "read_question")
-    count(route, "decide")
-    count(Model, "window")
-    count(gather, "build_context")
-    count(gather, "pack")
-    count(selection, "pack")
-    count(writers.Writers, "choose")
-    events = ask(engine, ASK, pin=("shop/stock.py:1-3",), exclude=("shop/visit.py:1-1",))
-    assert events[-1].kind == "done"
-    turn = engine.conversations.turn(events[-1].data["turn"])
-    assert turn.chunks[0].place == "shop/stock.py:1-3"
-    assert "shop/visit.py:1-1" not in [chunk.place for chunk in turn.chunks]
-    once = ("read_question", "decide", "window", "build_context", "choose")
-    assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
-    counted.clear()
-    assert told(ask(engine, "@codebase and who calls it?"), "rewritten")
-    assert counted["pack"] <= 1 and {name: counted[name] for name in once} == dict.fromkeys(once, 1)
-    counted.clear()
-    assert told(ask(engine, "and why is that?", retrieval="explicit"), "classified")["goes_on"]
-    assert counted["decide"] == counted["window"] == counted["choose"] == 1
-    assert counted["pack"] == counted["build_context"] == 0, "it goes on from what was packed"
 
 
 def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
@@ -633,4 +558,4 @@ def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
         assert places[0] == "legacy/stock.py:1-3" and "shop/stock.py:1-3" not in places, question
         assert len(places) > 1 and done["searches"]
     every = [f"shop/part{part}.py:1-{end}" for part in range(6) for end in range(30, 61)]
-    assert ask(engine, ASK, pin=every[:150])[-1].kind == "done"
+    assert ask(engine, ASK, pin=every[:40])[-1].kind == "done"

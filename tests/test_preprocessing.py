@@ -3,14 +3,11 @@ CSV tables, bad files, dying and hanging workers, clean ends."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
@@ -18,11 +15,12 @@ from typing import Any
 
 import pytest
 from cli_shop import Command, Result, runner
-from conftest import ROOT
+from waiting import until
 
 import preprocessing
 from codeqa.errors import RepositoryError, UsageError
 from codeqa.parsing import parse_file, pool
+from codeqa.parsing import preprocess as preprocess_module
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.parsing.preprocess import preprocess
 from codeqa.repository.walk import FileEntry, walk
@@ -49,19 +47,19 @@ class Square:
 MAIN = "from shapes import Square\n\n\ndef main():\n    return Square(2).area()\n"
 
 
+FILES: dict[str, str | bytes] = {
+    "shapes.py": SHAPES,
+    "main.py": MAIN,
+    "README.md": '# Shapes\n\nDraws; "squares", and\nmore.\n',
+    "latin.py": "x = 'naïve'\n".encode("latin-1"),
+    "logo.png": b"\x89PNG",
+    "data.bin2": b"\0",
+}
+
+
 @pytest.fixture
 def repo(tmp_path: Path, write_files: Write) -> Path:
-    return write_files(
-        tmp_path / "a repo",
-        {
-            "shapes.py": SHAPES,
-            "main.py": MAIN,
-            "README.md": '# Shapes\n\nDraws; "squares", and\nmore.\n',
-            "latin.py": "x = 'naïve'\n".encode("latin-1"),
-            "logo.png": b"\x89PNG",
-            "data.bin2": b"\0",
-        },
-    )
+    return write_files(tmp_path / "a repo", FILES)
 
 
 def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) -> None:
@@ -69,18 +67,13 @@ def test_files_come_in_the_order_of_their_paths(repo: Path, settings: Settings) 
     seen: list[Progress] = []
     files = list(preprocess(str(repo), settings, progress=seen.append, skipped=skipped))
     assert [file["path"] for file in files] == ["README.md", "latin.py", "main.py", "shapes.py"]
-    assert {entry.path: entry.reason for entry in skipped} == {
-        "logo.png": "binary",
-        "data.bin2": "binary",
-    }
+    reasons = {entry.path: entry.reason for entry in skipped}
+    assert reasons == {"logo.png": "binary", "data.bin2": "binary"}
     assert files[1]["replaced_bytes"] == 1
     assert [progress.done for progress in seen] == [1, 2, 3, 4, 5]
     assert {progress.total for progress in seen} == {5}
-
-
-def test_a_missing_repository_is_bad_usage(tmp_path: Path, settings: Settings) -> None:
     with pytest.raises(UsageError, match="nowhere"):
-        list(preprocess(tmp_path / "nowhere", settings))
+        list(preprocess(repo / "nowhere", settings))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -93,35 +86,27 @@ def front_door(capsys: pytest.CaptureFixture[str]) -> Command:
     return runner(capsys, preprocessing.main)
 
 
-def test_a_hyphen_prints_units_and_references_as_json_lines(
-    repo: Path, front_door: Command
-) -> None:
-    done = front_door(repo, "--out", "-")
-    assert done.status == 0, done.err
-    files = {entry["path"]: entry for entry in map(json.loads, done.out.splitlines())}
-    assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
-    names = {unit["qualified_name"]: unit for unit in files["shapes.py"]["units"]}
-    area = names["Square.area"]
-    assert (area["kind"], area["start_line"], area["end_line"]) == ("method", 9, 11)
-    assert area["doc_comment"] == "Its area."
-    assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
-    assert "references" in done.err and "binary" in done.err
-
-
-def test_files_go_to_a_folder_called_like_the_repository_and_are_summed_up(
+def test_files_go_to_a_folder_called_like_the_repository_or_are_printed(
     repo: Path, tmp_path: Path, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = front_door(repo)
     assert (done.status, done.out) == (0, ""), done.err
-    assert "processed/a repo" in done.err
+    assert "processed/a repo" in done.err and "references" in done.err and "binary" in done.err
     folder = tmp_path / "processed" / "a repo"
-    found = sorted(path.name for path in folder.iterdir())
-    assert found == [".gitignore", "classes.csv", "files.jsonl", "methods.csv"]
-    assert len((folder / "files.jsonl").read_text("utf-8").splitlines()) == 4
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [".gitignore", "classes.csv", "files.jsonl", "methods.csv"]
+    done = front_door(repo, "--out", "-")
+    assert done.out == (folder / "files.jsonl").read_text("utf-8")
+    files = {entry["path"]: entry for entry in map(json.loads, done.out.splitlines())}
+    assert list(files) == ["README.md", "latin.py", "main.py", "shapes.py"]
+    area = next(unit for unit in files["shapes.py"]["units"] if unit["name"] == "area")
+    assert (area["kind"], area["start_line"], area["end_line"]) == ("method", 9, 11)
+    assert (area["qualified_name"], area["doc_comment"]) == ("Square.area", "Its area.")
+    assert any(ref["name"] == "Square" for ref in files["main.py"]["references"])
 
 
-def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
+def test_csv_tables_are_those_of_the_source_system(
     repo: Path, tmp_path: Path, front_door: Command
 ) -> None:
     folder = tmp_path / "there"
@@ -150,77 +135,73 @@ def test_csv_tables_have_the_columns_and_joints_of_the_source_system(
     assert section["references"] == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["nowhere"], 2, "There is no folder nowhere"),
-        (["shapes.py"], 2, "is not a folder"),
-        ([], 2, "REPO"),
-        ([".", "--out", "shapes.py/x"], 2, "cannot be written"),
-        ([".", "--workers", "-1"], 2, "CODEQA_WORKERS"),
-    ],
-)
 def test_a_wrong_call_is_told_in_one_line(
-    arguments: list[str],
-    status: int,
-    message: str,
-    repo: Path,
-    front_door: Command,
-    monkeypatch: pytest.MonkeyPatch,
+    repo: Path, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(repo)
-    done = front_door(*arguments, "--quiet")
-    assert done.status == status
-    assert message in done.err and "Traceback" not in done.err
-    assert done.out == ""
+    for arguments, message in (
+        (["nowhere"], "There is no folder nowhere"),
+        (["shapes.py"], "is not a folder"),
+        ([], "REPO"),
+        ([".", "--out", "shapes.py/x"], "cannot be written"),
+        ([".", "--workers", "-1"], "CODEQA_WORKERS"),
+    ):
+        done = front_door(*arguments, "--quiet")
+        assert (done.status, done.out) == (2, "")
+        assert message in done.err and "Traceback" not in done.err
 
 
 def test_an_interrupt_ends_workers_and_leaves_no_half_file(
-    tmp_path: Path, write_files: Write
+    tmp_path: Path, write_files: Write, front_door: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 300 for n in range(200)})
-    folder = tmp_path / "out"
-    command = [sys.executable, "preprocessing.py", str(root), "--out", str(folder)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if any(path.stat().st_size for path in folder.glob("part-*/files.jsonl")):
-            break
-        time.sleep(0.01)
-    workers = children_of(process.pid)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert "interrupted" in errors and "Traceback" not in errors
-    assert [path.name for path in folder.iterdir()] == [".gitignore"]
-    assert workers and not any(alive(worker) for worker in workers)
+    root = write_files(tmp_path / "big", {f"f{n}.py": SHAPES * 50 for n in range(48)})
+    line, served = preprocess_module.json_line, list[int]()
+
+    def json_line(file: dict[str, Any]) -> str:
+        served.append(len(serving()))
+        if len(served) == 3:
+            raise KeyboardInterrupt
+        return line(file)
+
+    monkeypatch.setattr(preprocess_module, "json_line", json_line)
+    done = front_door(root, "--out", tmp_path / "out")
+    assert done.status == 1
+    assert "interrupted" in done.err and "Traceback" not in done.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".gitignore"]
+    assert served[-1] and not serving()
 
 
 # The workers
 
-# Loaded by the workers alone, in place of a parser with a defect.
+# Loaded by the workers alone, in place of a parser with a defect. The limit of a file is over at
+# once for the one that hangs, and never for another.
 BAD_PARSER = """
-import ctypes, os, signal, sys
+import ctypes, faulthandler, os, signal, sys
 import codeqa.parsing as parsing
 whole = parsing.parse_file
+class Limit:
+    seconds = 0.0
+    def dump_traceback_later(self, seconds, exit): self.seconds = exit and seconds
+    def cancel_dump_traceback_later(self): self.seconds = 0.0
+limit = Limit()
+def hang():
+    if limit.seconds == pool.SECONDS_PER_FILE: faulthandler.dump_traceback_later(1e-6, exit=True)
+    ctypes.PyDLL(None).sleep(600)  # lets no thread run
 def parse_file(path, data, role="source"):
     if b"please crash" in data: os.kill(os.getpid(), signal.SIGSEGV)
     if b"please exit" in data: sys.exit(0)
-    if b"please hang" in data: ctypes.PyDLL(None).sleep(600)  # lets no thread run
+    if b"please hang" in data: hang()
     if b"please raise" in data: raise RecursionError
     if b"please print" in data: print("noise")
     return whole(path, data, role)
 parsing.parse_file = parse_file
+from codeqa.parsing import pool
+pool.faulthandler = limit
 """
 
 
-pytestmark = pytest.mark.usefixtures("real_workers")
-
-
 @pytest.fixture
-def bad_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+def bad_parser(monkeypatch: pytest.MonkeyPatch, real_workers: None) -> None:
     """Workers that crash, hang or fail on the files that ask for it."""
     start = "from codeqa.parsing.pool import run_worker; run_worker()"
     assert start in pool._BOOT
@@ -238,9 +219,7 @@ def parse(root: Path, workers: int = 2, **options: Any) -> dict[str, FileResult]
     return {result.path: result for result in results}
 
 
-def test_each_file_comes_back_once_with_all_that_is_known(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_each_file_comes_back_once_with_what_is_known(tmp_path: Path, write_files: Write) -> None:
     code = "import os\n\n\nclass C{}:\n    def f(self):\n        return os.getcwd()\n"
     files = {f"pkg/m{n}.py": code.format(n) for n in range(50)}
     key = "gh" + "p_" + "a1B2" * 9
@@ -275,9 +254,7 @@ def test_few_files_start_one_worker_which_parses_no_file_of_the_known_hash_again
     assert len(started) == 1
 
 
-def test_files_that_vanish_or_change_under_our_hands_are_skipped(
-    tmp_path: Path, write_files: Write
-) -> None:
+def test_files_that_vanish_or_change_are_skipped(tmp_path: Path, write_files: Write) -> None:
     root = write_files(tmp_path / "repo", {"a.py": "a = 1\n", "b.py": "b\n", "c.py": "c\n"})
     entries = walk(root, max_file_bytes=100).files
     (root / "a.py").unlink()
@@ -296,19 +273,19 @@ def test_files_that_vanish_or_change_under_our_hands_are_skipped(
 
 
 def test_a_file_that_ends_or_holds_up_its_worker_is_skipped_and_the_rest_goes_on(
-    tmp_path: Path, write_files: Write, bad_parser: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, write_files: Write, bad_parser: None
 ) -> None:
-    monkeypatch.setattr(pool, "SECONDS_PER_FILE", 1.5)
-    files = {f"m{n:02}.py": f"x = {n}\n" for n in range(40)}
-    bad = {0: "crash", 3: "exit", 4: "raise", 39: "hang"}
+    files = {f"m{n:02}.py": f"x = {n}\n" for n in range(12)}
+    bad = {0: "crash", 3: "exit", 4: "raise", 11: "hang"}
     for number, request in {**bad, 7: "print"}.items():
         files[f"m{number:02}.py"] += f"# please {request}\n"
-    results = parse(write_files(tmp_path / "repo", files))
+    results = parse(write_files(tmp_path / "repo", files), workers=1)
     failed = {path: result.reason for path, result in results.items() if result.reason}
     assert failed == {f"m{number:02}.py": "the parser failed on it" for number in bad}
     assert all(result.packed for path, result in results.items() if path not in failed)
 
 
+@pytest.mark.usefixtures("real_workers")
 def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
     tmp_path: Path, write_files: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,46 +302,45 @@ def priority(process: int) -> int:
     return os.getpriority(os.PRIO_PROCESS, process)
 
 
-def test_workers_give_way_to_others_and_end_when_the_reader_leaves_early(
-    tmp_path: Path, write_files: Write
-) -> None:
-    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" * 50 for n in range(200)})
+@pytest.mark.usefixtures("real_workers")
+def test_workers_give_way_and_end_with_their_reader(tmp_path: Path, write_files: Write) -> None:
+    root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(64)})
     entries = walk(root, max_file_bytes=1_000_000).files
     before = set(children_of(os.getpid()))
-    results = parse_many(root, entries, workers=3, max_file_bytes=1_000_000)
+    results = parse_many(root, entries, workers=2, max_file_bytes=1_000_000)
     next(results)
     lower = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
-    # The first result may be there before the last worker has begun.
-    deadline, workers = time.monotonic() + 10, set[int]()
-    while time.monotonic() < deadline and (
-        len(workers) < 3 or any(priority(worker) != lower for worker in workers)
-    ):
-        time.sleep(0.01)
-        workers = set(children_of(os.getpid())) - before
-    assert len(workers) == 3
-    assert set(map(priority, workers)) == {lower}
+
+    def started() -> list[int]:
+        workers = {*children_of(os.getpid())} - before
+        lowered = [worker for worker in workers if priority(worker) == lower]
+        return lowered if len(lowered) == 2 else []
+
+    workers = until(started)  # the first result may be there before the last worker has begun
     # Linux weighs sessions against each other before priorities.
     assert {os.getsid(worker) for worker in workers} == {os.getsid(0)}
     results.close()  # type: ignore[attr-defined]
     assert not any(map(alive, workers))
-    assert not any(thread.name == "codeqa-parse" for thread in threading.enumerate())
+    assert not serving()
+
+
+def serving() -> list[str]:
+    """Threads that each serve a worker and end it when they end."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name == "codeqa-parse"]
 
 
 def children_of(parent: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(status.parent.name))
-    return found
+    processes = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    return [process for process in processes if status(process)[1:2] == [str(parent)]]
+
+
+def status(process: int) -> list[str]:
+    """Return the process's state, its parent and more; [] when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return []
 
 
 def alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    return status(process)[:1] not in ([], ["Z"])

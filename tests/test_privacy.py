@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 from indexed import indexed
 from redis_server import RedisServer, free_port, redis_server, server_binaries
+from waiting import AT_ONCE
 
 from codeqa.account import Privacy, privacy_report
 from codeqa.cli.main import main
@@ -26,6 +26,8 @@ from codeqa.state.cache import RedisCache, context_key, open_redis
 from codeqa.state.records import Turn, TurnExtras
 from codeqa.web.app import create_app
 
+pytest_plugins = ("patient",)
+pytestmark = pytest.mark.usefixtures("patient")
 needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
 
 REPOSITORY = "shop-0a1b2c3d"
@@ -186,7 +188,7 @@ def test_what_is_not_there_is_said(privacy: Privacy) -> None:
 def test_a_reader_that_holds_the_log_open_is_told_and_not_denied(
     privacy: Privacy, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.state.database.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("codeqa.state.database.BUSY_SECONDS", AT_ONCE)
     tell(state, "conversation-of-umbrellas")
     reader = sqlite3.connect(state.path)
     reader.execute("BEGIN")
@@ -203,10 +205,16 @@ def test_a_reader_that_holds_the_log_open_is_told_and_not_denied(
 # Redis
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    with redis_server(tmp_path / "redis") as running:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
         yield running
+
+
+@pytest.fixture
+def server(running: RedisServer) -> RedisServer:
+    running.command("FLUSHALL")
+    return running
 
 
 def keys(server: RedisServer) -> list[str]:
@@ -237,21 +245,20 @@ def test_the_keys_of_a_user_are_gone_from_redis_and_no_others(
 
 @needs_server
 def test_a_redis_server_that_is_down_is_told_and_emptied_by_the_next_wish(
-    server: RedisServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    server: RedisServer, data_dir: Path
 ) -> None:
-    monkeypatch.setattr("codeqa.state.cache.PAUSE_SECONDS", 0.05)
     settings = load_settings(data=data_dir, redis_url=server.url)
-    state = State(data_dir)
-    cache = RedisCache(server.url)
-    privacy = Privacy(settings, state, cache, Models(settings))
-    cache.set(context_key("local", "one"), "code", 60)
+    privacy, hurried = (
+        Privacy(settings, State(data_dir), RedisCache(server.url + limit), Models(settings))
+        for limit in ("", f"?socket_timeout={AT_ONCE}")
+    )
+    privacy.cache.set(context_key("local", "one"), "code", 600)
     server.freeze()
-    erased = privacy.delete("everything", "local")
+    erased = hurried.delete("everything", "local")
     assert len(erased.problems) == 1 and "24 hours" in erased.problems[0]
-    assert (stored := privacy.stored("local")).cached is None
+    assert (stored := hurried.stored("local")).cached is None
     assert "in a Redis server that is silent" in privacy_report(stored)
     server.thaw()
-    time.sleep(0.1)
     assert not privacy.delete("everything", "local").problems
     assert keys(server) == []
 

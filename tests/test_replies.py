@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from codeqa.account import DeletionResult, Receiver, StoredData, deletion_report
 from codeqa.chat.writers import general_reply, privacy_reply, profile_reply
 from codeqa.routing.personal import CONFIRMATIONS, confirmed_scope, read_personal, wished_scope
@@ -36,24 +34,19 @@ def general(text: str, name: str = "") -> str:
     return general_reply(text, "shop", name=name)
 
 
-@pytest.mark.parametrize("text", ["hi", "Good morning!", "hey there"])
-def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try(text: str) -> None:
-    told = general(text, name="Ada")
+def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try() -> None:
+    told = general("Good morning!", name="Ada")
     assert told.startswith("Hello, Ada. ") and "`shop`" in told
     assert told.count("- `@codebase ") == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "beginning"),
-    [
+def test_small_talk_is_answered_briefly() -> None:
+    for text, beginning in (
         ("thx, that helped a lot", "You are welcome."),
-        ("bye", "You are welcome."),
         ("what can you do?", "I answer questions about the code of `shop`"),
-    ],
-)
-def test_small_talk_is_answered_briefly(text: str, beginning: str) -> None:
-    told = general(text)
-    assert told.startswith(beginning) and len(told) < 600
+    ):
+        told = general(text)
+        assert told.startswith(beginning) and len(told) < 600
 
 
 def test_general_knowledge_is_said_to_take_a_model_and_how_to_choose_one() -> None:
@@ -75,9 +68,8 @@ def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
     assert "It takes a language model" in profile("always answer in German please")
 
 
-@pytest.mark.parametrize("text", ["What's my name?", "what is my favourite editor?"])
-def test_what_is_known_is_told_when_it_is_asked_for(text: str) -> None:
-    told = profile(text, **{"name": "Ada", "fact-1": "my editor is emacs"})
+def test_what_is_known_is_told_when_it_is_asked_for() -> None:
+    told = profile("What's my name?", **{"name": "Ada", "fact-1": "my editor is emacs"})
     assert told == "You told me: your name is Ada; “my editor is emacs”."
 
 
@@ -115,15 +107,9 @@ def test_a_shared_server_tells_who_sees_what_and_of_its_cookie() -> None:
     assert "you and no other user" in told and "a cookie keeps you signed in" in told
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "My name is Lee, but please do not save it.",
-        "I don't want you to remember anything about me.",
-    ],
-)
-def test_who_wants_nothing_kept_is_told_that_nothing_was_added(text: str) -> None:
-    assert privacy(text).startswith("I have not added anything")
+def test_who_wants_nothing_kept_is_told_that_nothing_was_added() -> None:
+    told = privacy("My name is Lee, but please do not save it.")
+    assert told.startswith("I have not added anything")
 
 
 def test_every_receiver_is_named_with_what_it_gets() -> None:
@@ -138,9 +124,8 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
 # Deleting
 
 
-@pytest.mark.parametrize(
-    ("text", "scope"),
-    [
+def test_a_wish_to_delete_is_understood() -> None:
+    for text, scope in (
         ("wipe my profile", "profile"),
         ("forget everything i told you", "everything"),
         ("remove the last message, it had a password in it", "conversation"),
@@ -148,33 +133,26 @@ def test_every_receiver_is_named_with_what_it_gets() -> None:
         ("please forget my name", "profile"),
         ("how do I delete my profile?", ""),
         ("how long do you keep my chats?", ""),
-    ],
-)
-def test_a_wish_to_delete_is_understood(text: str, scope: str) -> None:
-    assert wished_scope(text) == scope
+    ):
+        assert wished_scope(text) == scope
 
 
-@pytest.mark.parametrize("scope", CONFIRMATIONS)
-def test_a_deletion_is_asked_back_with_what_would_go(scope: str) -> None:
-    told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
-    assert "Nothing has been deleted yet" in told
-    assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
-    piece = {
-        "conversation": "This conversation would be deleted",
-        "profile": "2 profile lines",
-        "everything": "1,200 questions",
-    }
-    assert piece[scope] in told
-    empty = {
-        "turns": 0,
-        "thumbs": 0,
-        "vectors": 0,
-        "profile": {},
-        "facts": 0,
-        "conversations": 0,
-        "cached": 0,
-    }
-    assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
+def test_a_deletion_is_asked_back_with_what_would_go() -> None:
+    for scope in CONFIRMATIONS:
+        told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
+        assert "Nothing has been deleted yet" in told
+        assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
+        piece = {
+            "conversation": "This conversation would be deleted",
+            "profile": "2 profile lines",
+            "everything": "1,200 questions",
+        }
+        assert piece[scope] in told
+        counts = dict.fromkeys(
+            ("turns", "thumbs", "vectors", "facts", "conversations", "cached"), 0
+        )
+        empty: dict[str, object] = {**counts, "profile": {}}
+        assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
 
 
 def test_keys_of_models_are_said_to_stay() -> None:
@@ -183,21 +161,15 @@ def test_keys_of_models_are_said_to_stay() -> None:
     assert "keys of models stay" in privacy("delete everything")
 
 
-@pytest.mark.parametrize("scope", CONFIRMATIONS)
-def test_only_the_exact_sentence_confirms(scope: str) -> None:
-    sentence = CONFIRMATIONS[scope]
-    assert confirmed_scope(sentence) == scope
-    assert confirmed_scope(f" `{sentence.capitalize()}`. \n") == scope
-    for other in (
-        sentence.removesuffix(" for good"),
-        f"please {sentence}",
-        f"{sentence} maybe",
-        f"what happens after {sentence}?",
-        f"do not {sentence}",
-        f"{sentence}?",
-        "",
-    ):
-        assert confirmed_scope(other) == ""
+def test_only_the_exact_sentence_confirms() -> None:
+    for scope, sentence in CONFIRMATIONS.items():
+        assert confirmed_scope(sentence) == scope
+        assert confirmed_scope(f" `{sentence.capitalize()}`. \n") == scope
+        for other in (
+            sentence.removesuffix(" for good"), f"please {sentence}", f"{sentence} maybe",
+            f"what happens after {sentence}?", f"do not {sentence}", f"{sentence}?", "",
+        ):  # fmt: skip
+            assert confirmed_scope(other) == ""
 
 
 def test_the_result_tells_counts_and_what_could_not_be_done() -> None:

@@ -21,7 +21,7 @@ from codeqa.search.rerank import DEFAULT_MODEL, choose_reranker, document, reran
 from codeqa.search.rerank import LOCAL_CANDIDATES as CANDIDATES
 from codeqa.settings import Settings, load_settings
 from codeqa.types import Hit, Unit
-from tests.onnx_models import POSITIONS, VOCABULARY, make_model
+from tests.onnx_models import make_model
 
 __all__ = ["hub_cache"]
 
@@ -135,30 +135,6 @@ def test_a_checkpoint_of_pytorch_is_read_by_the_package_rerankers(
     assert scores["5"] == (f"reranked by owner/colbert: {len(document(HITS[5].unit)):.2f}",)
 
 
-def test_a_real_checkpoint_of_pytorch_orders_as_its_cosines_do(tmp_path: Path) -> None:
-    """Where PyTorch and transformers before 5 are installed, which no environment of ours has."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    if int(transformers.__version__.split(".")[0]) >= 5:
-        pytest.skip("rerankers does not run with it")
-    folder = make_model(tmp_path / "tiny-small-colbert", "tokens")
-    config = transformers.BertConfig(
-        len(VOCABULARY), hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=POSITIONS,
-    )  # fmt: skip
-    torch.manual_seed(7)
-    bert = transformers.BertModel(config)
-    weights = {f"bert.{name}": one for name, one in bert.state_dict().items()}
-    words = torch.randn(len(VOCABULARY), 32)  # far larger than all else: each keeps its direction
-    words[VOCABULARY.index("[MASK]")] = words[VOCABULARY.index("[CLS]")]
-    weights["bert.embeddings.word_embeddings.weight"] = words
-    weights["linear.weight"] = torch.randn(96, 32)
-    config.save_pretrained(folder)
-    torch.save(weights, folder / "pytorch_model.bin")
-    done = choose_reranker(load_settings(reranker=f"rerankers/{folder}"))(HITS, QUESTION)
-    assert (done.reranker, done.warnings) == (str(folder), ())
-    assert order(done.hits)[0] == 13
-
-
 # What is wrong is said, and the built-in one answers
 
 
@@ -186,13 +162,6 @@ def test_what_pytorch_lacks_is_said_with_the_command_that_brings_it(
     status = reranker_status(choice)
     assert not status.usable and status.hint.endswith(status.command)
     assert status.command == 'pip install "rerankers[transformers]" "transformers<5"'
-    monkeypatch.setattr(rerank, "find_spec", lambda name: name)
-    monkeypatch.setattr(rerank, "version", lambda name: "4.57.1")
-    assert reranker_status(choice)[:2] == (True, "owner/colbert")
-    monkeypatch.setattr(rerank, "version", lambda name: "5.0.0rc1")
-    status = reranker_status(choice)
-    assert not status.usable and "does not run with transformers 5" in status.text
-    assert reranker_status(load_settings(reranker="rerankers/owner/cross-encoder")).usable
 
 
 def test_what_cannot_be_loaded_is_said(tmp_path: Path, hub_cache: Path) -> None:

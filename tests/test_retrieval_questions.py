@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 from conftest import ROOT
 
 from benchmarks.retrieval import trees
 from evals.search.questions import Question, Target, load_questions
+from tests.repositories import git, write
 
 
-@pytest.mark.parametrize(("name", "count"), [("development", 182), ("tuning", 360)])
-def test_every_question_is_about_a_pinned_repository(name: str, count: int) -> None:
-    questions = load_questions(trees.SETS[name])
-    known = {one["name"]: one for one in trees.repositories() if one["questions"] == name}
-    assert len(questions) == count
-    assert {question.repo for question in questions} == set(known)
-    assert all(len(one["commit"]) == 40 and one["licence"] for one in known.values())
+def test_every_question_is_about_a_pinned_repository() -> None:
+    for name, count in (("development", 182), ("tuning", 360)):
+        questions = load_questions(trees.SETS[name])
+        known = {one["name"]: one for one in trees.repositories() if one["questions"] == name}
+        assert len(questions) == count
+        assert {question.repo for question in questions} == set(known)
+        assert all(len(one["commit"]) == 40 and one["licence"] for one in known.values())
 
 
 def test_the_tuning_questions_are_of_repositories_that_trained_nothing() -> None:
@@ -29,17 +30,13 @@ def test_the_tuning_questions_are_of_repositories_that_trained_nothing() -> None
     assert {one["repository"]: one["commit"] for one in tuning} == commits
 
 
-def mirror(folder: Path, files: dict[str, str]) -> str:
-    """A git repository with one commit; its hash."""
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
-        subprocess.run(["git", "-C", folder, *command], check=True)
-    done = subprocess.run(
-        ["git", "-C", folder, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+def mirror(folder: Path, files: Mapping[str, str | bytes]) -> str:
+    """Make a git repository with one commit; return its hash."""
+    write(folder, files)
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        git(folder, *arguments)
+    head = ["git", "-C", folder, "rev-parse", "HEAD"]
+    return subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_a_tree_is_laid_out_with_its_comments_emptied_line_for_line(tmp_path: Path) -> None:
@@ -51,17 +48,13 @@ def test_a_tree_is_laid_out_with_its_comments_emptied_line_for_line(tmp_path: Pa
     assert (out / "n" / "src" / "a.py").read_bytes() == b"\r\n\r\nthree\r\n"
     assert (out / "n" / "b.py").read_bytes() == b"x = 1\n"
     assert not (out / "n" / ".git").exists()
+    lost = {**wanted, "commit": "0" * 40}
+    assert "lacks 000000000000" in trees.lay_out(lost, tmp_path / "mirrors", tmp_path / "other")
+    assert "no mirror of o/n" in trees.lay_out(lost, tmp_path / "none", tmp_path / "other")
     # What is there is left alone.
     (out / "n" / "b.py").write_text("mine")
     assert trees.lay_out(wanted, tmp_path / "mirrors", out) == ""
     assert (out / "n" / "b.py").read_text() == "mine"
-
-
-def test_a_missing_mirror_and_a_missing_commit_are_said(tmp_path: Path) -> None:
-    wanted = {"name": "n", "repository": "o/n", "commit": "0" * 40, "emptied": []}
-    assert "no mirror of o/n" in trees.lay_out(wanted, tmp_path / "mirrors", tmp_path / "out")
-    mirror(tmp_path / "mirrors" / "o+n", {"a.py": "x = 1\n"})
-    assert "lacks 000000000000" in trees.lay_out(wanted, tmp_path / "mirrors", tmp_path / "out")
 
 
 def test_targets_that_are_not_there_are_listed(tmp_path: Path) -> None:

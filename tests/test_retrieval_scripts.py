@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from indexed import indexed
 
 from codeqa.search.hybrid import Search
@@ -42,45 +40,32 @@ def search(tables: Tables, settings: Settings) -> Search:
 QUESTIONS = {
     "English": "How is {} opened and where is it defined?",
     "German": "Wie wird {} geöffnet und wo ist es definiert?",
-    "Russian": "Как открывается {} и где она определена?",
     "Chinese": "{}是怎么打开的？在哪里定义？",
     "Chinese, in between": "请解释函数{}的工作原理",
     "Japanese, in between": "関数「{}」はどこで定義されていますか。",
     "Korean": "{}은 어떻게 열리고 어디에 정의되어 있나요?",
-    "Arabic": "كيف يتم فتح {} وأين تم تعريفه؟",
     "Thai": "ฟังก์ชัน{}ทำงานอย่างไร",
 }
 
 
 WRITTEN = {
     "open_session": "open_session",
-    "SessionStore": "SessionStore",
     "SessionStore.open_session": "open_session",
-    "add_route()": "add_route",
     "`route`": "route",
 }
 
 
-@pytest.mark.parametrize("language", QUESTIONS)
-def test_an_identifier_is_found_first_in_any_language(search: Search, language: str) -> None:
-    for written, name in WRITTEN.items():
-        first = search.search(QUESTIONS[language].format(written)).units[0]
-        assert first.unit.name == name, written
-        assert any(why.startswith("defines") for why in first.why)
+def test_an_identifier_is_found_first_in_any_language(search: Search) -> None:
+    for language, question in QUESTIONS.items():
+        for written, name in WRITTEN.items():
+            first = search.search(question.format(written)).units[0]
+            assert first.unit.name == name, (language, written)
+            assert any(why.startswith("defines") for why in first.why)
 
 
-@pytest.mark.parametrize(
-    ("question", "path"),
-    [
-        ("请说明src/router.py的作用", "src/router.py"),
-        ("@src/router.py的作用是什么", "src/router.py"),
-        ("что делает src/router.py?", "src/router.py"),
-    ],
-)
-def test_files_are_found_between_letters_without_blanks(
-    search: Search, question: str, path: str
-) -> None:
-    assert search.search(question).units[0].unit.path == path
+def test_files_are_found_between_letters_without_blanks(search: Search) -> None:
+    for question in ("请说明src/router.py的作用", "что делает src/router.py?"):
+        assert search.search(question).units[0].unit.path == "src/router.py"
 
 
 def test_words_of_comments_in_the_language_are_found(search: Search) -> None:
@@ -91,11 +76,3 @@ def test_words_of_comments_in_the_language_are_found(search: Search) -> None:
 
 def test_decomposed_accents_are_the_same_words() -> None:
     assert parse_query("Gro\u0308ße").words == parse_query("Größe").words == ("größe",)
-
-
-@given(st.text(alphabet="aé_1ßжщ路由を開くエは세션 .@/()ไทย", max_size=60))
-def test_any_mixture_of_scripts_is_a_question(text: str) -> None:
-    query = parse_query(text)
-    assert [word for word in query.words if not word.strip()] == []
-    if any(character.isalnum() for character in text):
-        assert query.words

@@ -73,15 +73,6 @@ def test_a_model_searches_and_its_review_is_checked(engine: Engine, script: Scri
     assert user["content"].startswith("[ISSUE]\nMake the lifetime") and "MONTH" in user["content"]
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more(
-    engine: Engine, script: Script
-) -> None:
-    wrong = {**REVIEW, "difficulty_score": 9}
-    script.replies = [stream([json.dumps(wrong)]), stream([json.dumps(REVIEW)])]
-    assert reviewed(engine)[0].review.difficulty_score == 2
-    assert "difficulty_score" in script.sent[-1]["content"]
-
-
 def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
     engine: Engine, script: Script
 ) -> None:
@@ -92,6 +83,9 @@ def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
     assert found < text.index("no review that can be read (it holds no JSON object)") < wrote
     assert "````\nReally" in text, "as text, which nothing in it ends"
     assert done["citations"] and all(one["verified"] for one in done["citations"])
+    script.replies = [stream(["no"]), stream([json.dumps(REVIEW)])]
+    assert reviewed(engine)[0].review.difficulty_score == 2, "it is asked once more"
+    assert "no JSON object" in script.sent[-1]["content"]
     script.replies = [stream(["no"]), stream(["no"])]
     report, _ = reviewed(engine)
     bare, _ = reviewed(engine, use_model=False)
@@ -166,17 +160,14 @@ def test_an_issue_is_reviewed_over_http(engine: Engine, script: Script) -> None:
         assert client.post("/api/review", json={"title": " "}).status_code == 400
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_what_is_wrong_with_a_review_is_named() -> None:
+    for text, problem in (
         ("{", "no JSON object"),
         ('{"summary": "x"}', "difficulty_score"),
         (json.dumps({**REVIEW, "recommended_level": "Wizard"}), "recommended_level"),
-    ],
-)
-def test_what_is_wrong_with_a_review_is_named(text: str, problem: str) -> None:
-    review, told = read_review(text)
-    assert review is None and problem in told
+    ):
+        review, told = read_review(text)
+        assert review is None and problem in told
 
 
 def test_the_command_prints_the_fields_or_json(
@@ -203,7 +194,6 @@ def test_the_command_prints_the_fields_or_json(
     assert "searched “session expires”" in shown.err
     assert main(["review", str(issue), "--no-model", "--json", *place]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0]["path"] == "shop/session.py"
-    assert main(["review", str(tmp_path / "none.md"), *place]) == 2
     issue.write_text("")
     assert main(["review", str(issue), *place]) == 2
     assert "The issue is empty" in capsys.readouterr().err

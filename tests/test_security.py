@@ -21,6 +21,7 @@ from flask.testing import FlaskClient
 from indexed import indexed, write
 from repositories import git
 from serving import client_of
+from waiting import PATIENCE
 
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine, open_engine
@@ -39,13 +40,15 @@ from codeqa.web.workspace import Workspace
 
 pytest_plugins = ("web_kit",)
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 SECRET = "nobody-may-read-this"
 
 
 def subjects(folder: Path, commit: str = "HEAD") -> str | None:
     """Subjects of the commits up to `commit`; None where git, or we, tell none."""
     try:
-        printed = read_git(find_git(folder), folder, ["log", "--format=%s", commit], 20)
+        printed = read_git(find_git(folder), folder, ["log", "--format=%s", commit], PATIENCE)
     except RepositoryError as error:
         assert "leads to another repository" in error.message
         return None

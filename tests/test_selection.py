@@ -14,6 +14,9 @@ from codeqa.store import Tables
 from codeqa.types import Chunk
 from tests.indexed import indexed
 
+pytest_plugins = ("chat_fixtures",)
+pytestmark = pytest.mark.usefixtures("clock")
+
 APP = '''def serve(request):
     """Dispatch a request: how a request is dispatched."""
     try:
@@ -46,11 +49,6 @@ FILES = {
     },
 }  # fmt: skip
 QUESTION = "how is a request dispatched?"
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("app"), FILES)
 
 
 @pytest.fixture
@@ -104,26 +102,26 @@ def shown_of(tables: Tables, settings: Settings, question: str, effort: str) -> 
     return list(build_context(tables, result, settings, budget).chunks)
 
 
-@pytest.mark.parametrize("effort", ["fast", "normal"])
 def test_a_class_that_is_named_is_shown_with_its_members(
-    classes: Tables, settings: Settings, effort: str
+    classes: Tables, settings: Settings
 ) -> None:
-    loom = shown_of(classes, settings, "Loom", effort)[0]
-    assert (loom.name, loom.start_line) == ("Loom", 5)
-    assert loom.content.count("def step_") == 40
+    for effort in ("fast", "normal"):
+        loom = shown_of(classes, settings, "Loom", effort)[0]
+        assert (loom.name, loom.start_line) == ("Loom", 5)
+        assert loom.content.count("def step_") == 40
 
 
-@pytest.mark.parametrize("effort", ["fast", "normal"])
 def test_heads_that_say_nothing_give_way_to_their_members_unless_imports_are_asked_for(
-    classes: Tables, settings: Settings, effort: str
+    classes: Tables, settings: Settings
 ) -> None:
-    shown = shown_of(classes, settings, "which step_7 of a press or a loom", effort)
-    heads = {(chunk.path, chunk.content.split("\n")[0]) for chunk in shown}
-    assert ("press.py", "class Press:") in heads, "it has a field"
-    assert not {("loom.py", "class Loom:"), ("loom.py", "import os")} & heads
-    assert any(chunk.name == "step_7" and chunk.path == "loom.py" for chunk in shown)
-    asked = shown_of(classes, settings, "what does loom.py import", effort)
-    assert any(chunk.content.startswith("import os") for chunk in asked)
+    for effort in ("fast", "normal"):
+        shown = shown_of(classes, settings, "which step_7 of a press or a loom", effort)
+        heads = {(chunk.path, chunk.content.split("\n")[0]) for chunk in shown}
+        assert ("press.py", "class Press:") in heads, "it has a field"
+        assert not {("loom.py", "class Loom:"), ("loom.py", "import os")} & heads
+        assert any(chunk.name == "step_7" and chunk.path == "loom.py" for chunk in shown)
+        asked = shown_of(classes, settings, "what does loom.py import", effort)
+        assert any(chunk.content.startswith("import os") for chunk in asked)
 
 
 def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(

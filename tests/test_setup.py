@@ -263,7 +263,7 @@ def versions(checkout: Path, *names: str) -> list[str]:
     program = "import importlib, sys\nfor name in sys.argv[1:]:\n"
     program += "    print(importlib.import_module(name).VERSION)"
     done = subprocess.run(
-        [checkout / ".venv/bin/python", "-c", program, *names],
+        [checkout / ".venv/bin/python", "-B", "-c", program, *names],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

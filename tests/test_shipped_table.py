@@ -5,40 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-
-import pytest
+from pathlib import Path
 
 from codeqa.embeddings.registry import SHIPPED, fast_embedding
 from codeqa.embeddings.table import load_weights
-from codeqa.indexing import Indexer
 from codeqa.search.hybrid import Search
 from codeqa.search.query import parse_query
 from codeqa.search.ranking import matching_words
 from codeqa.settings import load_settings
-from codeqa.store import Tables, locate
 from codeqa.text.tokens import written_forms
+from tests.indexed import indexed
 from training.licences import ALLOWED
 
 LARGEST_WHEEL = 20_000_000
 
 SHOP = """\
-import gzip
 import hashlib
-import smtplib
 
 
 def authenticate(username, password):
     user = User.find(username)
     return user if user and verify(user.password_hash, password) else None
-
-
-def notify_by_mail(recipient, subject, body):
-    with smtplib.SMTP("localhost") as server:
-        server.sendmail("shop", [recipient], subject + body)
-
-
-def compress(payload):
-    return gzip.compress(payload, compresslevel=9)
 
 
 def checksum(data):
@@ -58,14 +45,6 @@ def render_invoice(order, template):
 def paginate(rows, page, per_page):
     start = (page - 1) * per_page
     return rows[start:start + per_page]
-
-
-def retry(action, attempts, delay):
-    for _ in range(attempts):
-        try:
-            return action()
-        except ConnectionError:
-            sleep(delay)
 """
 
 QUESTIONS = {
@@ -73,7 +52,6 @@ QUESTIONS = {
     "fingerprint of some bytes": "checksum",
     "revert the changes made in the database": "rollback",
     "limit and offset of a listing": "paginate",
-    "reconnect after a network failure": "retry",
 }
 
 
@@ -101,29 +79,14 @@ def test_its_card_says_what_it_was_trained_on_how_when_and_where_it_ends() -> No
     assert named and named <= ALLOWED
 
 
-@pytest.fixture(scope="module")
-def search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Search]:
-    """A small repository, searched with the table and without."""
-    folder = tmp_path_factory.mktemp("shop")
-    (folder / "shop.py").write_text(SHOP, "utf-8")
-    settings = load_settings(data=folder.with_name("shop-data"))
-    location = locate(settings, folder)
-    summary = Indexer(settings, location).run()
-    tables = Tables(location)
-    assert summary.vectors == {"codeqa/code-table-1": tables.counts().units}
-    return (
-        Search(lambda: tables, settings, lambda name: fast_embedding()),
-        Search(lambda: tables, settings),
-    )
-
-
-@pytest.mark.parametrize(("question", "name"), QUESTIONS.items())
-def test_plain_words_find_code_that_holds_none_of_them(
-    search: tuple[Search, Search], question: str, name: str
-) -> None:
-    with_table, without = search
-    found = [hit.unit for hit in with_table.search(question).units if hit.unit.is_method]
-    assert found[0].name == name
-    words = parse_query(question).words
-    assert not matching_words(found[0], [(word, written_forms(word)) for word in words])
-    assert name not in [hit.unit.name for hit in without.search(question).units]
+def test_plain_words_find_code_that_holds_none_of_them(tmp_path: Path) -> None:
+    tables = indexed(tmp_path, {"shop.py": SHOP})
+    assert tables.counts().embedded == tables.counts().units
+    with_table = Search(lambda: tables, load_settings(), lambda name: fast_embedding())
+    without = Search(lambda: tables, load_settings())
+    for question, name in QUESTIONS.items():
+        units = [hit.unit for hit in with_table.search(question).units if hit.unit.is_method]
+        assert units[0].name == name
+        words = [(word, written_forms(word)) for word in parse_query(question).words]
+        assert not matching_words(units[0], words)
+        assert name not in [hit.unit.name for hit in without.search(question).units]

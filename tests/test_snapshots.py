@@ -33,7 +33,7 @@ from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
-from tests.repositories import git
+from tests.repositories import git, write
 
 OLD = {
     "shop/cart.py": "def add_item(cart, item):\n    cart.append(item)\n",
@@ -50,9 +50,12 @@ OLD = {
 NEW = {"shop/cart.py": "def put_item(cart, item):\n    cart.insert(0, item)\n"}
 
 
+Shop = tuple[Settings, Location, Path]
+"""Settings, an indexed repository of two commits, and what a command that it names leaves."""
+
+
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, Location, Path]]:
-    """Settings, an indexed repository of two commits, and what a command that it names leaves."""
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("snapshots")
     root, marker = folder / "shop", folder / "executed"
     with pytest.MonkeyPatch.context() as patch:
@@ -61,9 +64,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, L
             patch.setenv(f"GIT_{role}_NAME", "A. Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "tester@example.org")
         for files in (OLD, NEW):
-            for name, text in files.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
+            write(root, files)
             if files is OLD:
                 git(folder, "init", "-q", "-b", "main", "shop")
                 (root / "out").symlink_to("/etc/passwd")
@@ -84,7 +85,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Settings, L
         yield settings, location, marker
 
 
-def told(root: Path, *arguments: str) -> str:
+def plain_git(root: Path, *arguments: str) -> str:
     """What plain git prints, without the monitor that the repository names."""
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -96,15 +97,15 @@ def indexed(settings: Settings, location: Location, revision: str) -> tuple[Loca
 
 
 def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
-    shop: tuple[Settings, Location, Path], tmp_path: Path
+    shop: Shop, tmp_path: Path
 ) -> None:
     settings, location, marker = shop
-    before = told(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
+    before = plain_git(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
     there, summary = indexed(settings, location, "v1")
     assert summary.changed == 1, "equal files are not read again"
     assert not marker.exists()
     assert there.root.parent.stat().st_mode & 0o077 == 0
-    after = told(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
+    after = plain_git(location.root, "for-each-ref"), (location.root / ".git/index").read_bytes()
     assert before == after
     assert not (there.root / "out").is_symlink()
     assert not (there.root / "id_rsa").exists()
@@ -129,57 +130,37 @@ def test_a_snapshot_is_what_a_checkout_would_be_and_touches_nothing(
     assert "AKIAIOSFODNN7EXAMPLE" not in str(found[2])
 
 
-@pytest.mark.parametrize("name", ["v1", "HEAD~1", "origin/stable", "main@{1}", "hash"])
-def test_a_commit_has_many_names(shop: tuple[Settings, Location, Path], name: str) -> None:
+def test_a_commit_has_many_names_and_what_names_none_is_refused(shop: Shop, tmp_path: Path) -> None:
     root = shop[1].root
-    hash_ = told(root, "rev-parse", "v1").strip()
-    assert commit_of(root, hash_[:7] if name == "hash" else name) == hash_
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("--upload-pack=touch x", "no commit"),
-        ("-x", "no commit"),
-        ("^HEAD", "no commit"),
-        ("", "no commit"),
-        ("v1\nv2", "no commit"),
-        ("v1:shop/cart.py", "`git log` shows"),
-        ("v1 v2", "`git log` shows"),
-        ("nothing", "`git log` shows"),
-    ],
-)
-def test_what_names_no_commit_is_refused(
-    shop: tuple[Settings, Location, Path], name: str, said: str
-) -> None:
-    with pytest.raises(CodeQAError, match=said):
-        commit_of(shop[1].root, name)
-
-
-def test_a_shallow_clone_says_how_older_commits_come(
-    shop: tuple[Settings, Location, Path], tmp_path: Path
-) -> None:
-    git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{shop[1].root}", "shop")
+    hash_ = plain_git(root, "rev-parse", "v1").strip()
+    for name in ("v1", "HEAD~1", "origin/stable", "main@{1}", hash_[:7]):
+        assert commit_of(root, name) == hash_, name
+    for name in ("--upload-pack=touch x", "-x", "^HEAD", "", "v1\nv2"):
+        with pytest.raises(CodeQAError, match="no commit"):
+            commit_of(root, name)
+    for name in ("v1:shop/cart.py", "v1 v2", "nothing"):
+        with pytest.raises(CodeQAError, match="`git log` shows"):
+            commit_of(root, name)
+    # A shallow clone says how older commits come.
+    git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{root}", "shop")
     assert commit_of(tmp_path / "shop", "main")
     with pytest.raises(CodeQAError, match="git fetch --deepen"):
         commit_of(tmp_path / "shop", "HEAD~1")
 
 
-def test_a_hostile_tree_is_written_nowhere_else(
-    shop: tuple[Settings, Location, Path], tmp_path: Path
-) -> None:
+def test_a_hostile_tree_is_written_nowhere_else(shop: Shop, tmp_path: Path) -> None:
     root = tmp_path / "hostile"
     root.mkdir()
     git(root, "init", "-q")
     (root / "fine.py").write_text("def fine(): ...\n")
-    blob = told(root, "hash-object", "-w", "fine.py").strip()
+    blob = plain_git(root, "hash-object", "-w", "fine.py").strip()
     entries = b"".join(
         b"100644 " + name + b"\0" + bytes.fromhex(blob)
         for name in (b"../../../escaped.py", b".git/hooks/run", b"/tmp/escaped.py", b"fine.py")
     )
     made = ["git", "-C", str(root), "hash-object", "-t", "tree", "-w", "--literally", "--stdin"]
     tree = subprocess.run(made, input=entries, check=True, capture_output=True).stdout
-    commit = told(root, "commit-tree", "-m", "x", tree.decode().strip()).strip()
+    commit = plain_git(root, "commit-tree", "-m", "x", tree.decode().strip()).strip()
     settings = load_settings(data=tmp_path / "data" / "inner", workers=2)
     with pytest.raises(CodeQAError, match="git cannot read that commit"):
         take_snapshot(settings, open_location(settings, root), commit)
@@ -188,30 +169,35 @@ def test_a_hostile_tree_is_written_nowhere_else(
 
 
 def test_snapshots_are_few_listed_and_go_with_their_repository(
-    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, location, _ = shop
     monkeypatch.setattr(snapshots, "SNAPSHOTS_KEPT", 1)
     assert set(revision_names(location.root)) == {"main", "v1", "v2", "origin/stable"}
-    for revision in ("v1", "v2"):
-        there, _ = indexed(settings, location, revision)
+    with closing(Workspace(settings)) as space:
+        there, _ = indexed(settings, location, "v1")
         os.utime(there.root, (1, 1))
-    indexed(settings, location, "v1")
-    assert [one.root.name[:5] for one in snapshots_of(settings, location)] == ["shop@"]
-    (kept,) = snapshots_of(settings, location)
+        assert space.engine(there.id, LOCAL) is space.engine(there.id, LOCAL)
+        assert there.root.stat().st_mtime > 1, "one that is asked stays"
+        os.utime(there.root, (1, 1))
+        kept, _ = indexed(settings, location, "v2")
+        with pytest.raises(NotFoundError):
+            space.engine(there.id, LOCAL)
+    assert snapshots_of(settings, location) == [kept]
+    assert kept.root.name.startswith("shop@")
     assert [one.path for one in report_repositories(settings)][-1] == str(kept.root)
     assert f"index of {kept.name}" in [check.name for check in examine(settings)]
     remove_repository(settings, find_repository(settings, kept.name))
     assert not kept.root.exists() and not snapshots_of(settings, location)
     assert location.folder.is_dir(), "only the snapshot is removed"
-    indexed(settings, location, "v1")
+    take_snapshot(settings, location, "v1")
     remove_repository(settings, location)
     assert not list((settings.data_dir / "revs").glob("*/*"))
     Indexer(settings, location).run()
 
 
 def test_two_may_ask_for_one_commit_at_the_same_time(
-    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings, location, _ = shop
     read, save = snapshots.read_blobs, snapshots.save_location
@@ -242,23 +228,7 @@ def test_two_may_ask_for_one_commit_at_the_same_time(
     assert not list(there.root.parent.glob("*.tmp"))
 
 
-def test_a_snapshot_that_is_open_and_asked_stays_and_one_that_made_room_is_told(
-    shop: tuple[Settings, Location, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings, location, _ = shop
-    with closing(Workspace(settings)) as space:
-        there, _ = indexed(settings, location, "v1")
-        os.utime(there.root, (1, 1))
-        assert space.engine(there.id, LOCAL) is space.engine(there.id, LOCAL)
-        assert there.root.stat().st_mtime > 1
-        monkeypatch.setattr(snapshots, "SNAPSHOTS_KEPT", 1)
-        os.utime(there.root, (1, 1))
-        indexed(settings, location, "v2")
-        with pytest.raises(NotFoundError):
-            space.engine(there.id, LOCAL)
-
-
-def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> None:
+def test_a_snapshot_is_one_of_several(shop: Shop) -> None:
     settings, location, _ = shop
     there, _ = indexed(settings, location, "v1")
     assert locations_of(settings, there.id) == [there]
@@ -269,7 +239,7 @@ def test_a_snapshot_is_one_of_several(shop: tuple[Settings, Location, Path]) -> 
     )
 
 
-def test_only_the_owner_opens_another_commit(shop: tuple[Settings, Location, Path]) -> None:
+def test_only_the_owner_opens_another_commit(shop: Shop) -> None:
     settings, location, _ = shop
     settings = load_settings(data=settings.data_dir, token="owner,member", watch=False)
     app = create_app(settings, location.root)
@@ -294,7 +264,7 @@ def test_only_the_owner_opens_another_commit(shop: tuple[Settings, Location, Pat
 
 
 def test_the_commands_ask_at_a_commit_and_say_so(
-    shop: tuple[Settings, Location, Path],
+    shop: Shop,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -310,12 +280,12 @@ def test_the_commands_ask_at_a_commit_and_say_so(
     assert "shop/cart.py" not in capfd.readouterr().out
     assert main(["history", "--name", "add_item", *where]) == 0
     assert "one" in capfd.readouterr().out
-    for given, said in (
-        ("--upload-pack=x", "is no commit"),
-        ("^v1", "is no commit"),
-        ("", "name a commit"),
+    for name, command, message in (
+        ("--upload-pack=x", ["search", "item"], "is no commit"),
+        ("^v1", ["ask", "item"], "is no commit"),
+        ("-x", ["index"], "is no commit"),
+        ("", ["grep", "item"], "name a commit"),
     ):
-        for asked in (["search", "item"], ["ask", "item"], ["grep", "item"], ["index"]):
-            root = where[1:2] if asked == ["index"] else where[:2]
-            assert main([*asked, *root, f"--rev={given}"]) == 2
-            assert said in capfd.readouterr().err
+        root = where[1:2] if command == ["index"] else where[:2]
+        assert main([*command, *root, f"--rev={name}"]) == 2
+        assert message in capfd.readouterr().err

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from postgres_server import close_connections
+from waiting import AT_ONCE, Clock
 
 from codeqa.errors import NotFoundError, StorageError
-from codeqa.state import State, database
+from codeqa.state import State, cache, database
 from codeqa.state import turns as turns_module
 from codeqa.state.records import (
     Conversation,
@@ -36,7 +35,8 @@ from codeqa.state.records import (
 )
 from codeqa.state.turns import SNIPPET_CHARACTERS, snippet
 
-pytest_plugins = ("postgres_server",)
+pytest_plugins = ("patient", "postgres_server")
+pytestmark = pytest.mark.usefixtures("patient")
 in_a_file = pytest.mark.parametrize("state", ["file"], indirect=True)
 PLACE = ("local", "shop")
 
@@ -483,10 +483,9 @@ def test_every_snippet_is_short_and_holds_what_was_looked_for(
 def test_an_expired_value_leaves_the_file_with_the_next_write(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(turns_module.time, "time", lambda: now[0])
-    state.values.set("old", "v", seconds=1)
-    now[0] = 1002.0
+    monkeypatch.setattr(cache, "time", clock := Clock())
+    state.values.set("old", "v", seconds=60)
+    clock.advance(61)
     state.values.set("new", "v")
     assert state._database.rows("SELECT key FROM value") == [("new",)]
 
@@ -495,8 +494,8 @@ def test_an_expired_value_leaves_the_file_with_the_next_write(
 def test_a_state_that_stays_busy_is_an_error_after_a_while(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)
     state.values.set("k", "v")
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     other = sqlite3.connect(state.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(
@@ -525,7 +524,7 @@ def test_writers_of_one_process_take_turns_and_none_is_passed_over(
             return lock.acquire()
 
     monkeypatch.setattr(database, "_WRITING", Patient())
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0)  # of what waits in SQLite, nothing succeeds
+    monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)  # no waiting in SQLite
     with ThreadPoolExecutor(8) as pool:
         with state._database.writing() as connection:
             comes.acquire()
@@ -580,6 +579,7 @@ def test_the_files_are_the_owners_alone_from_the_first_byte_on(tmp_path: Path) -
     assert state.path.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_several_processes_fill_a_fresh_state_at_once_and_are_killed_then(
     state: State, request: pytest.FixtureRequest
 ) -> None:
@@ -587,20 +587,19 @@ def test_several_processes_fill_a_fresh_state_at_once_and_are_killed_then(
         address = request.getfixturevalue("postgres").new_database()
         request.addfinalizer(lambda: close_connections(address))
         state = State(state.path.parent, address)
-    code = (
-        "import os, signal, sys; from pathlib import Path; from codeqa.state import State\n"
-        "from codeqa.state.records import Turn\n"
-        "state = State(Path(sys.argv[1]), sys.argv[2]); name = sys.argv[3]\n"
-        "for number in range(10):\n"
-        "    state.turns.save(Turn(f'{name}{number}', 'c', name, '', '', {}, repository='shop'))\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    command = [sys.executable, "-c", code, str(state.path.parent), state.address]
-    workers = [
-        subprocess.Popen([*command, name], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        for name in "abc"
-    ]
-    assert [worker.communicate(timeout=60)[1] for worker in workers] == ["", "", ""]
+    children = []
+    for name in "abc":
+        if child := os.fork():
+            children.append(child)
+            continue
+        try:
+            own = State(state.path.parent, state.address)
+            for number in range(10):
+                own.turns.save(Turn(f"{name}{number}", "c", name, "", "", {}, repository="shop"))
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert {os.waitpid(child, 0)[1] for child in children} == {signal.SIGKILL}
     assert len(active(state)) == 30
     (conversation,) = state.conversations.latest("shop")
     assert conversation.turns == 30

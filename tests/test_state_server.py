@@ -14,8 +14,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_server import PostgresServer, close_connections, postgres_server, program_path
-from waiting import AT_ONCE
+from postgres_server import PostgresServer, close_connections
+from waiting import AT_ONCE, Clock, until
 
 from codeqa.account import Privacy
 from codeqa.cli.main import main
@@ -27,7 +27,8 @@ from codeqa.state import State, database, open_database, open_state, postgres
 from codeqa.state.database import NAMES, TABLES, GoneError, copy_state
 from codeqa.state.records import Turn, TurnExtras
 
-pytest_plugins = ("postgres_server",)
+pytest_plugins = ("patient", "postgres_server")
+pytestmark = pytest.mark.usefixtures("patient")
 
 NOWHERE = "postgresql://owner:se%2Fcret@/x?host=/nowhere"
 
@@ -36,14 +37,17 @@ def turn(number: int, conversation: str = "c", user: str = "local") -> Turn:
     return Turn(f"t{number}", conversation, f"who is {number}?", "him", "", {}, float(number), user)
 
 
-def fill(state: State) -> None:
-    """Rows in every table."""
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, patient: None) -> State:
+    """A file with rows in every table."""
+    state = State(tmp_path_factory.mktemp("filled"))
     for number in range(1, 451):  # more than are read at once
         extras = TurnExtras("e", bytes([number % 256, 0]), {"name": f"Ada {number} \x00\x10"})
         state.turns.save(turn(number, f"c{number % 3}"), extras=extras)
     state.feedback.save("t7", "local", -1, "no")
     state.values.set("key", "value", 1e9)
     state.values.set("kept", "value")
+    return state
 
 
 def everything(state: State) -> dict[str, list[Any]]:
@@ -64,33 +68,35 @@ def server_state(data_dir: Path, empty_database: str) -> State:
     return State(data_dir, empty_database)
 
 
-@pytest.fixture
-def own_server() -> Iterator[PostgresServer]:
-    """One that a test may stop."""
-    if not program_path("initdb"):
-        pytest.skip("PostgreSQL is not installed: `python scripts/postgresql.py` may do it")
-    with postgres_server() as server:
-        yield server
-        close_connections(server.address())
-
-
 # The server goes
 
 
-def test_a_restart_of_the_server_takes_time_and_nothing_else(
-    own_server: PostgresServer, data_dir: Path
-) -> None:
-    state = State(data_dir, own_server.address())
+@pytest.fixture
+def watched(
+    postgres: PostgresServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[State, list[None]]]:
+    """A state with a turn in a database of its own, and one for each connection that is tried."""
+    state, tries = State(data_dir, postgres.new_database()), list[None]()
     state.turns.save(turn(1))
-    own_server.stop("immediate")
+    connect = state._database._connect  # type: ignore[attr-defined]
+    monkeypatch.setattr(state._database, "_connect", lambda: (tries.append(None), connect())[1])
+    yield state, tries
+    close_connections(state.address)
+
+
+def test_a_restart_of_the_server_takes_time_and_nothing_else(
+    postgres: PostgresServer, watched: tuple[State, list[None]]
+) -> None:
+    state, tries = watched
+    postgres.stop("immediate")
     saving = threading.Thread(target=state.turns.save, args=(turn(2),))
     reading: list[Any] = []
     looking = threading.Thread(target=lambda: reading.append(state.turns.get("t1")))
     for thread in (saving, looking):
         thread.start()
-    saving.join(0.3)
+    until(lambda: len(tries) > 4)
     assert saving.is_alive() and looking.is_alive()
-    own_server.start()
+    postgres.start()
     for thread in (saving, looking):
         thread.join()
     assert reading == [turn(1)]
@@ -103,21 +109,20 @@ def turn_after(number: int, parent: str) -> Turn:
 
 
 def test_a_server_that_stays_away_is_said_after_a_while_and_then_at_once(
-    own_server: PostgresServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer,
+    watched: tuple[State, list[None]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.5)
-    state = State(data_dir, own_server.address())
-    state.turns.save(turn(1))
-    own_server.stop()
-    tries: list[None] = []
-    connect = state._database._connect  # type: ignore[attr-defined]
-    monkeypatch.setattr(state._database, "_connect", lambda: (tries.append(None), connect())[1])
-    for begins, most in ((2, 99), (1, 1)):
+    state, tries = watched
+    monkeypatch.setattr("codeqa.state.postgres.time", clock := Clock())
+    monkeypatch.setattr(database, "BUSY_SECONDS", 30)
+    postgres.stop()
+    for waited in (True, False):
         with pytest.raises(GoneError, match=r"^The state in PostgreSQL at /.* cannot be used: "):
             state.turns.get("t1")
-        assert begins <= len(tries) <= most
-        tries.clear()
-    own_server.start()
+        assert bool(clock.slept) == (len(tries) > 1) == waited
+        tries.clear(), clock.slept.clear()
+    postgres.start()
     assert state.turns.get("t1") == turn(1)
 
 
@@ -158,20 +163,15 @@ def test_a_server_that_is_not_there_is_said_in_a_sentence_without_the_password(
     assert "2Fcret" not in repr(load_settings())
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://owner:se/cret@host/x",
-        "postgresql://owner:se@cret@host/x",
-        "postgresql://owner:se?cret@host/x",
-        "postgresql://owner:se#cret@host/x?nonsense=cret",
+def test_what_is_no_address_is_said_without_repeating_it() -> None:
+    for address in (
+        "postgresql://owner:se/cret@host/x", "postgresql://owner:se@cret@host/x",
+        "postgresql://owner:se?cret@host/x", "postgresql://owner:se#cret@host/x?nonsense=cret",
         "mysql://owner:secret@host/x",
-    ],
-)
-def test_what_is_no_address_is_said_without_repeating_it(address: str) -> None:
-    with pytest.raises(SettingsError, match="no address of a PostgreSQL server") as refused:
-        State(Path("unused"), address)
-    assert "cret" not in str(refused.value) and refused.value.__suppress_context__
+    ):  # fmt: skip
+        with pytest.raises(SettingsError, match="no address of a PostgreSQL server") as refused:
+            State(Path("unused"), address)
+        assert "cret" not in str(refused.value) and refused.value.__suppress_context__
 
 
 def test_a_wrong_password_is_said_and_not_repeated(
@@ -202,8 +202,7 @@ def test_the_transactions_of_a_user_come_one_after_the_other_and_hold_up_nobody_
             thread.start()
         theirs.join()
         waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while mine.is_alive() and not server_state._database.rows(waiting):
-            pass
+        until(lambda: not mine.is_alive() or server_state._database.rows(waiting))
         assert mine.is_alive() and done == ["ann"]
         columns = "(id, conversation, created, question, answer, context, details, repository)"
         insert = f"INSERT INTO turn {columns} VALUES ('t0', 'c', 0, '', '', '', '{{}}', '')"
@@ -279,7 +278,7 @@ def test_a_database_of_another_version_is_left_alone(
 def test_the_doctor_looks_at_the_server(
     data_dir: Path, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = {
+    checks = {
         address: next(
             one
             for one in examine(load_settings(data=data_dir, state=address), repair=True)
@@ -287,19 +286,19 @@ def test_the_doctor_looks_at_the_server(
         )
         for address in (empty_database, NOWHERE)
     }
-    assert found[empty_database].ok and "PostgreSQL at /tmp" in found[empty_database].detail
-    assert not found[NOWHERE].ok and "see to the server" in found[NOWHERE].hint
+    assert checks[empty_database].ok and "PostgreSQL at /tmp" in checks[empty_database].detail
+    assert not checks[NOWHERE].ok and "see to the server" in checks[NOWHERE].hint
 
 
 # Deletion
 
 
 def test_what_a_user_deletes_is_in_no_row_and_what_may_hold_it_still_is_told(
-    data_dir: Path, empty_database: str
+    data_dir: Path, empty_database: str, filled: State
 ) -> None:
     settings = load_settings(data=data_dir, state=empty_database)
     privacy: Privacy = open_privacy(settings)
-    fill(privacy.state)
+    copy_state(filled._database, privacy.state._database)
     privacy.state.turns.save(turn(1_000, user="ann"))
     stored = privacy.stored("local")
     assert stored.turns == 450 and stored.state == privacy.state.place
@@ -320,11 +319,11 @@ def test_what_a_user_deletes_is_in_no_row_and_what_may_hold_it_still_is_told(
 
 
 @pytest.fixture
-def places(data_dir: Path, empty_database: str, tmp_path: Path) -> tuple[State, State, State]:
+def places(
+    data_dir: Path, empty_database: str, filled: State, tmp_path: Path
+) -> tuple[State, State, State]:
     """A file with rows in every table, an empty server, and an empty file."""
-    file = State(data_dir)
-    fill(file)
-    return file, State(data_dir, empty_database), State(tmp_path / "other")
+    return filled, State(data_dir, empty_database), State(tmp_path / "other")
 
 
 def test_all_that_is_kept_is_the_same_in_a_server_and_back_in_a_file(
@@ -413,6 +412,7 @@ def test_the_command_copies_to_where_the_setting_says(
     file, server, other = places
     assert main(["state", "copy"]) == 2
     monkeypatch.setenv("CODEQA_STATE", server.address)
+    monkeypatch.setenv("CODEQA_DATA", str(file.path.parent))
     assert main(["state", "copy"]) == 0
     assert everything(server) == everything(file)
     assert "PostgreSQL at" in capsys.readouterr().out

@@ -7,15 +7,17 @@ import statistics
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from waiting import AT_ONCE, Clock
 
 from codeqa.errors import IndexFormatError, IndexMissingError, NotFoundError, UsageError
 from codeqa.settings import Settings, load_settings
@@ -29,6 +31,7 @@ from codeqa.store import (
     VectorSearch,
     list_locations,
     locate,
+    reader,
 )
 from codeqa.store.location import local_bytes, remove, save_location
 from codeqa.store.records import Batch, pack_rows
@@ -61,13 +64,41 @@ def reference(name: str, path: str = "src/app.py", line: int = 3) -> Reference:
     return Reference(path, line, 5, name, "call", receiver="self", confidence=0.5)
 
 
-def batch_of(*files: tuple[str, list[Unit], list[Reference]], digest: str = "h1") -> Batch:
+File = tuple[str, list[Unit], list[Reference]]
+
+
+def file(path: str, *names: str, line: int = 1, references: Sequence[Reference] = ()) -> File:
+    """A file of functions, all of them at `line`."""
+    return path, [unit(name, path, line=line) for name in names], [*references]
+
+
+def batch_of(*files: File, digest: str = "h1") -> Batch:
     batch = Batch()
     for path, units, references in files:
         parsed = ParsedFile(path, "python", tuple(units), tuple(references))
-        record = FileRecord(path, digest, 10, 20, role="source")
-        batch.add(record, pack_rows(parsed))
+        batch.add(FileRecord(path, digest, 10, 20, role="source"), pack_rows(parsed))
     return batch
+
+
+def run(
+    location: Location,
+    *files: File,
+    digest: str = "h1",
+    vector: EmbeddingRecord | None = None,
+    vectors: dict[str, np.ndarray] | None = None,
+    removed: tuple[str, ...] = (),
+    rebuild: bool = False,
+) -> Writer:
+    """Index `files` as one complete run."""
+    save_location(location)
+    writer = Writer.open(location, "parser", vector, rebuild=rebuild)
+    writer.begin(writer.manifest())
+    writer.remove(removed)
+    if files:
+        writer.write(batch_of(*files, digest=digest), vectors)
+    writer.tidy()
+    writer.finish(1, "parser", vector)
+    return writer
 
 
 @pytest.fixture
@@ -79,124 +110,132 @@ def location(settings: Settings, tmp_path: Path) -> Location:
 
 @pytest.fixture
 def write(location: Location) -> Index:
-    """`write(batch, …)` indexes the batches as one complete run."""
-
-    def run(
-        *batches: Batch,
-        vector: EmbeddingRecord | None = None,
-        vectors: dict[str, np.ndarray] | None = None,
-        removed: tuple[str, ...] = (),
-        rebuild: bool = False,
-    ) -> Writer:
-        save_location(location)
-        writer = Writer.open(location, "parser", vector, rebuild=rebuild)
-        writer.begin(writer.manifest())
-        writer.remove(removed)
-        for batch in batches:
-            writer.write(batch, vectors)
-        writer.tidy()
-        writer.finish(1, "parser", vector)
-        return writer
-
-    return run
+    """`write(file, …)` indexes the files as one complete run."""
+    return partial(run, location)
 
 
-def test_a_unit_comes_back_as_it_was_written(location: Location, write: Index) -> None:
-    function = unit("getUser")
-    whole = replace(
-        unit("Store", kind="class"),
-        constructor_declaration="def __init__(self)",
-        method_declarations=("def a(self)", "def b(self)"),
-        head_end_line=1,
-        doc_comment="Keeps things.",
-        class_name="Outer",
-        role="test",
+FUNCTION = unit("getUser")
+WHOLE = replace(
+    unit("Store", kind="class"),
+    constructor_declaration="def __init__(self)",
+    method_declarations=("def a(self)", "def b(self)"),
+    head_end_line=1,
+    doc_comment="Keeps things.",
+    class_name="Outer",
+    role="test",
+)
+WORDS = ["getHTTPResponse", "parse_config", "is_not", "running"]
+ODD_PATHS = ["it's.py", "a%b_c.py", "back\\slash.py", "x' OR '1'='1.py", "[a](b){c}+^$.py",
+             "näme 漢.py", 'a"b;--.py', "dir/né|x.py"]  # fmt: skip
+LOADERS = [*(f"src/m{n}.py" for n in range(30)), "lib/deep/x.go"]
+KINDS = ["method", "enum", "document", "config", "chunk"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """An index that the tests only read: some units have vectors, those of another run none."""
+    folder = tmp_path_factory.mktemp("store")
+    location = locate(load_settings(data=folder / "data"), folder)
+    vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
+    near = file("src/near.py", "x", "y", "both")
+    run(location, near, vector=SMALL, vectors={"methods": vectors})
+    run(
+        location,
+        ("src/app.py", [FUNCTION, WHOLE], [reference("run")]),
+        file("words.py", *WORDS),
+        ("kinds", [unit(f"n{kind}", "kinds", kind=kind) for kind in KINDS], []),
+        *(file(path, "load") for path in LOADERS),
+        *(file(path, "f") for path in ODD_PATHS),
+        vector=SMALL,
     )
-    write(batch_of(("src/app.py", [function, whole], [reference("run")])))
-    tables = Tables(location)
-    assert set(tables.in_file("src/app.py")) == {function, whole}
-    assert tables.by_ids([whole.id, "unknown", function.id]) == [whole, function]
-    assert tables.named(["getuser"]) == [function]
-    assert tables.references(path=["src/app.py"]) == [reference("run")]
-    assert tables.references(name=["run"]) == [reference("run")]
-    assert tables.files()[0].status == "indexed"
-    assert tables.file("src/app.py") == tables.files()[0]
-    assert tables.file("src/other.py") is None
+    return Tables(location)
 
 
-def test_full_text_finds_parts_of_identifiers_and_whole_ones(
-    location: Location, write: Index
-) -> None:
-    units = [unit("getHTTPResponse"), unit("parse_config"), unit("getUser")]
-    write(batch_of(("src/app.py", units, [])))
-    tables = Tables(location)
-
-    def names(question: str) -> list[str]:
-        query = " ".join(search_tokens(question))
-        return [found.name for found, _ in tables.find(TextSearch("methods", query, 10))]
-
-    assert names("response") == ["getHTTPResponse"]
-    assert names("parseConfig") == ["parse_config"]
-    assert names("getUser")[0] == "getUser"
-    assert names("the") == []
+def test_a_unit_comes_back_as_it_was_written(made: Tables) -> None:
+    assert set(made.in_file("src/app.py")) == {FUNCTION, WHOLE}
+    assert made.by_ids([WHOLE.id, "unknown", FUNCTION.id]) == [WHOLE, FUNCTION]
+    assert made.named(["getuser"]) == [FUNCTION]
+    assert made.references(path=["src/app.py"]) == [reference("run")]
+    assert made.references(name=["run"]) == [reference("run")]
+    assert made.file("src/app.py") in made.files()
+    assert {record.status for record in made.files()} == {"indexed"}
+    assert made.file("src/other.py") is None
 
 
-def test_no_text_breaks_the_full_text_search_and_words_are_searched_as_they_are(
-    location: Location, write: Index
-) -> None:
-    write(batch_of(("src/app.py", [unit("is_not"), unit("running")], [])))
-    tables = Tables(location)
+def test_counts_tell_methods_classes_and_documents_apart(made: Tables) -> None:
+    counts = made.counts()
+    functions = 3 + 1 + len(WORDS) + 1 + len(LOADERS) + len(ODD_PATHS)
+    assert (counts.methods, counts.classes, counts.documents) == (functions, 2, 3)
+    files = 4 + len(LOADERS) + len(ODD_PATHS)
+    assert (counts.files, counts.references, counts.embedded) == (files, 1, 3)
+
+
+def names(tables: Tables, question: str) -> list[str]:
+    query = " ".join(search_tokens(question))
+    return [hit.name for hit, _ in tables.find(TextSearch("methods", query, 10))]
+
+
+def test_full_text_finds_parts_of_identifiers_and_whole_ones(made: Tables) -> None:
+    assert names(made, "response") == ["getHTTPResponse"]
+    assert names(made, "parseConfig") == ["parse_config"]
+    assert names(made, "getUser")[0] == "getUser"
+    assert names(made, "the") == []
+    # Words are searched as they are.
+    assert [hit.name for hit, _ in made.find(TextSearch("methods", "not", 5))] == ["is_not"]
+    assert made.find(TextSearch("methods", "run", 5)) == []
+
+
+def test_no_text_breaks_the_full_text_search(made: Tables) -> None:
     hostile = ('"', '"quoted"', "a'b", "x AND (y", "*", "-", "", "  ", "\\", "\0", "né 漢字")
     for text in (*hostile, "a" * 5000):
-        assert isinstance(tables.find(TextSearch("methods", text, 5)), list), text
-    assert [u.name for u, _ in tables.find(TextSearch("methods", "not", 5))] == ["is_not"]
-    assert tables.find(TextSearch("methods", "run", 5)) == []
+        assert isinstance(made.find(TextSearch("methods", text, 5)), list), text
 
 
-def test_filters_apply_before_the_limit(location: Location, write: Index) -> None:
-    files = [(f"src/m{n}.py", [unit("load", f"src/m{n}.py")], []) for n in range(30)]
-    files.append(("lib/deep/x.go", [unit("load", "lib/deep/x.go")], []))
-    write(batch_of(*files))
-    tables = Tables(location)
+def test_filters_apply_before_the_limit(made: Tables) -> None:
+    def paths(where: Filter) -> list[str]:
+        return [hit.path for hit, _ in made.find(TextSearch("methods", "load", 1, where))]
 
-    def found(where: Filter) -> list[str]:
-        return [u.path for u, _ in tables.find(TextSearch("methods", "load", 1, where))]
-
-    assert found(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
-    assert found(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]
-    assert found(Filter(paths=("lib/*.go",))) == []
-    assert found(Filter(paths=("lib/d??p/*",))) == ["lib/deep/x.go"]
-    assert found(Filter(excluded_paths=("src/",))) == ["lib/deep/x.go"]
-    assert found(Filter(languages=("go",))) == []
-    assert found(Filter(kinds=("method",))) == []
-    assert found(Filter(roles=("test", "example"))) == []
-    assert len(tables.named(["load"], limit=200, where=Filter(paths=("src/",)))) == 30
+    assert paths(Filter(paths=("lib/",))) == ["lib/deep/x.go"]
+    assert paths(Filter(paths=("**/*.go",))) == ["lib/deep/x.go"]
+    assert paths(Filter(paths=("lib/*.go",))) == []
+    assert paths(Filter(paths=("lib/d??p/*",))) == ["lib/deep/x.go"]
+    assert paths(Filter(excluded_paths=("src/",))) == ["lib/deep/x.go"]
+    assert paths(Filter(languages=("go",))) == []
+    assert paths(Filter(kinds=("method",))) == []
+    assert paths(Filter(roles=("test", "example"))) == []
+    assert len(made.named(["load"], limit=200, where=Filter(paths=("src/",)))) == 30
 
 
-def test_no_path_breaks_out_of_a_condition(location: Location, write: Index) -> None:
-    paths = ["it's.py", "a%b_c.py", "back\\slash.py", "x' OR '1'='1.py", "[a](b){c}+^$.py",
-             "näme 漢.py", 'a"b;--.py', "dir/né|x.py", "other/z.py"]  # fmt: skip
-    write(batch_of(*((path, [unit("f", path)], []) for path in paths)))
-    tables = Tables(location)
+def test_no_path_breaks_out_of_a_condition(made: Tables, write: Index, location: Location) -> None:
+    def paths(**where: tuple[str, ...]) -> list[str]:
+        return [hit.path for hit in made.named(["f"], where=Filter(**where))]
 
-    def found(**where: tuple[str, ...]) -> list[str]:
-        return [one.path for one in tables.named(["f"], where=Filter(**where))]
-
-    for path in paths:
-        assert [one.path for one in tables.in_file(path)] == [path]
-        assert found(paths=(path,)) == found(paths=(path[:-2] + "?y",)) == [path]
-        assert found(excluded_paths=(path,)) == sorted({*paths} - {path})
-    write(removed=tuple(paths[:-1]))
-    assert [file.path for file in Tables(location).files()] == ["other/z.py"]
+    for path in ODD_PATHS:
+        assert [hit.path for hit in made.in_file(path)] == [path]
+        assert paths(paths=(path,)) == paths(paths=(path[:-2] + "?y",)) == [path]
+        assert paths(excluded_paths=(path,)) == sorted({*ODD_PATHS} - {path})
+    write(*(file(path, "f") for path in (*ODD_PATHS, "z.py")))
+    write(removed=tuple(ODD_PATHS))
+    assert [one.path for one in Tables(location).files()] == ["z.py"]
 
 
-def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
-    location: Location, write: Index
-) -> None:
-    other = ("src/b.py", [unit("kept", "src/b.py")], [reference("x", "src/b.py")])
-    first = ("src/app.py", [unit("a"), unit("b")], [reference("x"), reference("y", line=4)])
-    write(batch_of(first, other))
-    write(batch_of(("src/app.py", [unit("b", line=7)], [reference("y", line=9)]), digest="h2"))
+def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(made: Tables) -> None:
+    def nearest(vector: Any, column: str = "vector") -> list[tuple[str, float]]:
+        search = VectorSearch("methods", column, np.array(vector, dtype="float32"), 10)
+        return [(hit.name, round(score, 2)) for hit, score in made.find(search)]
+
+    assert nearest([1, 0, 0, 0]) == [("x", 1.0), ("both", 0.71), ("y", 0.0)]
+    assert made.vector_columns() == [("vector", SMALL)]
+    assert nearest([1, 1, 1, 1], "vector_refined") == nearest([0, 0, 0, 0]) == []
+    with pytest.raises(IndexFormatError, match="3 dimensions"):
+        nearest([1, 1, 1])
+
+
+def test_rows_that_a_file_has_lost_are_deleted(location: Location, write: Index) -> None:
+    other = file("src/b.py", "kept", references=[reference("x", "src/b.py")])
+    write(file("src/app.py", "a", "b", references=[reference("x"), reference("y", line=4)]), other)
+    changed = file("src/app.py", "b", line=7, references=[reference("y", line=9)])
+    write(changed, digest="h2")
     tables = Tables(location)
     assert [(u.name, u.start_line) for u in tables.in_file("src/app.py")] == [("b", 7)]
     assert [r.line for r in tables.references(path=["src/app.py"])] == [9]
@@ -205,30 +244,21 @@ def test_rows_of_a_replaced_file_that_are_gone_are_deleted_with_the_upsert(
     assert tables.counts().files == 2
 
 
-def test_counts_tell_methods_classes_and_documents_apart(location: Location, write: Index) -> None:
-    kinds = ["function", "method", "class", "enum", "document", "config", "chunk"]
-    units = [unit(f"n{kind}", kind=kind) for kind in kinds]
-    write(batch_of(("src/app.py", units, [reference("x")])))
-    counts = Tables(location).counts()
-    assert (counts.methods, counts.classes, counts.documents) == (2, 2, 3)
-    assert (counts.files, counts.references, counts.embedded) == (1, 1, 0)
-
-
 def test_another_format_is_said_and_a_rebuild_replaces_it(location: Location, write: Index) -> None:
-    writer = write(batch_of(("src/app.py", [unit("old")], [])))
+    writer = write(file("src/app.py", "old"))
     write_meta(writer.database, replace(writer.meta, format=0))
     with pytest.raises(IndexFormatError, match="format 0"):
         Tables(location)
-    write(batch_of(("src/app.py", [unit("new")], [])))
+    write(file("src/app.py", "new"))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
 def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: Index) -> None:
-    write(batch_of(("src/app.py", [unit("old")], [])))
+    write(file("src/app.py", "old"))
     reader = Tables(location)
     writer = Writer.open(location, "parser", rebuild=True)
     writer.begin(writer.manifest())
-    writer.write(batch_of(("src/app.py", [unit("new")], [])))
+    writer.write(batch_of(file("src/app.py", "new")))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["old"]
     resumed = Writer.open(location, "parser")
     assert resumed.generation == writer.generation
@@ -240,10 +270,8 @@ def test_a_rebuild_is_invisible_until_it_is_complete(location: Location, write: 
     assert [u.name for u in reader.in_file("src/app.py")] == ["new"]
 
 
-@pytest.mark.parametrize("left", ["", "methods.lance/_versions", "files.lance/data"])
-def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
-    left: str, location: Location, write: Index
-) -> None:
+@pytest.mark.parametrize("left", ["", "methods.lance/_versions"])
+def test_a_run_that_died_early_is_completed(left: str, location: Location, write: Index) -> None:
     save_location(location)
     writer = Writer.open(location, "parser")
     for table in writer.tables.values():
@@ -252,61 +280,30 @@ def test_a_run_that_died_before_its_tables_were_made_is_completed_by_the_next(
     if not left:
         with pytest.raises(IndexMissingError, match="not been indexed"):
             Tables(location)
-    write(batch_of(("src/app.py", [unit("new")], [])))
+    write(file("src/app.py", "new"))
     assert [u.name for u in Tables(location).in_file("src/app.py")] == ["new"]
 
 
-def test_nearest_gives_cosine_similarity_and_skips_units_without_vectors(
-    location: Location, write: Index
-) -> None:
-    vectors = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [3, 3, 0, 0]], dtype="float32")
-    write(
-        batch_of(("src/app.py", [unit("x"), unit("y"), unit("both")], [])),
-        vector=SMALL,
-        vectors={"methods": vectors},
-    )
-    write(batch_of(("src/b.py", [unit("none", "src/b.py")], [])), vector=SMALL)
-    tables = Tables(location)
-    found = tables.find(
-        VectorSearch("methods", "vector", np.array([1, 0, 0, 0], dtype="float32"), 10)
-    )
-    assert [(u.name, round(score, 2)) for u, score in found] == [
-        ("x", 1.0),
-        ("both", 0.71),
-        ("y", 0.0),
-    ]
-    assert tables.vector_columns() == [("vector", SMALL)]
-    assert (
-        tables.find(VectorSearch("methods", "vector_refined", np.ones(4, dtype="float32"), 10))
-        == []
-    )
-    assert tables.find(VectorSearch("methods", "vector", np.zeros(4, dtype="float32"), 10)) == []
-    with pytest.raises(IndexFormatError, match="3 dimensions"):
-        tables.find(VectorSearch("methods", "vector", np.ones(3, dtype="float32"), 10))
-
-
+@pytest.mark.usefixtures("at_once")
 def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta(seconds=0.1))
-    monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (5, 5))
-    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 5)
-    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(6)]))
+    monkeypatch.setattr("codeqa.store.writer.KEEP_VERSIONS", timedelta.resolution)
+    monkeypatch.setattr("codeqa.store.writer.OLD_VERSIONS", (2, 2))
+    monkeypatch.setattr("codeqa.store.reader.VERSIONS_PER_CONNECTION", 2)
+    write(*(file(f"f{n}.py", "a") for n in range(3)))
     tables = Tables(location)
     files, descriptors = [], []
-    for number in range(20):
-        path = f"f{number % 6}.py"
-        writer = write(batch_of((path, [unit("a", path, line=number)], []), digest=f"h{number}"))
-        assert len(tables.find(TextSearch("methods", "a", 50))) == 6
-        files.append(sum(1 for file in Path(location.tables).rglob("*") if file.is_file()))
-        descriptors.append(
-            len([*Path("/proc/self/fd").iterdir()]) if sys.platform == "linux" else 0
-        )
-    # Twenty updates without a clean-up leave twice the files of ten.
-    assert max(files[14:]) < 1.5 * max(files[:10])
-    assert max(descriptors[14:], default=0) <= max(descriptors[:10], default=0) + 5
-    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 6
+    for number in range(8):
+        writer = write(file(f"f{number % 3}.py", "a", line=number), digest=f"h{number}")
+        assert len(tables.find(TextSearch("methods", "a", 50))) == 3
+        files.append(sum(1 for path in Path(location.tables).rglob("*") if path.is_file()))
+        if sys.platform == "linux":
+            descriptors.append(len([*Path("/proc/self/fd").iterdir()]))
+    # Eight updates without a clean-up leave twice the files of four.
+    assert max(files[5:]) < 1.5 * max(files[:4])
+    assert max(descriptors[5:], default=0) <= max(descriptors[:4], default=0) + 5
+    assert writer.tables["methods"].stats()["fragment_stats"]["num_fragments"] <= 3
     # Arrow's own allocator keeps what nobody uses any more.
     assert pa.default_memory_pool().backend_name == "system"
 
@@ -314,13 +311,13 @@ def test_many_small_updates_leave_no_more_files_and_descriptors_than_few(
 def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(batch_of(("a.py", [unit("apple", "a.py")], [])))
-    writer = write(batch_of(("b.py", [unit("apple", "b.py")], [])))
+    write(file("a.py", "apple"))
+    writer = write(file("b.py", "apple"))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 1
     assert len(Tables(location).find(TextSearch("methods", "apple", 5))) == 2
     monkeypatch.setattr("codeqa.store.writer.UNINDEXED_ROWS", 0)
-    writer = write(batch_of(("c.py", [unit("apple", "c.py")], [])))
+    writer = write(file("c.py", "apple"))
     index = next(i for i in writer.tables["methods"].list_indices() if "search" in i.name)
     assert index.num_unindexed_rows == 0
     assert len(Tables(location).find(TextSearch("methods", "apple", 5))) == 3
@@ -329,25 +326,30 @@ def test_new_rows_are_found_before_and_after_they_are_in_the_text_index(
 def test_a_version_serves_some_seconds_while_a_run_commits_time_and_again(
     location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    writer = write(batch_of(("a.py", [unit("a", "a.py")], [])))
+    clock = Clock()
+    monkeypatch.setattr(reader, "time", clock)
+    writer = write(file("a.py", "a"))
     writer.update_meta(refining=True)
     tables = Tables(location)
     before = tables.version()
-    writer.write(batch_of(("b.py", [unit("b", "b.py")], [])))
+    writer.write(batch_of(file("b.py", "b")))
+    clock.advance(reader.GROWING_INTERVAL - 1)
     assert tables.version() == before and not tables.named(["b"])
-    tables.look_again()
+    clock.advance(1)
     assert tables.named(["b"])
     # Where that run was killed the next one ends it.
-    write(batch_of(("c.py", [unit("c", "c.py")], [])))
+    write(file("c.py", "c"))
+    assert not tables.named(["c"])
     tables.look_again()
     assert tables.named(["c"]) and not tables.meta().growing
-    write(batch_of(("d.py", [unit("d", "d.py")], [])))
+    write(file("d.py", "d"))
+    assert not tables.named(["d"])
+    clock.advance(2 * reader.READ_INTERVAL)
     assert tables.named(["d"])
 
 
 def test_readers_never_see_an_error_while_a_writer_writes(location: Location, write: Index) -> None:
-    write(batch_of(*[(f"f{n}.py", [unit("a", f"f{n}.py")], []) for n in range(20)]))
+    write(*(file(f"f{n}.py", "a") for n in range(6)))
     tables = Tables(location)
 
     def read() -> None:
@@ -358,15 +360,13 @@ def test_readers_never_see_an_error_while_a_writer_writes(location: Location, wr
 
     with read_meanwhile(read, threads=2):
         for round_ in range(2):
-            files = [(f"f{n}.py", [unit("a", f"f{n}.py", line=round_ + 2)], []) for n in range(20)]
-            write(batch_of(*files, digest=f"h{round_}"), rebuild=round_ % 2 == 1)
+            files = [file(f"f{n}.py", "a", line=round_ + 2) for n in range(6)]
+            write(*files, digest=f"h{round_}", rebuild=round_ % 2 == 1)
     fresh = Tables(location)
     assert {u.start_line for u in fresh.named(["a"])} == {3}
 
 
-def test_locations_are_readable_distinct_and_outside_the_repository(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_locations_are_readable_and_distinct(settings: Settings, tmp_path: Path) -> None:
     first, second = tmp_path / "x" / "my app", tmp_path / "y" / "my app"
     first.mkdir(parents=True)
     second.mkdir(parents=True)
@@ -407,8 +407,8 @@ X = np.array([1, 0, 0, 0], dtype="float32")
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search looks for new commits, and the second one has the units copied."""
-    monkeypatch.setattr("codeqa.store.reader.READ_INTERVAL", 0.0)
-    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", 0.0)
+    monkeypatch.setattr(reader, "READ_INTERVAL", AT_ONCE)
+    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
 
 
 @pytest.fixture
@@ -447,160 +447,102 @@ def warm(tables: Tables) -> None:
             thread.join()
 
 
-def two_files() -> Batch:
-    store = Unit(
-        path="src/store.py",
-        language="python",
-        kind="class",
-        name="Store",
-        qualified_name="Store",
-        source_code="class Store:\n    body = 1",
-        start_line=1,
-        end_line=2,
-        constructor_declaration="def __init__(self)",
-        method_declarations=("def a(self)", "def b(self)"),
-        id="store",
+def two_files() -> tuple[File, File]:
+    store = replace(
+        WHOLE, path="src/store.py", source_code="class Store:\n    body = 1", id="store"
     )
-    return batch_of(
-        ("src/app.py", [unit("a"), unit("b", line=4)], []),
-        ("src/store.py", [store, unit("a", "src/store.py", line=9)], []),
-    )
-
-
-def vectors_of(*rows: list[float]) -> dict[str, np.ndarray]:
-    return {"methods": np.array(rows, dtype="float32"), "classes": np.zeros((1, 4), "float32")}
+    path, units, _ = file("src/store.py", "a", line=9)
+    return file("src/app.py", "a", "b"), (path, [store, *units], [])
 
 
 @pytest.mark.usefixtures("at_once")
-def test_units_in_memory_answer_as_the_tables_do(
-    location: Location, write: Index, read: list[int]
+def test_units_and_references_in_memory_answer_as_the_tables_do(
+    location: Location, write: Index, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vectors = vectors_of([1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0])
-    write(two_files(), vector=SMALL, vectors=vectors)
+    app, (store, units, _) = two_files()
+    app[2].extend([reference("a", line=7), reference("a", line=2), reference("run")])
+    imported = Reference("src/store.py", 4, 1, "a", "import", module=".app", target="id of a")
+    vectors = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
+    both = {"methods": vectors, "classes": np.zeros((1, 4), "float32")}
+    write(app, (store, units, [imported]), vector=SMALL, vectors=both)
+    wanted: list[tuple[int, dict[str, list[str]]]] = [
+        (3, {"name": ["a"]}),
+        (3, {"name": ["a", "run", "a"], "kind": ["call"]}),
+        (4, {"path": ["src/store.py", "src/app.py", "none.py"]}),
+        (1, {"path": ["src/app.py"], "name": ["run"]}),
+        (1, {"path": ["src/store.py"], "target": ["id of a", "another"]}),
+        (0, {"name": ["none"]}),
+    ]
     tables = Tables(location)
     before = search(tables)
-    assert read == [4] and [len(found) for found in before[0]] == [3, 1, 3, 0]
-    assert [one.place for one in before[1]] == [
-        "src/app.py:1-2",
-        "src/store.py:1-2",
-        "src/store.py:9-10",
-    ]
+    assert read == [4] and [len(hits) for hits in before[0]] == [3, 1, 3, 0]
+    places = ["src/app.py:1-2", "src/store.py:1-2", "src/store.py:9-10"]
+    assert [hit.place for hit in before[1]] == places
+    references = [tables.references(**one) for _, one in wanted]
+    assert list(map(len, references)) == [count for count, _ in wanted]
     warm(tables)
     del read[:]
     assert search(tables) == before
     assert read == []
     assert len(tables.named(["a"], limit=1)) == 1
     assert tables.named(["a"], where=Filter(paths=("src/store.py",))) == before[1][2:]
+    with monkeypatch.context() as patched:
+        patched.setattr("codeqa.store.tables.Reader.arrow", None)
+        assert [tables.references(**one) for _, one in wanted] == references
+        assert len(tables.references(name=["a"], limit=2)) == 2
 
-
-@pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("held", [0, 3])
-def test_references_in_memory_answer_as_the_tables_do(
-    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch, held: int
-) -> None:
-    app = [reference("a", line=7), reference("a", line=2), reference("run")][:held]
-    store = [Reference("src/store.py", 4, 1, "a", "import", module=".app", target="id of a")]
-    write(batch_of(("src/app.py", [unit("a")], app), ("src/store.py", [], store[:held])))
-    wanted: list[dict[str, list[str]]] = [
-        {"name": ["a"]},
-        {"name": ["a", "run", "a"], "kind": ["call"]},
-        {"path": ["src/store.py", "src/app.py", "none.py"]},
-        {"path": ["src/app.py"], "name": ["run"]},
-        {"path": ["src/store.py"], "target": ["id of a", "another"]},
-        {"name": ["none"]},
-    ]
-    tables = Tables(location)
-    before = [tables.references(**one) for one in wanted]
-    assert list(map(len, before)) == ([3, 3, 4, 1, 1, 0] if held else [0] * 6)
-    warm(tables)
-    monkeypatch.setattr("codeqa.store.tables.Reader.arrow", None)
-    assert [tables.references(**one) for one in wanted] == before
-    assert len(tables.references(name=["a"], limit=2)) == min(held, 2)
-
-
-@pytest.mark.usefixtures("at_once")
-def test_what_was_written_since_is_found_and_what_was_removed_is_not(
-    location: Location, write: Index
-) -> None:
-    write(two_files())
-    tables = Tables(location)
-    warm(tables)
-    fresh = batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2")
-    write(fresh, removed=("src/app.py",))
-    for _ in range(2):
-        (texts, *_), named = search(tables)
-        assert {one.path for one, _ in texts} == {"src/new.py", "src/store.py"}
-        assert [one.path for one in named] == ["src/new.py", "src/store.py", "src/store.py"]
-        warm(tables)
-
-
-@pytest.mark.usefixtures("at_once")
-def test_nothing_holds_what_was_remembered_of_an_older_version(
-    location: Location, write: Index
-) -> None:
-    write(two_files())
-    tables = Tables(location)
-    gc.disable()  # what holds itself would be found by it, at some time
-    try:
-        tables.references(name=["a"])
-        older = weakref.ref(tables.catalogue())
-        write(batch_of(("src/new.py", [unit("a", "src/new.py")], []), digest="h2"))
-        assert "src/new.py" in tables.catalogue().paths and older() is None
-    finally:
-        gc.enable()
-
-
-@pytest.mark.usefixtures("at_once")
-def test_an_index_that_was_deleted_and_made_again_is_another_one(
-    location: Location, write: Index, settings: Settings
-) -> None:
-    write(two_files())
-    tables = Tables(location)
-    warm(tables)
-    remove(settings, location)
-    other = batch_of(
-        ("lib/a.py", [unit("a", "lib/a.py"), unit("c", "lib/a.py", line=4)], []),
-        ("lib/b.py", [unit("Store", "lib/b.py", "class"), unit("d", "lib/b.py", line=9)], []),
-    )
-    write(other)
-    (texts, *_), named = search(tables)
-    assert {one.path for one, _ in texts} == {"lib/a.py", "lib/b.py"}
-    assert {one.path for one in named} == {"lib/a.py", "lib/b.py"}
-
-
-@pytest.mark.usefixtures("at_once")
-def test_a_large_index_is_not_copied_into_memory(
-    location: Location, write: Index, read: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10
-    write(two_files())
+    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10: a large index
     tables = Tables(location)
     warm(tables)
     search(tables)
     assert read == [4, 4, 4]
 
 
-def test_one_search_alone_copies_nothing(location: Location, write: Index) -> None:
-    write(two_files())
+@pytest.mark.usefixtures("at_once")
+def test_what_was_written_since_is_found_and_nothing_of_an_older_version_is_held(
+    location: Location, write: Index, settings: Settings
+) -> None:
+    write(*two_files())
     tables = Tables(location)
+    gc.disable()  # what holds itself would be found by it, at some time
+    try:
+        warm(tables)
+        assert tables.references(name=["a"]) == []
+        older = weakref.ref(tables.catalogue())
+        write(file("src/new.py", "a"), digest="h2", removed=("src/app.py",))
+        assert "src/new.py" in tables.catalogue().paths and older() is None
+    finally:
+        gc.enable()
+    for _ in range(2):
+        (texts, *_), units = search(tables)
+        assert {hit.path for hit, _ in texts} == {"src/new.py", "src/store.py"}
+        assert [hit.path for hit in units] == ["src/new.py", "src/store.py", "src/store.py"]
+        warm(tables)
+
+    remove(settings, location)  # what is made again is another index
+    write(file("lib/a.py", "a", "c"), file("lib/b.py", "store", "d"))
+    (texts, *_), units = search(tables)
+    paths = {hit.path for hit, _ in texts}
+    assert paths == {hit.path for hit in units} == {"lib/a.py", "lib/b.py"}
+
+
+def test_one_search_copies_nothing(made: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codeqa.store.tables.time", Clock())
     for _ in range(3):
-        search(tables)
+        search(made)
     assert "copy" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
-    location: Location, write: Index
+    location: Location, write: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 600)
     random = np.random.default_rng(3)
     wide = EmbeddingRecord("test/wide", "1", 64)
     centres = random.normal(size=(40, 64))
-    vectors = (centres[np.arange(5_400) % 40] + 0.6 * random.normal(size=(5_400, 64))).astype("f4")
-    units = [unit(f"f{number}", line=number + 1) for number in range(5_400)]
-    writer = write(
-        batch_of(("src/app.py", units, [])),
-        vector=wide,
-        vectors={"methods": vectors},
-    )
+    vectors = (centres[np.arange(700) % 40] + 0.6 * random.normal(size=(700, 64))).astype("f4")
+    units = [unit(f"f{number}", line=number + 1) for number in range(700)]
+    writer = write(("src/app.py", units, []), vector=wide, vectors={"methods": vectors})
 
     def unindexed() -> int | None:
         indices = writer.tables["methods"].list_indices()
@@ -610,7 +552,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
     tables = Tables(location)
     exact = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     shares = []
-    for question in vectors[:20] + 0.4 * random.normal(size=(20, 64)):
+    for question in vectors[:10] + 0.4 * random.normal(size=(10, 64)):
         best = np.argsort(-(exact @ question))[:70]
         answer = tables.find(VectorSearch("methods", "vector", question.astype("float32"), 70))
         for one, score in answer:
@@ -619,11 +561,7 @@ def test_the_vector_index_finds_what_comparing_all_finds_and_new_rows_besides(
         shares.append(len({one.name for one, _ in answer} & {f"f{row}" for row in best}) / 70)
     assert statistics.mean(shares) >= 0.98
     late = [unit(f"late{number}", "src/late.py", line=number + 1) for number in range(30)]
-    writer = write(
-        batch_of(("src/late.py", late, [])),
-        vector=wide,
-        vectors={"methods": vectors[:30]},
-    )
+    writer = write(("src/late.py", late, []), vector=wide, vectors={"methods": vectors[:30]})
     assert unindexed() == 30
     question = vectors[7] + vectors[8]
     scores = dict(Tables(location).find(VectorSearch("methods", "vector", question, 70)))

@@ -26,42 +26,37 @@ PATHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("language", "importer", "module", "files"),
-    [
-        ("python", "tests/test_cart.py", "shop.cart", ["src/shop/cart.py"]),
-        ("python", "tests/test_cart.py", "shop.Cart", []),
-        ("python", "src/shop/cart.py", ".db.sql", ["src/shop/db/sql.py"]),
-        ("python", "src/shop/db/sql.py", "..cart", ["src/shop/cart.py"]),
-        ("python", "src/shop/db/sql.py", ".", ["src/shop/db/__init__.py"]),
-        ("python", "src/shop/cart.py", "os.path", []),
-        ("typescript", "web/app.ts", "./lib", ["web/lib/index.ts"]),
-        ("typescript", "web/lib/http.tsx", "../util.js", ["web/util.js"]),
-        ("typescript", "web/app.ts", "./lib/http.js", ["web/lib/http.tsx"]),
-        ("typescript", "web/app.ts", "./api", ["web/api.d.ts"]),
-        ("typescript", "web/app.ts", "@/lib/http", ["web/lib/http.tsx"]),
-        ("javascript", "web/util.js", "react", []),
-        ("javascript", "web/util.js", "../../outside", []),
-        ("rust", "core/src/lib.rs", "crate::store", ["core/src/store/mod.rs"]),
-        ("rust", "core/src/shape.rs", "crate::store::disk::Disk", []),
-        ("rust", "core/src/store/disk.rs", "super",
-         ["core/src/store/mod.rs", "core/src/store/disk.rs"]),
-        ("rust", "core/src/store/mod.rs", "self::disk", ["core/src/store/disk.rs"]),
-        ("rust", "core/src/lib.rs", "core_macros", ["core-macros/src/lib.rs"]),
-        ("rust", "core/src/lib.rs", "std::fmt", []),
-        ("go", "main.go", "example.com/x/internal/fs/v2", ["internal/fs/fs.go"]),
-        ("go", "main.go", "net/http", []),
-        ("java", "java/com/acme/Main.java", "com.acme.store.Client",
-         ["java/com/acme/store/Client.java", "java/com/acme/store/Error.java"]),
-        ("java", "java/com/acme/Main.java", "java.util.List", []),
-        ("ruby", "a.rb", "main", []),
-    ],
-)  # fmt: skip
-def test_an_import_leads_to_its_files(
-    language: str, importer: str, module: str, files: list[str]
-) -> None:
-    found = [path for path in PATHS if import_evidence(language, importer, module, path)]
-    assert sorted(found) == sorted(files)
+IMPORTS = [
+    ("python", "tests/test_cart.py", "shop.cart", ["src/shop/cart.py"]),
+    ("python", "tests/test_cart.py", "shop.Cart", []),
+    ("python", "src/shop/cart.py", ".db.sql", ["src/shop/db/sql.py"]),
+    ("python", "src/shop/db/sql.py", "..cart", ["src/shop/cart.py"]),
+    ("python", "src/shop/db/sql.py", ".", ["src/shop/db/__init__.py"]),
+    ("python", "src/shop/cart.py", "os.path", []),
+    ("typescript", "web/app.ts", "./lib", ["web/lib/index.ts"]),
+    ("typescript", "web/lib/http.tsx", "../util.js", ["web/util.js"]),
+    ("typescript", "web/app.ts", "./lib/http.js", ["web/lib/http.tsx"]),
+    ("typescript", "web/app.ts", "./api", ["web/api.d.ts"]),
+    ("typescript", "web/app.ts", "@/lib/http", ["web/lib/http.tsx"]),
+    ("javascript", "web/util.js", "../../outside", []),
+    ("rust", "core/src/lib.rs", "crate::store", ["core/src/store/mod.rs"]),
+    ("rust", "core/src/shape.rs", "crate::store::disk::Disk", []),
+    ("rust", "core/src/store/disk.rs", "super",
+     ["core/src/store/disk.rs", "core/src/store/mod.rs"]),
+    ("rust", "core/src/store/mod.rs", "self::disk", ["core/src/store/disk.rs"]),
+    ("rust", "core/src/lib.rs", "core_macros", ["core-macros/src/lib.rs"]),
+    ("go", "main.go", "example.com/x/internal/fs/v2", ["internal/fs/fs.go"]),
+    ("go", "main.go", "net/http", []),
+    ("java", "java/com/acme/Main.java", "com.acme.store.Client",
+     ["java/com/acme/store/Client.java", "java/com/acme/store/Error.java"]),
+    ("ruby", "a.rb", "main", []),
+]  # fmt: skip
+
+
+def test_an_import_leads_to_its_files() -> None:
+    for language, importer, module, files in IMPORTS:
+        paths = [path for path in PATHS if import_evidence(language, importer, module, path)]
+        assert sorted(paths) == files, (importer, module)
 
 
 def test_go_knows_its_module_path_and_a_python_word_is_sure_on_a_likely_search_path() -> None:
@@ -162,21 +157,15 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return indexed(tmp_path_factory.mktemp("structure"), FILES)
 
 
-def unit(tables: Tables, path: str, qualified_name: str) -> Unit:
-    return next(
-        one
-        for one in tables.in_file(path)
-        if one.qualified_name == qualified_name and one.kind != "module"
-    )
+def unit(tables: Tables, path: str, name: str) -> Unit:
+    units = [one for one in tables.in_file(path) if one.kind != "module"]
+    return next(one for one in units if one.qualified_name == name)
 
 
-def places(found: list[UsageSite], least: float) -> set[tuple[str, int, str]]:
+def places(uses: list[UsageSite], least: float) -> set[tuple[str, int, str]]:
     """(path, line, kind) of the usages that are at least so sure."""
-    return {
-        (use.reference.path, use.reference.line, use.reference.kind)
-        for use in found
-        if use.confidence >= least
-    }
+    sure = [use.reference for use in uses if use.confidence >= least]
+    return {(one.path, one.line, one.kind) for one in sure}
 
 
 CART, PAGES, MAIN_JAVA = "src/shop/cart.py", "src/shop/pages.py", "java/com/acme/Main.java"
@@ -241,10 +230,9 @@ USES = {
 """Path, qualified name, the least confidence, and the uses that are at least so sure."""
 
 
-@pytest.mark.parametrize("what", USES)
-def test_uses_are_found_across_files(what: str, tables: Tables) -> None:
-    path, name, least, expected = USES[what]
-    assert places(usages(tables, unit(tables, path, name)), least) == expected
+def test_uses_are_found_across_files(tables: Tables) -> None:
+    for what, (path, name, least, expected) in USES.items():
+        assert places(usages(tables, unit(tables, path, name)), least) == expected, what
 
 
 def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) -> None:
@@ -256,16 +244,15 @@ def test_a_receiver_called_like_the_class_is_a_hint_and_no_more(tables: Tables) 
     assert by_line[4].confidence <= 0.3
 
 
-def test_a_class_is_imported_called_and_inherited_from(tables: Tables) -> None:
+def test_a_class_is_imported_called_and_inherited_from_and_a_document_has_no_uses(
+    tables: Tables,
+) -> None:
     kinds = {kind for _, _, kind in places(usages(tables, unit(tables, CART, "Cart")), 0.85)}
     assert kinds == {"import", "call", "inherits"}
     disk = usages(tables, unit(tables, "core/src/store.rs", "Disk"))
     assert ("core/src/lib.rs", 2, "import") in places(disk, 0.85)
-
-
-def test_the_surest_come_first_and_a_document_has_none(tables: Tables) -> None:
-    found = usages(tables, unit(tables, CART, "Cart.add"))
-    assert found == sorted(found, key=lambda use: -use.confidence) and len(found) > 2
+    uses = usages(tables, unit(tables, CART, "Cart.add"))
+    assert uses == sorted(uses, key=lambda use: -use.confidence) and len(uses) > 2
     assert usages(tables, tables.in_file("go.mod")[0]) == []
 
 
@@ -277,33 +264,22 @@ CALLS = {
     "    def count(self, coins):\n        return len(coins)\n",
     "shop/money.py": "def add(coins):\n    return sum(coins)\n",
     "shop/other.py": "def add(words):\n    return words\n\n\ndef get(word):\n    return word\n",
+    "shop/tidy.py": "import re\n\n\n" + "@overload\ndef tidy(x: int) -> int: ...\n\n\n" * 3
+    + "def tidy(x):\n    return x\n",
+    "shop/uses.py": "from shop.tidy import tidy\n\n\ndef use():\n    return tidy(1)\n",
+    "shop/boxes.py": "class Box:\n    def tidy(self):\n        return self\n",
 }  # fmt: skip
 
 
-def test_callees_are_the_definitions_that_are_called_each_once_in_the_order_of_the_text(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    tables = indexed(tmp_path_factory.mktemp("till"), CALLS)
+def test_callees_are_definitions_with_code_once_each_in_order(tmp_path: Path) -> None:
+    tables = indexed(tmp_path, CALLS)
     (pay,) = [unit for unit in tables.named(["pay"]) if unit.name == "pay"]
     calls = callees(tables, pay)
     assert [(call.called.place, call.line) for call in calls] == [
-        ("shop/till.py:17-18", 11),
-        ("shop/money.py:1-2", 12),
-        ("shop/till.py:5-6", 15),
-    ]
+        ("shop/till.py:17-18", 11), ("shop/money.py:1-2", 12), ("shop/till.py:5-6", 15),
+    ]  # fmt: skip
     assert [call.called.name for call in callees(tables, pay, limit=1)] == ["count"]
-
-
-def test_a_call_means_the_function_with_code_and_not_its_file_or_its_signatures(
-    tmp_path: Path,
-) -> None:
-    signatures = "@overload\ndef tidy(x: int) -> int: ...\n\n\n" * 3
-    files = {
-        "shop/tidy.py": f"import re\n\n\n{signatures}def tidy(x):\n    return x\n",
-        "shop/uses.py": "from shop.tidy import tidy\n\n\ndef use():\n    return tidy(1)\n",
-        "shop/boxes.py": "class Box:\n    def tidy(self):\n        return self\n",
-    }
-    tables = indexed(tmp_path, files)
+    # A call means neither the file of that name nor the signatures of what it calls.
     (use,) = (unit for unit in tables.named(["use"]) if unit.name == "use")
     (called,) = callees(tables, use)
     assert called.called.source_code.endswith("return x")

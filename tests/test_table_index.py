@@ -19,9 +19,9 @@ from codeqa.errors import EmbeddingError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables
-from codeqa.store.schema import ALL_ROWS, UNIT_TABLES
+from codeqa.store.schema import UNIT_TABLES
 from codeqa.store.writer import Writer, write_comments
-from tests.index_rows import age
+from tests.index_rows import age, rows
 from tests.indexed import copied, indexed, write
 
 FILES = {
@@ -29,7 +29,7 @@ FILES = {
     "store.py": "class UserStore:\n    def find_user(self, key):\n        return key\n",
     "README.md": "# Manual\n\nHow to load the config.\n",
     "数据.py": "数据库 = '连接'\n",
-    "web/page.ts": "export function render(page: string) {\n  return page;\n}\n",
+    "web/page.py": "def render(page):\n    return page\n",
 }
 
 
@@ -77,25 +77,10 @@ def installed() -> EmbeddingRecord:
     return EmbeddingRecord(fast.name, fast.version, fast.dimension)
 
 
-def newer(tmp_path: Path, dimension: int = 24) -> EmbeddingRecord:
-    """Another version of the table, with other numbers and dimensions, takes its place."""
-    return install(make_table(tmp_path / "newer", 400, dimension, seed=2, version="2"))
-
-
 def stored(indexer: Indexer) -> dict[str, tuple[str, str, np.ndarray]]:
     """Id → path, text and vector of every unit."""
-    import lancedb
-
-    meta = Tables(indexer.location).meta()
-    database = lancedb.connect(indexer.location.tables)
-    found = {}
-    for table in UNIT_TABLES:
-        name = table if meta.generation == 1 else f"{table}_{meta.generation}"
-        query = database.open_table(name).search().select(["id", "path", "code", "vector"])
-        for row in query.limit(ALL_ROWS).to_arrow().to_pylist():
-            assert row["vector"] is not None, row["path"]
-            found[row["id"]] = (row["path"], row["code"], np.array(row["vector"]))
-    return found
+    units = [row for table in UNIT_TABLES for row in rows(indexer.location)[table]]
+    return {row["id"]: (row["path"], row["code"], np.array(row["vector"])) for row in units}
 
 
 def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
@@ -108,9 +93,6 @@ def assert_filled(indexer: Indexer, record: EmbeddingRecord) -> None:
     assert fast is not None
     for path, code, vector in stored(indexer).values():
         assert np.abs(fast.embed_passages([code])[0] - vector).max() < 1e-3, path
-
-
-# The first pass
 
 
 def test_every_row_gets_its_vector_and_a_changed_file_its_new_ones(built: Indexer) -> None:
@@ -135,15 +117,10 @@ def test_descriptions_of_methods_are_embedded_with_them(built: Indexer) -> None:
     assert_filled(built, installed())
 
 
-# Another version
-
-
-def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
-    built: Indexer, tmp_path: Path
-) -> None:
+def test_another_table_or_none_makes_all_rows_anew(built: Indexer, tmp_path: Path) -> None:
     first = installed()
     assert built.run().changed == 0
-    record = newer(tmp_path)
+    record = install(make_table(tmp_path / "newer", 400, 24, seed=2, version="2"))
     tables = Tables(built.location)
     assert tables.vector_columns() == [] and tables.meta().vector == first
     sound, told, _ = check_index(built.location)
@@ -155,9 +132,6 @@ def test_with_another_table_or_none_the_next_run_makes_all_rows_anew(
     assert built.run().changed == len(FILES)
     tables = Tables(built.location)
     assert tables.counts().embedded == 0 and tables.meta().vector is None
-
-
-# Search
 
 
 def test_a_question_is_answered_by_vectors_too(engine: Engine) -> None:
@@ -174,9 +148,7 @@ def test_a_question_of_unknown_words_asks_no_vectors(engine: Engine) -> None:
     assert query_embedding(engine.settings, "another") is None
 
 
-def test_a_damaged_table_stops_indexing_with_a_sentence_and_leaves_text_search(
-    engine: Engine,
-) -> None:
+def test_a_damaged_table_stops_indexing_and_leaves_text_search(engine: Engine) -> None:
     (registry.SHIPPED / "vocabulary.txt").write_bytes(b"damaged")
     registry.table_encoder.cache_clear()
     with pytest.raises(EmbeddingError, match="The embedding table cannot be read"):

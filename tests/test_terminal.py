@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import Run
 from pydantic import SecretStr
+from waiting import PATIENCE
 
 from codeqa.cli import served as asking
 from codeqa.cli.serve import terminal_door
@@ -48,7 +49,6 @@ def without_times(text: str) -> str:
 COMMANDS = [
     (["ask", "--no-model", QUESTION], 0),
     (["ask", "--no-model", "--json", QUESTION], 0),
-    (["search", "article", "--kind", "method"], 0),
     (["search", "article", "--json", "--rerank"], 0),
     (["search", "article lang:cobol"], 0),
     (["symbol", "total_price", "callers", "--json"], 0),
@@ -81,7 +81,7 @@ def test_what_asks_a_server_loads_next_to_nothing(
     served: Served, shop: Path, run_python: Run
 ) -> None:
     code = (
-        "import json, sys; from codeqa.cli import main\n"
+        "import json, sys; from codeqa.cli import main, served; served.HELLO_SECONDS = 120\n"
         "status = [main([*json.loads(one), '--repo', sys.argv[1]]) for one in sys.argv[2:]]\n"
         "print(json.dumps([status, sorted(sys.modules)]))"
     )
@@ -155,7 +155,7 @@ def test_nothing_is_told_to_somebody_else_who_listens_there(
             with terminal_door(app, shop_settings, shop, listener.getsockname()[1]):
                 options = {"question": QUESTION, "use_model": False}
                 assert asking.ask((str(shop),), options, False) is None
-            thread.join(5)
+            thread.join(PATIENCE)
         said = b"".join(heard)
         assert b"/api/terminal/hello" in said, body
         assert app.config[TERMINAL_TOKEN].encode() not in said and SECRET_WORDS not in said
@@ -209,6 +209,7 @@ def test_behind_tokens_the_terminals_lets_in_and_no_wrong_one(shop_settings: Set
         distant = {"REMOTE_ADDR": "192.0.2.7"}
         refused = app.test_client().get("/api/repos", headers=headers, environ_base=distant)
         assert refused.status_code == 401
+    app.extensions["codeqa"].close()
 
 
 def test_the_file_goes_with_the_server_and_with_settings_of_a_file_there_is_none(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from chat_kit import Open, Script, ask
 
 from benchmarks import intents as benchmark
-from benchmarks import topics
 from codeqa.chat.values import Vector
 from codeqa.chat.vectors import SIMILAR, QuestionVectors, cosine
 from codeqa.context import pack
@@ -40,15 +38,6 @@ def test_the_shipped_tables_threshold_is_what_the_labelled_pairs_give() -> None:
     assert embedding is not None
     measured = benchmark.measure_pairs(benchmark.TUNE)
     assert benchmark.best_threshold(measured) == SIMILAR
-
-
-def test_two_ways_of_asking_are_similar_to_the_shipped_table_and_two_questions_are_not() -> None:
-    embedding = fast_embedding()
-    assert embedding is not None
-    asked = embedding.embed_query("How are passwords hashed?")
-    again = embedding.embed_query("which algorithm hashes the passwords")
-    other = embedding.embed_query("where is the command line parsed")
-    assert cosine(asked, again) > SIMILAR > cosine(asked, other)
 
 
 def test_a_message_without_a_known_word_has_no_vector() -> None:
@@ -109,14 +98,3 @@ def test_a_model_is_asked_once_where_the_words_doubt(
     assert len(script.small_calls) == calls
     sent = str(script.sent)
     assert ("expire_session(cookie)" in sent) is (intent == "kept")
-
-
-def test_the_answers_of_a_model_are_scored_without_asking_one(tmp_path: Path) -> None:
-    prompts = tmp_path / "prompts.jsonl"
-    assert topics.main(["--prompts", str(prompts)]) == 0
-    sent = [json.loads(line) for line in prompts.read_text("utf-8").splitlines()]
-    assert {row["id"] for row in sent} >= {row["id"] for row in topics.rows("pairs", "unseen")}
-    said = json.dumps({"id": sent[-1]["id"], "answer": '{"topic": "OTHER"}'})
-    counted = topics.said_of_pairs("unseen", topics.read_answers([said, ""]))
-    assert counted["changes"] + counted["follow_ups"] == 1
-    assert counted["caught"] + counted["dropped"] == 1

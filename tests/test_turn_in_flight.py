@@ -4,6 +4,7 @@ ended when it is told to; over a real connection, and by a process that is kille
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import queue
@@ -13,7 +14,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,15 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai_server import Streamed, openai_server, stream
+from openai_server import Streamed, delta, openai_server
 from pydantic import SecretStr
 from redis_server import RedisServer, redis_server
-from serving import serving
+from serving import PATIENT, serving
+from waiting import AT_ONCE, LOOK_AGAIN, PATIENCE, Clock, until
 
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings, load_settings
+from codeqa.state import cache, database
 from codeqa.types import Event
 from codeqa.web import answer_streams
 from codeqa.web.app import bind, create_app
@@ -40,7 +42,7 @@ pytest_plugins = ("cli_shop",)
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTION = "@codebase how is an article put into the basket?"
-Opened = Callable[..., Engine]
+ANNA = "anna"
 
 
 @dataclass
@@ -48,21 +50,18 @@ class Dictated:
     """Writes what it is told, when it is told; None ends the answer."""
 
     name: str = "dictated"
-    said: queue.Queue[str | None] = field(default_factory=queue.Queue)
+    pieces: queue.Queue[str | None] = field(default_factory=queue.Queue)
 
     def generate(self, asked: Gathered) -> Iterator[Piece]:
-        while not asked.cancelled():
-            try:
-                piece = self.said.get(timeout=0.02)
-            except queue.Empty:
-                continue
-            if piece is None:
+        while True:
+            until(lambda: asked.cancelled() or not self.pieces.empty())
+            if asked.cancelled() or (piece := self.pieces.get()) is None:
                 return
             yield piece
 
     def say(self, *pieces: str | None) -> None:
         for piece in pieces:
-            self.said.put(piece)
+            self.pieces.put(piece)
 
 
 @dataclass
@@ -73,7 +72,7 @@ class Page:
     token: str = ""
 
     def send(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         headers = {"Content-Type": "application/json", "Connection": "close"}
         headers |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
         connection.request(method, path, body and json.dumps(body), headers)
@@ -96,30 +95,43 @@ class Page:
         return values
 
 
-@pytest.fixture
-def settings(shop: Path, data_dir: Path) -> Settings:
+@pytest.fixture(scope="module")
+def settings(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Of a data folder that holds the shop's index, and nothing of other tests."""
-    shutil.copytree(shop.parent / "data", data_dir)
-    return load_settings(data=data_dir, threads=24, token=SecretStr("anna,bela"))
+    data = tmp_path_factory.mktemp("in-flight") / "data"
+    shutil.copytree(shop.parent / "data", data)
+    more = {"hyde": "off", "effort": "fast", "watch": False}
+    return load_settings(data=data, threads=24, token=SecretStr("anna,bela"), **more)
 
 
-@pytest.fixture
-def model() -> Dictated:
+@pytest.fixture(scope="module")
+def dictated() -> Dictated:
     return Dictated()
 
 
 @pytest.fixture
-def engine(shop: Path, settings: Settings, model: Dictated) -> Iterator[Engine]:
-    engine = open_engine(settings, shop, generator=model)
-    yield engine
-    engine.close()
+def model(dictated: Dictated) -> Dictated:
+    dictated.pieces = queue.Queue()
+    return dictated
+
+
+@pytest.fixture(scope="module")
+def engine(shop: Path, settings: Settings, dictated: Dictated) -> Iterator[Engine]:
+    with open_engine(settings, shop, generator=dictated) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def port(settings: Settings, engine: Engine) -> Iterator[int]:
+    with serving(settings, engine=engine) as port:
+        yield port
 
 
 @pytest.fixture
-def page(settings: Settings, engine: Engine) -> Iterator[Page]:
-    """Anna's."""
-    with serving(settings, engine=engine) as port:
-        yield Page(port, "anna")
+def page(port: int, model: Dictated) -> Iterator[Page]:
+    """Anna's, who has no conversation when a test begins."""
+    yield (page := Page(port, ANNA))
+    page.get("DELETE", "/api/privacy/everything")
 
 
 def kept(engine: Engine) -> list[Any]:
@@ -139,10 +151,7 @@ def read_to(response: http.client.HTTPResponse, words: str) -> str:
 
 def ended(page: Page) -> None:
     """Wait until nothing is being answered any more."""
-    deadline = time.monotonic() + 10
-    while page.opened()["answering"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not page.opened()["answering"])
 
 
 def read_on(response: http.client.HTTPResponse) -> tuple[str, dict[str, Any]]:
@@ -254,6 +263,7 @@ def test_terminals_answer_beside_each_other(
         model.say(None, None)
         for answer in (first, second):
             assert read_on(answer)[1].get("stopped") is None
+        terminal.get("DELETE", "/api/privacy/everything")
 
 
 def test_a_program_that_leaves_or_fails_frees_its_conversation(page: Page, model: Dictated) -> None:
@@ -261,10 +271,7 @@ def test_a_program_that_leaves_or_fails_frees_its_conversation(page: Page, model
     model.say("One. ")
     read_to(plain, "One.")
     plain.close()
-    deadline = time.monotonic() + 10
-    while (again := page.ask(render=False)).status == 409:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    again = until(lambda: (sent := page.ask(render=False)).status != 409 and sent)
     model.say(None)
     again.read()
     assert in_one_piece(page, after="no such turn").status == 404
@@ -303,10 +310,10 @@ def test_another_version_is_kept_while_it_is_written_and_taken_back_when_nothing
 
 
 def test_a_server_that_ends_keeps_what_it_was_writing(
-    settings: Settings, engine: Engine, model: Dictated
+    page: Page, settings: Settings, engine: Engine, model: Dictated
 ) -> None:
     with serving(settings, engine=engine) as port:
-        reader = Page(port, "anna").ask()
+        reader = Page(port, ANNA).ask()
         model.say("One. ")
         read_to(reader, "One.")
     engine.conversations.flush()
@@ -317,85 +324,92 @@ def test_a_server_that_ends_keeps_what_it_was_writing(
 def test_an_answer_that_nobody_reads_any_more_ends(
     page: Page, model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_streams, "UNREAD_SECONDS", 1.0)
+    monkeypatch.setattr(answer_streams, "time", clock := Clock())
     reader = page.ask()
     model.say("One. ")
     read_to(reader, "One.")
     reader.close()
-    ended(page)
+
+    def ended_later() -> bool:
+        clock.advance(answer_streams.UNREAD_SECONDS)
+        return not page.opened()["answering"]
+
+    until(ended_later)
     (turn,) = page.opened()["turns"]
     assert turn["answer"] == "One. " and not turn["finished"]
 
 
-def hold(state: Path) -> None:
-    """Another program writes to the state for the next second."""
-    other = sqlite3.connect(state, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    threading.Timer(1, other.close).start()
+class Held(Clock):
+    """Time of a state to which another program writes until somebody waits for it."""
+
+    def hold(self, state: Path) -> None:
+        self.slept.clear()
+        self.other = sqlite3.connect(state, isolation_level=None, check_same_thread=False)
+        self.other.execute("BEGIN IMMEDIATE")
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.advance(seconds)
+        self.other.close()
 
 
 def test_a_question_and_an_answer_are_kept_before_anybody_hears_of_them_however_slow_that_is(
-    engine: Engine, model: Dictated
+    page: Page, engine: Engine, model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = engine.conversations.state
+    state, clock = engine.conversations.state, Held()
     assert state.user_data.counts().turns == 0  # the file is there from now on
-    hold(state.path)
-    events = engine.chat.ask(AskOptions(QUESTION, conversation="c"))
+    monkeypatch.setattr(database, "time", clock)
+    monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)  # SQLite itself does not wait
+    state._database.close()
+    clock.hold(state.path)
+    events = engine.chat.ask(AskOptions(QUESTION, conversation="c", user="token-anna"))
     turn = next(event.data["turn"] for event in events if event.kind == "asked")
     # Read past the queue of saves, for which all other readers wait.
-    kept = state.turns.get(turn)
-    assert kept and kept.question == QUESTION
+    asked = state.turns.get(turn, "token-anna")
+    assert clock.slept and asked and asked.question == QUESTION
     model.say("One.")
     next(event for event in events if event.kind == "token")
-    hold(state.path)
+    clock.hold(state.path)
     model.say(None)
     next(event for event in events if event.kind == "done")
-    kept = state.turns.get(turn)
-    assert kept and kept.answer == "One." and kept.details["finished"]
+    answered = state.turns.get(turn, "token-anna")
+    assert clock.slept and answered and answered.answer == "One." and answered.details["finished"]
+    state.user_data.delete("token-anna")
 
 
-def test_what_a_server_that_is_killed_has_kept_of_an_answer_is_there_again(
-    shop: Path, settings: Settings
+def test_another_process_finds_what_is_kept_of_an_answer_and_that_it_broke_off(
+    page: Page,
+    shop: Path,
+    settings: Settings,
+    engine: Engine,
+    model: Dictated,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with openai_server(lambda path, body: stream(["word "] * 400, delay=0.05)) as models:
-        with bind("127.0.0.1", 0) as listener:
-            port = listener.getsockname()[1]
-        variables = {"CODEQA_DATA": str(settings.data_dir), "CODEQA_MODEL": "custom/m",
-                     "CODEQA_MODEL_URL": models.base_url, "CODEQA_WORKERS": "1"}  # fmt: skip
-        server = subprocess.Popen(
-            [sys.executable, "app.py", shop, "--port", str(port)],
-            cwd=ROOT, env={**os.environ, **variables}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            assert server.stdout is not None
-            assert f":{port}/" in server.stdout.readline()
-            reader = Page(port).ask()
-            read_to(reader, "word word")
-            engine, deadline = open_engine(settings, shop), time.monotonic() + 20
-            while "word" not in (before := kept(engine)[0][0]):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            hold(engine.conversations.state.path)
-            read_to(Page(port).ask("another one", "d"), "word")
-        finally:
-            server.kill()
-            server.communicate()
-    (turn,), (other,) = map(engine.conversations.turns, "cd")
-    engine.close()
-    assert other.question == "another one"
-    assert turn.question in QUESTION and turn.answer.startswith(before)
+    monkeypatch.setattr("codeqa.chat.ask.KEPT_EVERY", AT_ONCE)
+    reader = page.ask()
+    model.say("One. ")
+    read_to(reader, "One.")
+
+    def kept_by_now() -> str:
+        model.say("And ")  # it is kept after another piece, unless it is being kept
+        return str(kept(engine)[0][0])
+
+    until(kept_by_now)
+    user = engine.conversations.state._database.row("SELECT user FROM turn")
+    with open_engine(settings, shop) as later:  # as the next one begins after a crash
+        (turn,) = later.conversations.turns("c", *user or ())
+    assert turn.question in QUESTION and turn.answer.startswith("One. ")
     assert not turn.finished and turn.error and turn.error["code"] == "broke_off"
 
 
 def test_where_questions_wait_for_long_the_next_is_refused_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(answer_streams, "LATE", 0)
+    monkeypatch.setattr(answer_streams, "LATE", AT_ONCE)
     answers, goes_on = answer_streams.AnswerStreams(24), threading.Event()
 
     def slow(cancelled: Callable[[], bool]) -> Iterator[Event]:
-        goes_on.wait(20)
+        goes_on.wait(PATIENCE)
         yield Event("asked", {"turn": "t"})
 
     def ask(number: int) -> Iterator[bytes]:
@@ -413,24 +427,33 @@ def test_where_questions_wait_for_long_the_next_is_refused_at_once(
 # Several processes that share a Redis server.
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with redis_server(tmp_path / "redis") as server:
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def ports(
+    shop: Path, settings: Settings, dictated: Dictated, redis: RedisServer
+) -> Iterator[list[int]]:
+    """Two servers of one data folder, each with all that a process has."""
+    settings = settings.model_copy(update={"redis_url": redis.url})
+    with ExitStack() as stack:
+        opened = (open_engine(settings, shop, generator=dictated) for _ in range(2))
+        engines = [stack.enter_context(engine) for engine in opened]
+        yield [stack.enter_context(serving(settings, engine=engine)) for engine in engines]
 
 
 @pytest.fixture
 def both(
-    shop: Path, settings: Settings, model: Dictated, redis: RedisServer
+    ports: list[int], model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Page, Page]]:
-    """Anna's page at two servers of one data folder, each with all that a process has."""
-    settings = settings.model_copy(update={"redis_url": redis.url})
-    with ExitStack() as stack:
-        engines = [open_engine(settings, shop, generator=model) for _ in range(2)]
-        for engine in engines:
-            stack.callback(engine.close)
-        ports = [stack.enter_context(serving(settings, engine=engine)) for engine in engines]
-        yield Page(ports[0], "anna"), Page(ports[1], "anna")
+    """Anna's page at each."""
+    monkeypatch.setattr(answer_streams, "COPIED_EVERY", LOOK_AGAIN)
+    here, there = (Page(port, ANNA) for port in ports)
+    yield here, there
+    here.get("DELETE", "/api/privacy/everything")
 
 
 def test_another_process_reads_an_answer_along_refuses_a_second_and_goes_on_from_it(
@@ -489,9 +512,14 @@ def test_another_process_stops_an_answer_for_all_its_readers(
 
 
 def test_an_answer_goes_on_for_its_own_reader_when_redis_dies_and_is_shared_again(
-    both: tuple[Page, Page], model: Dictated, redis: RedisServer, caplog: pytest.LogCaptureFixture
+    both: tuple[Page, Page],
+    model: Dictated,
+    redis: RedisServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     here, there = both
+    monkeypatch.setattr(cache, "time", clock := Clock())
     first = here.ask()
     model.say("One. ")
     read_to(first, "One.")
@@ -500,8 +528,12 @@ def test_an_answer_goes_on_for_its_own_reader_when_redis_dies_and_is_shared_agai
     read_to(first, "Two.")
     assert there.join().status == 404
     redis.start()
-    while (second := there.join()).status == 404:
-        time.sleep(0.1)
+
+    def joined_later() -> http.client.HTTPResponse | None:
+        clock.advance(cache.PAUSE_SECONDS)
+        return answer if (answer := there.join()).status == 200 else None
+
+    second = until(joined_later)
     assert read_to(second, "Two.") == "One. Two. "
     model.say("Three.", None)
     assert read_on(first)[0] == read_on(second)[0] == "Three."
@@ -551,12 +583,10 @@ def test_of_two_processes_one_is_killed_and_the_other_ends_its_answers_before_it
 
     def written(path: str, body: dict[str, Any]) -> Streamed:
         def words() -> Iterator[bytes]:
-            word = "begun "
-            while word:
-                told = {"choices": [{"index": 0, "delta": {"content": word}}]}
-                yield f"data: {json.dumps(told)}\n\n".encode()
-                ends = goes_on.wait(0.1)
-                word = ("whole" if ends else "and ") if word != "whole" else ""
+            yield delta("begun ")
+            while not goes_on.wait(10 * LOOK_AGAIN):
+                yield delta("and ")
+            yield delta("whole")
 
         return Streamed(words())
 
@@ -566,7 +596,7 @@ def test_of_two_processes_one_is_killed_and_the_other_ends_its_answers_before_it
         variables = {"CODEQA_DATA": str(settings.data_dir), "CODEQA_MODEL": "custom/m",
                      "CODEQA_MODEL_URL": models.base_url, "REDIS_URL": redis.url,
                      "CODEQA_WORKERS": "1", "CODEQA_LOG_LEVEL": "error"}  # fmt: skip
-        command = ["-m", "codeqa", "serve", shop, "--port", str(port), "--workers", "2"]
+        command = ["-c", PATIENT, "serve", shop, "--port", str(port), "--workers", "2"]
         server = subprocess.Popen(
             [sys.executable, *command], cwd=ROOT, env={**os.environ, **variables},
             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -576,14 +606,15 @@ def test_of_two_processes_one_is_killed_and_the_other_ends_its_answers_before_it
             assert f":{port}/" in server.stdout.readline()
             page, answers = Page(port), dict[int, list[Any]]()
             children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
-            for number in range(40):
-                if len(answers) == 2:
-                    break
+            for number in itertools.count():
                 answer = page.ask(conversation=f"c{number}")
                 read_to(answer, "and ")
                 processes = [*map(int, children.read_text().split())]
-                answers[process_of(answer, processes)] = [answer, f"c{number}"]
-            assert len(answers) == 2
+                if (process := process_of(answer, processes)) in answers:
+                    page.get("POST", f"/api/conversations/c{number}/stop")
+                answers.setdefault(process, [answer, f"c{number}"])
+                if len(answers) == 2:
+                    break
             # LanceDB, state and threads are those of the processes that serve.
             assert "lancedb" not in Path(f"/proc/{server.pid}/maps").read_text()
             files = [file.readlink() for file in Path(f"/proc/{server.pid}/fd").iterdir()]
@@ -593,25 +624,23 @@ def test_of_two_processes_one_is_killed_and_the_other_ends_its_answers_before_it
             while process_of(along := page.join(asked), processes) != other:
                 along.close()
             read_to(along, "and ")
-            while "and " not in page.opened(asked)["turns"][0]["answer"]:
-                time.sleep(0.1)
+            until(lambda: "and " in page.opened(asked)["turns"][0]["answer"])
             os.kill(killed, signal.SIGKILL)
             with pytest.raises((http.client.HTTPException, OSError)):
                 lost.read()
-            said = read_on(along)[1]
-            assert said["error"]["code"] == "broke_off"
+            end = read_on(along)[1]
+            assert end["error"]["code"] == "broke_off"
             (turn,) = page.opened(asked)["turns"]
             assert "begun and " in turn["answer"] and turn["error"]["code"] == "broke_off"
-            assert said["turn"] == turn["id"]
+            assert end["turn"] == turn["id"]
             server.send_signal(signal.SIGTERM)
-            while page.get("GET", "/health")["status"] != "draining":
-                time.sleep(0.05)
+            until(lambda: page.get("GET", "/health")["status"] == "draining")
             refused = page.ask("one more", "d")
             assert refused.status == 503 and refused.headers["Retry-After"]
             assert page.send("GET", "/ready").status == 503
             goes_on.set()
             assert read_on(kept_on)[0].endswith("and whole")
-            assert server.wait(20) == 0 and server.stderr.read().endswith("Stopped.\n")
+            assert server.wait(PATIENCE) == 0 and server.stderr.read().endswith("Stopped.\n")
         finally:
             goes_on.set()
             server.kill()

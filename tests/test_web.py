@@ -94,13 +94,13 @@ def test_stopping_ends_the_stream_properly() -> None:
 
 
 def test_that_a_model_is_waited_for_is_told_to_a_page_and_to_no_other_client() -> None:
-    told = {"text": "api.example.com asks to wait 7 s", "seconds": 7, "begins": True}
-    events = [Event("waiting", told), Event("token", {"text": "a"}), Event("done", {})]
+    wait = {"text": "api.example.com asks to wait 70 s", "seconds": 70, "begins": True}
+    events = [Event("waiting", wait), Event("token", {"text": "a"}), Event("done", {})]
     plain = [line[:2] for line in encode_stream(events)]
     assert plain == [b"0:", b"8:", b"e:", b"d:"], "what it tells at its end is the one annotation"
     first, *_ = encode_stream(events, cite=lambda *_: None)
     (sent,) = json.loads(first[2:])
-    assert sent == {"stage": "waiting", **told, "milliseconds": sent["milliseconds"]}
+    assert sent == {"stage": "waiting", **wait, "milliseconds": sent["milliseconds"]}
 
 
 @pytest.mark.parametrize("row", ["- item {}\n", "| {} | b |\n"])
@@ -114,7 +114,7 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
         return split_blocks(text)
 
     monkeypatch.setattr(answer_streams, "split_blocks", counting)
-    text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(600)))
+    text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(400)))
     renderer = answer_streams.BlockRenderer(lambda path, start, end: None)
     blocks = [block for line in text.splitlines(True) for block in renderer.feed(line)]
     blocks += renderer.finish()

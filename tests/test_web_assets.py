@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flask.testing import FlaskClient
 
-from codeqa.web.assets import SHEETS, script
+from codeqa.web.assets import SHEETS
 
 pytest_plugins = ("web_kit",)
 
@@ -50,25 +50,3 @@ def test_a_page_can_take_the_single_files_instead(client: FlaskClient) -> None:
 
 def test_every_sheet_of_styles_is_sent() -> None:
     assert sorted(SHEETS) == sorted(path.stem for path in (STATIC / "css").glob("*.css"))
-
-
-def test_modules_keep_their_names_to_themselves(tmp_path: Path) -> None:
-    (tmp_path / "a.js").write_text(
-        'import { b } from "./b.js";\n'
-        'import {\n  c as d,\n  e,\n} from "./b.js";\n\n'
-        "const own = 1; // its own\nb(own, d, e);\n"
-    )
-    (tmp_path / "b.js").write_text(
-        "/** Why. */\nexport function b() {\n  // nothing\n}\n"
-        "const own = 2;\nexport const c = own;\n"
-        "export class e {\n  #first = '#first';\n\n"
-        "  get last() {\n    return this.#first;\n  }\n}\n"
-    )
-    assert script(tmp_path / "a.js").splitlines() == [
-        "const m0 = (() => {",
-        *("function b() {", "}", "const own = 2;", "const c = own;", "class e {"),
-        *("#p0 = '#first';", "get last() {", "return this.#p0;", "}", "}"),
-        *("return {b,c,e};", "})();", "const m1 = (() => {"),
-        *("const { b } = m0;", "const { c: d, e, } = m0;"),
-        *("const own = 1;", "b(own, d, e);", "return {};", "})();"),
-    ]

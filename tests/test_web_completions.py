@@ -25,6 +25,7 @@ from openai_server import (
 )
 from pydantic import SecretStr
 from serving import serving
+from waiting import PATIENCE
 
 from codeqa.settings import Settings, load_settings
 
@@ -73,11 +74,21 @@ def model(started: Model) -> Model:
     return started
 
 
+@pytest.fixture(scope="module")
+def clients() -> Iterator[OpenAI]:
+    """OpenAI's own client, which takes long to make, for any server."""
+    with OpenAI(base_url="http://127.0.0.1", api_key="none", timeout=PATIENCE) as clients:
+        yield clients
+
+
+def client(clients: OpenAI, port: int, key: str = "none") -> OpenAI:
+    return clients.with_options(base_url=f"http://127.0.0.1:{port}/v1", api_key=key)
+
+
 @pytest.fixture
-def asked(model: Model) -> Iterator[OpenAI]:
+def asked(model: Model, clients: OpenAI) -> OpenAI:
     """OpenAI's own client of a server with that model."""
-    with client(model.port) as api:
-        yield api
+    return client(clients, model.port)
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +99,9 @@ def port(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 @pytest.fixture
-def api(port: int) -> Iterator[OpenAI]:
+def api(port: int, clients: OpenAI) -> OpenAI:
     """OpenAI's own client of that."""
-    with client(port) as api:
-        yield api
-
-
-def client(port: int, key: str = "none") -> OpenAI:
-    return OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=key, timeout=30)
+    return client(clients, port)
 
 
 def user(text: Any) -> dict[str, Any]:
@@ -253,38 +259,36 @@ def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> No
 # What is refused, in the shape of that API
 
 
-@pytest.mark.parametrize(
-    ("more", "about"),
-    [
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "system", "content": "x"}]}, "no question"),
-        ({"messages": [{"role": "owl", "content": "x"}]}, "messages[0].role"),
-        ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
-        ({"messages": [3]}, "messages[0]"),
-        ({"messages": [user(" ")]}, "no question"),
-        ({"messages": [user("word " * 5_000)]}, "longer than"),
-        ({"messages": [user([{"type": "text", "text": "What is this?"}, IMAGE])]},
-         "messages[0].content[1].type"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_done_is_named(port: int, more: dict[str, Any], about: str) -> None:
-    body = {"model": "codeqa", "messages": [user(QUESTION)], **more}
-    refused = httpx2.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body)
-    assert refused.status_code == 400
-    assert set(refused.json()) == {"error"}
-    error = refused.json()["error"]
-    assert set(error) == {"message", "type", "param", "code"}
-    assert about in error["message"] and error["type"] == "invalid_request_error"
+def test_what_cannot_be_done_is_named(port: int) -> None:
+    for messages, about in (
+        ([], "messages"),
+        ([{"role": "system", "content": "x"}], "no question"),
+        ([{"role": "owl", "content": "x"}], "messages[0].role"),
+        ([{"role": "user", "content": 7}], "messages[0].content"),
+        ([3], "messages[0]"),
+        ([user(" ")], "no question"),
+        ([user("word " * 5_000)], "longer than"),
+        ([user([{"type": "text", "text": "What is this?"}, IMAGE])], "messages[0].content[1].type"),
+    ):
+        body = {"model": "codeqa", "messages": messages}
+        refused = httpx2.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body)
+        assert refused.status_code == 400
+        assert set(refused.json()) == {"error"}
+        error = refused.json()["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        assert about in error["message"] and error["type"] == "invalid_request_error"
 
 
-def test_the_token_of_the_page_is_the_key_of_the_api(shop: Path, tmp_path: Path) -> None:
+def test_the_token_of_the_page_is_the_key_of_the_api(
+    shop: Path, tmp_path: Path, clients: OpenAI
+) -> None:
     settings = shop_settings_in(tmp_path / "data", shop)
     guarded = settings.model_copy(update={"token": SecretStr("first,second")})
     with serving(guarded, shop) as port:
         for key in ("first", "second"):
-            assert client(port, key).models.list().data
+            assert client(clients, port, key).models.list().data
         with pytest.raises(openai.AuthenticationError) as caught:
-            client(port, "wrong").models.list()
+            client(clients, port, "wrong").models.list()
     assert caught.value.code == "sign_in"
 
 
@@ -332,8 +336,8 @@ def test_an_answer_that_breaks_off_tells_the_client(model: Model, asked: OpenAI)
 def test_a_client_that_leaves_ends_the_request_to_the_model(
     model: Model, streamed: bool, spoken: bool
 ) -> None:
-    model.reply = stream(["word "] * 200, delay=0.1) if spoken else silent(600)
-    connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=20)
+    model.reply = stream(ANSWER, delay=600, first=0.0) if spoken else silent(600)
+    connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=PATIENCE)
     body = {"model": "codeqa", "messages": [user(QUESTION)], "stream": streamed}
     headers = {"Content-Type": "application/json"}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)

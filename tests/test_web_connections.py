@@ -7,7 +7,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,57 @@ from typing import Any
 import pytest
 from browser.fakes import FakeEngine
 from serving import serving
+from waiting import LOOK_AGAIN, PATIENCE, Clock, until
+from waitress.adjustments import Adjustments
 
 from codeqa.settings import load_settings
 from codeqa.web.app import bind, make_server
+from codeqa.web.connections import Server
 
 pytest_plugins = ("web_kit",)
 
 HEAD = b"POST /chat/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 HALF_A_BODY = HEAD + b'Content-Length: 500\r\n\r\n{"question": "'
 HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+class Eager(Adjustments):  # type: ignore[misc]
+    """Of a server that looks at its connections all the time, not once in a second."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self.cleanup_interval, self.asyncore_loop_timeout = 0, LOOK_AGAIN
+
+
+class Watched(Server):
+    """Keeps the one that was started last."""
+
+    latest: Server
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        Watched.latest = self
+
+
+@pytest.fixture(autouse=True)
+def eager(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waitress.adjustments.Adjustments", Eager)
+    monkeypatch.setattr("codeqa.web.connections.Server", Watched)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """By which connections are late."""
+    clock = Clock()
+    for module in ("codeqa.web.connections", "waitress.channel", "waitress.server"):
+        monkeypatch.setattr(f"{module}.time", clock)
+    return clock
+
+
+def has_read(count: int) -> bool:
+    """Whether something of so many requests has come."""
+    channels = [*Watched.latest.active_channels.values()]
+    return len(channels) == count and all(one.request or one.requests for one in channels)
 
 
 class Connections(contextlib.ExitStack):
@@ -35,7 +76,7 @@ class Connections(contextlib.ExitStack):
 
     def open(self, sent: bytes = b"", source: str = "127.0.0.1") -> socket.socket:
         address = ("127.0.0.1", self._port)
-        opened = socket.create_connection(address, 20, source_address=(source, 0))
+        opened = socket.create_connection(address, PATIENCE, source_address=(source, 0))
         self.enter_context(opened)
         opened.sendall(sent)
         return opened
@@ -81,21 +122,28 @@ def goes_on(answer: http.client.HTTPResponse, connections: Connections) -> bool:
 
 @pytest.mark.parametrize("sent", [HEAD, HALF_A_BODY], ids=["half a head", "half a body"])
 def test_a_request_that_does_not_come_whole_is_hung_up_and_answers_go_on(
-    data_dir: Path, fake_engine: FakeEngine, sent: bytes
+    data_dir: Path, fake_engine: FakeEngine, clock: Clock, sent: bytes
 ) -> None:
-    with served(data_dir, fake_engine, seconds=0) as connections:
-        answer = asked(connections)
-        assert hung_up(connections.open(sent))
+    with served(data_dir, fake_engine) as connections:
+        answer, late = asked(connections), connections.open(sent)
+        until(lambda: has_read(2))
+        clock.advance(61)
+        assert hung_up(late)
         assert goes_on(answer, connections)
 
 
 def test_an_upload_that_is_slow_but_comes_is_waited_for(
-    data_dir: Path, fake_engine: FakeEngine
+    data_dir: Path, fake_engine: FakeEngine, clock: Clock
 ) -> None:
-    with served(data_dir, fake_engine, seconds=0) as connections:
+    with served(data_dir, fake_engine) as connections:
         text = b'{"question": "' + b"hello " * 10_000
         upload = connections.open(HEAD + f"Content-Length: {len(text) + 2}\r\n\r\n".encode() + text)
-        assert hung_up(connections.open(HEAD)), "the server has looked for late ones"
+        late = connections.open(HEAD)
+        until(lambda: has_read(2))
+        (begun, *_) = Watched.latest.active_channels.values()
+        until(lambda: begun.last_activity > clock.now + 10)
+        clock.advance(61)
+        assert hung_up(late), "the server has looked for late ones"
         upload.sendall(b'"}')
         assert upload.recv(9) == b"HTTP/1.1 "
 
@@ -129,10 +177,9 @@ def test_whoever_takes_nothing_of_a_response_is_hung_up_too(data_dir: Path) -> N
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     with Connections(listener.getsockname()[1]) as connections:
-        both = connections.open(HEALTH), connections.open(HEALTH)
-        assert all(one.recv(15) == b"HTTP/1.1 200 OK" for one in both)
-        while len(server.active_channels) > 1:
-            time.sleep(0.02)
+        for _ in range(2):
+            assert connections.open(HEALTH).recv(15) == b"HTTP/1.1 200 OK"
+        until(lambda: len(server.active_channels) < 2)
     server.task_dispatcher.shutdown()
     server.trigger.pull_trigger(server.close)
     thread.join()

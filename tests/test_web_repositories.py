@@ -4,7 +4,7 @@ cloned."""
 from __future__ import annotations
 
 import shutil
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from codeqa.repositories import find_repository, open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from tests.git_server import GitServer, git_server
+from tests.waiting import until
 
 BELA = {"Authorization": "Bearer bela"}
 Client = Callable[..., FlaskClient]
@@ -50,12 +51,11 @@ def rows(client: FlaskClient) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in client.get("/api/repos").json["repositories"]}
 
 
-def until(look: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 30
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
+def indexed() -> None:
+    """Wait until nothing is indexed behind any more."""
+    for thread in threading.enumerate():
+        if thread.name == "codeqa-index":
+            thread.join()
 
 
 def test_a_clone_from_the_page_from_its_address_to_its_removal(
@@ -63,12 +63,13 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
 ) -> None:
     server.commit("anna/shop", {"store.py": "def buy():\n    return 1\n"})
     client = make_client()
+    reports = client.application.extensions["codeqa"].jobs.reports
     server.held.clear()
     address = f"{server.address}/anna/shop"
     added = client.post("/api/repos", json={"path": address})
     repo = added.json["id"]
     assert added.status_code == 202 and added.json["url"] == address
-    until(lambda: rows(client)[repo]["progress"]["phase"] == "waiting for the server")
+    until(lambda: reports()[repo].progress.phase == "waiting for the server")
     assert rows(client)[repo]["state"] == "cloning"
     assert client.post("/api/repos", json={"path": address}).status_code == 409
     assert client.post(f"/api/repos/{repo}/cancel").status_code == 200
@@ -76,20 +77,25 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
     server.held.set()
 
     missing = client.post("/api/repos", json={"path": f"{address}-not"}).json["id"]
-    row = until(lambda: rows(client)[missing]["problem"] and rows(client)[missing])
+    until(lambda: reports()[missing].problem)
+    row = rows(client)[missing]
     assert row["state"] == "failed" and "not found" in row["problem"]
     client.post(f"/api/repos/{missing}/cancel")
     assert missing not in rows(client)
 
     client.post("/api/repos", json={"path": address})
-    until(lambda: rows(client).get(repo, {}).get("files") == 1)
+    until(lambda: repo not in reports())
+    indexed()
+    assert rows(client)[repo]["files"] == 1
     server.commit("anna/shop", {"other.py": "X = 1\n"})
     assert client.post(f"/api/repos/{repo}/refresh").status_code == 202
-    until(lambda: rows(client)[repo]["files"] == 2)
+    until(lambda: repo not in reports())
+    indexed()
+    assert rows(client)[repo]["files"] == 2
     renamed = client.post(f"/api/repos/{repo}", json={"name": "The shop"}).json
     assert renamed["name"] == client.get(f"/api/status?repo={repo}").json["name"] == "The shop"
     assert "The shop" in client.get(f"/?repo={repo}").text
-    until(lambda: rows(client)[repo]["state"] == "ready")
+    assert rows(client)[repo]["state"] == "ready"
     assert client.delete(f"/api/repos/{repo}").status_code == 200
     assert rows(client) == {} and not list((data_dir / "clones").rglob("*.py"))
     assert client.get(f"/api/status?repo={repo}").status_code == 404
@@ -171,7 +177,7 @@ def test_the_page_leads_to_the_repository_that_a_browser_was_in_last(
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.py").write_text("def pay():\n    pass\n")
         location = open_location(settings, tmp_path / name)
-        Indexer(settings, location).run()
+        Indexer(settings, location).run(refine=False)
         ids[name] = location.id
 
     def shown(client: FlaskClient, address: str) -> str:

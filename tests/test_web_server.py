@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pytest
 from browser.fakes import FakeEngine
 from openai_server import openai_server, silent
 from serving import serving
+from waiting import PATIENCE, until
 
 from app import generate_context, main
 from codeqa.cli.serve import open_port, page_address
@@ -28,6 +28,7 @@ from codeqa.web.app import bind, create_app, make_server
 from create_tables import create_tables
 
 pytest_plugins = ("web_kit",)
+pytestmark = pytest.mark.usefixtures("patient")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -37,7 +38,7 @@ def request(
     port: int, path: str, body: dict[str, str] | None = None
 ) -> Iterator[http.client.HTTPResponse]:
     """The response to a GET, or to a POST of `body`."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     with contextlib.closing(connection):
         headers = {"Content-Type": "application/json", "Connection": "close"}
         connection.request("POST" if body else "GET", path, body and json.dumps(body), headers)
@@ -78,7 +79,7 @@ def test_a_thread_is_started_only_when_all_others_are_busy(
 
         def service(self) -> None:
             self.began.set()
-            self.may_end.wait(20)
+            self.may_end.wait(PATIENCE)
             self.ended.set()
 
     settings = load_settings(data=data_dir, threads=4)
@@ -89,17 +90,16 @@ def test_a_thread_is_started_only_when_all_others_are_busy(
             task = Task()
             task.may_end.set()
             threads.add_task(task)
-            assert task.ended.wait(20) and len(threads.threads) == 1
-            while threads.active_count:  # it is free a moment later
-                time.sleep(0.001)
+            assert task.ended.wait(PATIENCE) and len(threads.threads) == 1
+            until(lambda: not threads.active_count)  # it is free a moment later
         tasks = [Task() for _ in range(6)]
         for number, task in enumerate(tasks, 1):
             threads.add_task(task)
-            assert number > 4 or task.began.wait(20)
+            assert number > 4 or task.began.wait(PATIENCE)
             assert len(threads.threads) == min(number, 4)
         for task in tasks:
             task.may_end.set()
-        assert all(task.ended.wait(20) for task in tasks)
+        assert all(task.ended.wait(PATIENCE) for task in tasks)
         server.close()
 
 
@@ -107,7 +107,7 @@ def test_a_body_that_is_too_long_is_explained_over_http(
     data_dir: Path, fake_engine: FakeEngine
 ) -> None:
     with serving(load_settings(data=data_dir), engine=fake_engine) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/chat/stream", b"x" * 1_500_000, headers)
         response = connection.getresponse()
@@ -145,35 +145,28 @@ def test_an_address_of_another_machine_cannot_be_served_on(data_dir: Path) -> No
         open_port(load_settings(data=data_dir, host="192.0.2.1", port=4321))
 
 
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [("127.0.0.1", "http://127.0.0.1:80/"), ("0.0.0.0", "http://127.0.0.1:80/"),
-     ("::1", "http://[::1]:80/"), ("::", "http://[::1]:80/"), ("box", "http://box:80/")],
-)  # fmt: skip
-def test_the_address_that_is_printed_can_be_opened(host: str, address: str) -> None:
-    assert page_address(host, 80) == address
+def test_the_address_that_is_printed_can_be_opened() -> None:
+    for host, opened in (
+        ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("::", "[::1]"),
+        ("box", "box"),
+    ):  # fmt: skip
+        assert page_address(host, 80) == f"http://{opened}:80/"
 
 
 # The front door
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_cannot_be_served_is_a_wrong_call_but_a_server_may_use_no_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for arguments, words in (
         (["/nowhere/at/all"], "There is no folder"),
         (["--host", "0.0.0.0"], "CODEQA_TOKEN"),
         (["--model", "no-such/model"], "no-such"),
-    ],
-)
-def test_what_cannot_be_served_is_a_wrong_call(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, told = main(arguments), capsys.readouterr()
-    assert (status, told.out, told.err.count("\n")) == (2, "", 1)
-    assert said in told.err
-
-
-def test_a_server_may_be_told_to_use_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    ):
+        status, printed = main(arguments), capsys.readouterr()
+        assert (status, printed.out, printed.err.count("\n")) == (2, "", 1)
+        assert words in printed.err
     with bind("127.0.0.1", 0) as taken:
         assert main(["--model", "none", "--port", str(taken.getsockname()[1])]) == 1
     assert "is in use" in capsys.readouterr().err, "it came as far as its port"
@@ -195,13 +188,11 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
             assert server.stdout is not None and server.stderr is not None
             assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
             assert server.stdout.readline() == "Questions go to custom/m at 127.0.0.1.\n"
-            while ready(port) != 200:  # it is indexed behind the page
-                time.sleep(0.05)
+            until(lambda: ready(port) == 200)  # it is indexed behind the page
             with ask(port, "@codebase total") as reader:
                 assert reader.readline() and model.wait_for_requests()
                 server.send_signal(signal.SIGTERM)  # as containers are ended
-                while ready(port) != 503:
-                    time.sleep(0.05)
+                until(lambda: ready(port) == 503)
                 for more in (
                     ask(port, "@codebase another total"),
                     request(port, "/api/repos", {"path": str(repository)}),
@@ -212,7 +203,7 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
                     assert json.load(health) == {"status": "draining"}
                 assert reader.readline()
                 server.send_signal(signal.SIGTERM)  # Ctrl-C does not wait either
-                assert server.wait(20) == 0
+                assert server.wait(PATIENCE) == 0
             assert server.stderr.read().endswith("Stopped.\n")
         finally:
             server.kill()
@@ -239,7 +230,7 @@ def test_processes_that_die_as_they_begin_are_made_anew_after_longer_and_longer_
         assert server.stdout.readline() == "begun\n"
         assert server.stderr.readline().endswith(f"takes its place in {seconds} s.\n")
     server.send_signal(signal.SIGTERM)
-    rest, _ = server.communicate(timeout=20)
+    rest, _ = server.communicate(timeout=PATIENCE)
     assert (server.returncode, rest) == (0, ""), "it does not wait for the pause to end"
 
 

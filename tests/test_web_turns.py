@@ -9,7 +9,6 @@ import logging
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 from openai_server import (
-    TAKES_LONG,
     Reply,
     ScriptedServer,
     completion,
@@ -29,24 +27,39 @@ from openai_server import (
 )
 from pydantic import SecretStr
 from serving import serving
+from waiting import PATIENCE, Clock
 
+from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
+from codeqa.store import locate
 from codeqa.web.app import create_app
 
 pytest_plugins = ("cli_shop",)
 
 KEY = "sk-very-secret-0123456789"
 QUESTION = "@codebase how is an article put into the basket?"
+TITLE = "how is an article put into the basket?"
 ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
 
 Client = Callable[..., FlaskClient]
 
 
+@pytest.fixture(scope="module")
+def started(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+    """A client of a server over the shop."""
+    data = tmp_path_factory.mktemp("turns") / "data"
+    shutil.copytree(shop.parent / "data", data)
+    app = create_app(load_settings(data=data, hyde="off", effort="fast", watch=False), shop)
+    yield app.test_client()
+    app.extensions["codeqa"].close()
+
+
 @pytest.fixture
-def shop_settings(shop: Path, data_dir: Path) -> Settings:
-    """Settings of a data folder that holds the shop's index, and nothing of other tests."""
-    shutil.copytree(shop.parent / "data", data_dir)
-    return load_settings(data=data_dir, threads=24)
+def client(started: FlaskClient) -> Iterator[FlaskClient]:
+    """The same, with no conversation and no model when a test begins."""
+    yield started
+    started.delete("/api/privacy/everything")
+    started.post("/api/models", json={"provider": ""})
 
 
 @pytest.fixture
@@ -84,8 +97,7 @@ def contents(request: tuple[str, dict[str, Any]]) -> str:
     return json.dumps(request[1]["messages"])
 
 
-def test_a_question_and_its_follow_up_go_to_the_chosen_model(make_client: Client) -> None:
-    client = make_client()
+def test_a_question_and_its_follow_up_go_to_the_chosen_model(client: FlaskClient) -> None:
     with openai_server(lambda path, body: stream(ANSWER, usage=(700, 20))) as server:
         assert choose(client, server.base_url, KEY)["current"]["local"] is True
         tested = client.post(
@@ -199,8 +211,7 @@ def test_a_key_goes_to_the_host_it_was_given_for_and_nowhere_else(
     assert KEY not in stored.read_text() and stored.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_server_that_sends_elsewhere_is_not_followed(make_client: Client) -> None:
-    client = make_client()
+def test_a_server_that_sends_elsewhere_is_not_followed(client: FlaskClient) -> None:
     with openai_server() as elsewhere:
         there = f"{elsewhere.base_url}/chat/completions"
         for status in (301, 307):
@@ -229,12 +240,10 @@ def test_an_exported_key_sends_nothing_until_its_provider_is_chosen(make_client:
         assert done["generator"] == "extractive" and len(server.requests) == 1
 
 
-def test_the_folder_that_holds_the_keys_cannot_be_opened(
-    make_client: Client, data_dir: Path
-) -> None:
-    client = make_client()
+def test_the_folder_that_holds_the_keys_cannot_be_opened(client: FlaskClient) -> None:
+    data = client.application.extensions["codeqa"].settings.data_dir
     for below in ("", "repos", "../data"):
-        refused = client.post("/api/repos", json={"path": str(data_dir / below)})
+        refused = client.post("/api/repos", json={"path": str(data / below)})
         assert refused.status_code == 400 and "own data" in refused.json["error"]["message"], below
     assert len(client.get("/api/repos").json["repositories"]) == 1
 
@@ -272,24 +281,19 @@ def test_a_model_picked_for_one_repository_answers_for_all(
 ) -> None:
     client = make_client()
     other = write_files(tmp_path / "other", {"a.py": "def alone():\n    return 1\n"})
-    repo = client.post("/api/repos", json={"path": str(other)}).json["id"]
+    Indexer(shop_settings, location := locate(shop_settings, other)).run(refine=False)
     with openai_server(lambda path, body: stream(ANSWER)) as server:
         choose(client, server.base_url)
-        deadline = time.monotonic() + 20
-        while client.get(f"/api/status?repo={repo}").json["state"] != "ready":
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        _, done = ask(client, "@codebase what is alone?", repo=repo)
+        _, done = ask(client, "@codebase what is alone?", repo=location.id)
         assert done["model"] == "custom/m"
     assert client.get("/api/conversations").json["conversations"] == []
-    listed = client.get(f"/api/conversations?repo={repo}").json["conversations"]
+    listed = client.get(f"/api/conversations?repo={location.id}").json["conversations"]
     assert [one["title"] for one in listed] == ["what is alone?"]
 
 
 def test_the_answer_in_one_piece_comes_from_the_model_too_and_fails_with_its_status(
-    make_client: Client,
+    client: FlaskClient,
 ) -> None:
-    client = make_client()
     with openai_server(lambda path, body: stream(ANSWER)) as server:
         choose(client, server.base_url)
         assert client.post("/", json={"query": QUESTION}).json == {"response": "".join(ANSWER)}
@@ -304,9 +308,8 @@ def test_the_answer_in_one_piece_comes_from_the_model_too_and_fails_with_its_sta
 
 
 def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_conversation(
-    make_client: Client, shop: Path
+    client: FlaskClient, shop: Path
 ) -> None:
-    client = make_client()
     file = shop / "store" / "basket.py"
     text, about = file.read_text(encoding="utf-8"), file.stat()
     with openai_server(lambda path, body: stream(ANSWER)) as server:
@@ -328,7 +331,7 @@ def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_con
 
 
 def title_after(client: FlaskClient, question: str, **more: Any) -> str:
-    """What conversation `c` is called when nothing more is asked about that."""
+    """What the conversation, by default `c`, is called when nothing more is asked about that."""
     ask(client, question, **{"effort": "normal", **more})
     for thread in threading.enumerate():
         if thread.name == "title":
@@ -341,12 +344,14 @@ def asked_for_titles(server: ScriptedServer) -> list[str]:
 
 
 def test_the_model_that_answered_first_gives_a_conversation_its_title_once(
-    make_client: Client,
+    client: FlaskClient,
 ) -> None:
-    client = make_client()
     with openai_server(lambda path, body: stream(ANSWER)) as server:
         server.title = lambda path, body: completion('"Articles in the `Basket`."\n')
         choose(client, server.base_url)
+        for more in ({"without_model": True}, {"effort": "fast"}):
+            assert title_after(client, QUESTION, conversation=str(more), **more) == TITLE
+        assert asked_for_titles(server) == []
         assert title_after(client, QUESTION) == "Articles in the Basket"
         assert title_after(client, "@codebase and what is paid?") == "Articles in the Basket"
         (sent,) = asked_for_titles(server)
@@ -354,15 +359,13 @@ def test_the_model_that_answered_first_gives_a_conversation_its_title_once(
     assert "def add_article" not in sent and "@codebase" not in sent
 
 
-def test_a_title_that_its_user_gave_meanwhile_stays(make_client: Client) -> None:
-    client = make_client()
-
+def test_a_title_that_its_user_gave_meanwhile_stays(client: FlaskClient) -> None:
     def rename_first(path: str, body: dict[str, Any]) -> Reply:
+        mine = {"title": "Mine"}
         renamed = client.application.test_client().post("/api/conversations/c", json=mine)
         assert renamed.status_code == 200, renamed.text
         return completion("The model's")
 
-    mine = {"title": "Mine"}
     with openai_server(lambda path, body: stream(ANSWER)) as server:
         server.title = rename_first
         choose(client, server.base_url)
@@ -370,26 +373,30 @@ def test_a_title_that_its_user_gave_meanwhile_stays(make_client: Client) -> None
         assert len(asked_for_titles(server)) == 1
 
 
-@pytest.mark.parametrize(
-    "reply", [failure(500), completion("This says far more than fits into a title"), silent(60)]
-)
 def test_where_a_model_gives_no_title_in_time_the_question_stays(
-    make_client: Client, monkeypatch: pytest.MonkeyPatch, reply: Reply
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.chat.ask.TITLE_SECONDS", 0.5)
-    client = make_client()
+    monkeypatch.setattr("codeqa.llm.client.time", clock := Clock())
+    replies = [silent(600), completion("This says far more than fits into a title"), failure(500)]
+
+    def late(path: str, body: dict[str, Any]) -> Reply:
+        reply = replies.pop()
+        clock.advance(0 if replies else 600)
+        return reply
+
     with openai_server(lambda path, body: stream(ANSWER)) as server:
-        server.title = lambda path, body: reply
+        server.title = late
         choose(client, server.base_url)
-        assert title_after(client, QUESTION) == "how is an article put into the basket?"
-        assert len(asked_for_titles(server)) == 1
+        for number in range(len(replies)):
+            assert title_after(client, QUESTION, conversation=str(number)) == TITLE
+        assert len(asked_for_titles(server)) == 3 and not replies
 
 
-def test_an_answer_is_over_while_its_conversation_waits_for_a_title(make_client: Client) -> None:
-    client, over = make_client(), threading.Event()
+def test_an_answer_is_over_while_its_conversation_waits_for_a_title(client: FlaskClient) -> None:
+    over = threading.Event()
 
     def after_the_answer(path: str, body: dict[str, Any]) -> Reply:
-        assert over.wait(TAKES_LONG)
+        assert over.wait(PATIENCE)
         return completion("Articles")
 
     with openai_server(lambda path, body: stream(ANSWER)) as server:
@@ -401,36 +408,27 @@ def test_an_answer_is_over_while_its_conversation_waits_for_a_title(make_client:
         over.set()
 
 
-@pytest.mark.parametrize("more", [{"without_model": True}, {"effort": "fast"}])
-def test_no_title_is_asked_for_without_the_model_or_at_fast(
-    make_client: Client, more: dict[str, Any]
-) -> None:
-    client = make_client()
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        choose(client, server.base_url)
-        assert title_after(client, QUESTION, **more) == "how is an article put into the basket?"
-        assert asked_for_titles(server) == []
-
-
 # Over a real connection
 
 
-@pytest.mark.parametrize("speaks", [True, False])
 def test_words_reach_the_reader_at_once_and_one_who_leaves_ends_the_request_to_the_model(
-    shop: Path, shop_settings: Settings, speaks: bool
+    shop: Path, shop_settings: Settings
 ) -> None:
-    reply = stream(ANSWER, delay=600, first=0.0) if speaks else silent(600)
-    with openai_server(lambda path, body: reply) as server:
+    replies = [silent(600), stream(ANSWER, delay=600, first=0.0)]
+    with openai_server(lambda path, body: replies[-1]) as server:
         update = {"model": "custom/m", "model_url": server.base_url}
         with serving(shop_settings.model_copy(update=update), shop) as port:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-            body = json.dumps({"question": QUESTION, "conversation": "c"})
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", "/chat/stream", body, headers)
-            response = connection.getresponse()
-            assert server.wait_for_requests()
-            while speaks and not response.readline().startswith(b"0:"):
-                pass  # the second word never comes
-            assert server.disconnects == []
-            response.close()
-            assert server.wait_for_disconnects()
+            for gone, speaks in enumerate((True, False)):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+                body = json.dumps({"question": QUESTION, "conversation": "c"})
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", "/chat/stream", body, headers)
+                response = connection.getresponse()
+                assert server.wait_for_requests(gone + 1)
+                while speaks and not response.readline().startswith(b"0:"):
+                    pass  # the second word never comes
+                assert len(server.disconnects) == gone
+                response.close()
+                connection.close()
+                assert server.wait_for_disconnects(gone + 1)
+                replies.pop()

@@ -53,6 +53,13 @@ OTHER_FILES: dict[str, str | bytes] = {
 """Documents, configuration, scripts, what no grammar reads, broken text, what is left out."""
 
 
+SHOWN = (
+    "kind", "name", "qualified_name", "class_name", "signature", "doc_comment", "head_end_line",
+    "constructor_declaration", "method_declarations",
+)  # fmt: skip
+"""Fields of a unit: all but its source, which the test compares with the file's lines."""
+
+
 def fixtures() -> list[Path]:
     """Every fixture file, by name."""
     return sorted(path for path in FIXTURES.iterdir() if path.is_file())
@@ -63,50 +70,28 @@ def golden_path(fixture: Path) -> Path:
 
 
 def observed(fixture: Path) -> dict[str, Any]:
-    """What extraction yields for a fixture, in a form that reads well in a diff.
-
-    Units are without their source (the test compares it with the file's lines); a
-    reference names its unit and target by qualified name and first line.
-    """
+    """Return what extraction yields for a fixture, in a form that reads well in a diff; a reference
+    names its unit and target by qualified name and first line."""
     data = fixture.read_bytes()
     language = detect(fixture.name, data)
     assert language is not None, f"no language for {fixture.name}"
     parsed = extract(fixture.name, data, language.key, "source")
     places = {u.id: f"{u.qualified_name}:{u.start_line}" for u in parsed.units}
     units = [
-        {
-            "lines": f"{unit.start_line}-{unit.end_line}",
-            "kind": unit.kind,
-            "name": unit.name,
-            "qualified_name": unit.qualified_name,
-            "class_name": unit.class_name,
-            "signature": unit.signature,
-            "doc_comment": unit.doc_comment,
-            "head_end_line": unit.head_end_line,
-            "constructor_declaration": unit.constructor_declaration,
-            "method_declarations": list(unit.method_declarations),
-        }
+        {"lines": f"{unit.start_line}-{unit.end_line}"}
+        | {name: value for name in SHOWN if (value := getattr(unit, name))}
         for unit in parsed.units
     ]
-    for unit in units:
-        for key in [key for key, value in unit.items() if value in ("", 0, [])]:
-            del unit[key]
-    references = [
-        " ".join(
-            part
-            for part in (
-                f"{edge.line}:{edge.column}",
-                edge.kind,
-                edge.name,
-                f"on {edge.receiver}" if edge.receiver else "",
-                f"from {edge.module}" if edge.module else "",
-                f"in {places[edge.unit_id]}" if edge.unit_id else "",
-                f"→ {places[edge.target]} {edge.confidence:g}" if edge.target else "",
-            )
-            if part
+    references = []
+    for edge in parsed.references:
+        parts = (
+            f"{edge.line}:{edge.column} {edge.kind} {edge.name}",
+            edge.receiver and f"on {edge.receiver}",
+            edge.module and f"from {edge.module}",
+            edge.unit_id and f"in {places[edge.unit_id]}",
+            edge.target and f"→ {places[edge.target]} {edge.confidence:g}",
         )
-        for edge in parsed.references
-    ]
+        references.append(" ".join(filter(None, parts)))
     return {
         "language": parsed.language,
         "has_errors": parsed.has_errors,
@@ -121,13 +106,13 @@ def observed_rows(folder: Path) -> dict[str, str]:
     vectors, whose embedding has a version of its own."""
     files = {path.name: path.read_bytes() for path in fixtures()} | OTHER_FILES
     digests = {}
-    for table, found in rows(indexed(folder, files).location).items():
-        for path, of_path in groupby(sorted(found, key=_by_path), _by_path):
-            lines = [
+    for table, records in rows(indexed(folder, files).location).items():
+        for path, of_path in groupby(sorted(records, key=_by_path), _by_path):
+            lines = sorted(
                 json.dumps({key: one[key] for key in sorted(one) if key != "vector"})
                 for one in of_path
-            ]
-            text = "\n".join(sorted(lines)).encode()
+            )
+            text = "\n".join(lines).encode()
             digests[f"{table} {path}"] = hashlib.blake2b(text, digest_size=8).hexdigest()
     return digests
 

@@ -21,6 +21,9 @@ from codeqa.errors import CodeQAError
 from codeqa.types import Event, Events
 from codeqa.web.running import proof, running_servers
 
+HELLO_SECONDS = 0.5
+"""A server that takes longer to say that it is there is too busy to save time."""
+
 
 def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events | None:
     """The events of an answer, as `chat.ask` gives them for these fields of AskOptions."""
@@ -90,8 +93,7 @@ def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
     ids = [by_folder[str(one)] for one in folders_of(repos, data)]
     ends = "~".join(sorted(one.rpartition("-")[2] for one in ids))
     for known in running_servers(data):
-        # One that takes longer to say that it is there is too busy to save time.
-        server = _Server(known.host, known.port, timeout=0.5)
+        server = _Server(known.host, known.port, timeout=HELLO_SECONDS)
         stack.enter_context(closing(server))
         with suppress(Exception):
             server.prove(known.token)

@@ -224,6 +224,9 @@ class Answer:
 class Model:
     """The model at an address, with open connections; safe to share between threads."""
 
+    sleep = staticmethod(asyncio.sleep)
+    """Waits between two tries."""
+
     def __init__(self, address: ModelAddress, timeout: float = 120.0) -> None:
         self.address = address
         self.name, self.host = address.name, address.host
@@ -381,7 +384,7 @@ class Model:
                 for left in range(whole := math.ceil(pause), -1, -1) if pause else ():
                     does = f"asks to wait {left} s" if asks else "failed; it is asked again"
                     yield Waiting(left, f"{self.host} {does}", told, left == whole)
-                    await asyncio.sleep(pause / whole if left else 0)
+                    await self.sleep(pause / whole if left else 0)
                 try:
                     async with asyncio.timeout(self._timeout):
                         asked = await self._ask(messages, most, tools)

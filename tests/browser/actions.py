@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, Route
+from waiting import until
 
 PHONE = {"width": 360, "height": 740, "has_touch": True, "is_mobile": True}
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
+COMPLETE = ".turns > .turn:last-child:not(.writing)"
+"""The last turn, once its answer is complete."""
 
 
 def field_of(page: Page) -> Locator:
     """The field in which questions are written."""
-    return page.get_by_label(re.compile("Question about"))
+    return page.locator("#question")
+
+
+# An `expect` that is not met at once describes the whole page for its error, each time it looks
+# again. What many tests wait for is waited for by `wait_for`, which does not.
 
 
 def ready(page: Page) -> None:
     """Wait until the page takes a question: its scripts run, the conversation of its address is
     there, and no answer is being written. Until then Enter sends nothing."""
-    expect(page.locator("body:has(#thread > *) #composer:not(.busy)")).to_have_count(1)
+    page.locator("body:has(#thread > *) #composer:not(.busy)").wait_for()
+
+
+WRITE = """(text) => {
+  const field = document.getElementById("question");
+  field.focus();
+  field.value = text;
+  field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+}"""
+"""All at once; each new line that is typed takes the browser its time."""
 
 
 def ask(page: Page, question: str) -> None:
     ready(page)
-    field_of(page).fill(question)
+    page.evaluate(WRITE, question)
     page.keyboard.press("Enter")
 
 
 def answered(page: Page) -> None:
     """Wait until the last answer is complete."""
-    expect(page.locator(".turn").last.get_by_role("button", name="Regenerate")).to_be_visible()
+    page.locator(f"{COMPLETE} .ways-again > :first-child").wait_for()
 
 
 def get_answer(page: Page, question: str) -> None:
@@ -42,17 +57,17 @@ def get_answer(page: Page, question: str) -> None:
 
 def being_written(page: Page, blocks: int = 2) -> None:
     """Wait until the last answer has so many blocks, and more to come."""
-    expect(page.locator(".turn.writing .block").nth(blocks - 1)).to_be_attached()
+    page.locator(".turn.writing .block").nth(blocks - 1).wait_for(state="attached")
 
 
 def stop(page: Page) -> None:
     page.keyboard.press("Escape")
-    expect(page.locator(".turn").last.locator(".stages")).to_contain_text("Stopped")
+    page.locator(f"{COMPLETE} .stages", has_text="Stopped").wait_for()
 
 
 def open_context(page: Page) -> None:
     page.get_by_role("button", name="Context").last.click()
-    expect(page.locator(".chunks").first).to_be_visible()
+    page.locator(".chunks").first.wait_for()
 
 
 def copied(page: Page) -> str:
@@ -61,15 +76,23 @@ def copied(page: Page) -> str:
 
 def chip_of(page: Page) -> Locator:
     """The switch that says whether the next question is searched for."""
-    return page.get_by_role("button", name=re.compile("^@codebase"))
+    return page.locator("#codebase")
 
 
-def until(met: Callable[[], object], seconds: float = 30.0) -> bool:
-    """Whether `met()` becomes true by then; for what no locator can wait for."""
-    deadline = time.monotonic() + seconds
-    while not (result := bool(met())) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return result
+def pass_time(page: Page, seconds: float) -> None:
+    """Have the page do what it does after so long; see `conftest.STAND_STILL`."""
+    page.evaluate("seconds => passTime(1000 * seconds)", seconds)
+
+
+def comes(page: Page, awaited: Locator) -> None:
+    """Wait until something is in view for which the page looks again and again."""
+
+    def met() -> bool:
+        with suppress(Error):  # it may just be leaving for another page
+            pass_time(page, 1)
+        return awaited.is_visible()
+
+    until(met)
 
 
 def scrolled_sideways(page: Page) -> bool:
@@ -123,7 +146,7 @@ def choose_radio(dialog: Locator, name: re.Pattern[str]) -> None:
 def use_model(page: Page, title: str = "OpenAI") -> None:
     """Have questions answered by the model that the dialog proposes for a provider."""
     choose_provider(page, title).get_by_role("button", name="Use this model").click()
-    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.locator("#models").wait_for(state="hidden")
 
 
 def use_address(page: Page, address: str) -> Locator:
@@ -133,7 +156,7 @@ def use_address(page: Page, address: str) -> Locator:
     dialog.get_by_label("Address", exact=True).fill(address)
     dialog.get_by_label("Model", exact=True).fill("test-model")
     dialog.get_by_role("button", name="Use this model").click()
-    expect(dialog).to_be_hidden()
+    dialog.wait_for(state="hidden")
     return dialog
 
 
@@ -149,7 +172,7 @@ def set_answer_options(page: Page, *labels: str) -> None:
         named = page.locator("#answer-options label").filter(has_text=re.compile(f"^{label}"))
         named.first.click()
     page.keyboard.press("Escape")
-    expect(page.locator("#answer-options")).to_be_hidden()
+    page.locator("#answer-options").wait_for(state="hidden")
 
 
 def change_settings(page: Page, *labels: str) -> None:
@@ -159,3 +182,31 @@ def change_settings(page: Page, *labels: str) -> None:
     for label in labels:
         dialog.locator("label").filter(has_text=re.compile(f"^{label}")).click()
     dialog.get_by_role("button", name="Close").click()
+
+
+class Held:
+    """Requests to an address, which wait until they are let go on."""
+
+    def __init__(self, page: Page, address: str | re.Pattern[str], method: str = "") -> None:
+        self._page = page
+        self._routes: list[Route] = []
+        self.holds = True
+        page.route(address, lambda route: self._take(route, method))
+
+    def _take(self, route: Route, method: str) -> None:
+        if self.holds and method in ("", route.request.method):
+            self._routes.append(route)
+        else:
+            route.continue_()
+
+    def until_asked(self, addresses: int = 1) -> None:
+        """Wait until so many different addresses were asked for."""
+        until(lambda: self._page.evaluate("1") and self.count() >= addresses)
+
+    def count(self) -> int:
+        return len({route.request.url for route in self._routes})
+
+    def go_on(self) -> None:
+        self.until_asked()
+        while self._routes:
+            self._routes.pop().continue_()

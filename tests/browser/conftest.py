@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.request import Request, urlopen
 
 import pytest
 from browser.actions import CLIPBOARD, PHONE
@@ -23,7 +25,10 @@ from playwright.sync_api import (
 )
 from repositories import git
 from serving import serving
+from waiting import PATIENCE
 
+from codeqa.chat.values import AskOptions
+from codeqa.llm.providers import ModelChoice
 from codeqa.settings import load_settings
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -48,9 +53,13 @@ OpenPage = Callable[..., Page]
 
 @dataclass(frozen=True)
 class Server:
-    """A running server of the tests."""
+    """A running server of the tests, with `open_page` for its pages."""
 
     address: str
+    open_page: OpenPage
+
+    def open(self, path: str = "", **options: Any) -> Page:
+        return self.open_page(self, path, **options)
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,17 @@ class ScriptedServer(Server):
 
     chat: FakeChat
     models: FakeModels
+
+    def keep(self, *questions: str, conversation: str = "c", **options: Any) -> str:
+        """Have questions answered before a page is opened; returns the page's path."""
+        for question in questions:
+            asked = AskOptions(question, conversation=conversation, **options)
+            list(self.chat.ask(asked))
+        return f"/?c={conversation}"
+
+    def use_model(self) -> None:
+        """Have questions answered by OpenAI's model."""
+        self.models.choose(ModelChoice("openai", "gpt-4o"))
 
 
 @dataclass
@@ -93,64 +113,70 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
-    # Nothing takes so long but on a machine that is busy with other tests.
-    expect.set_options(timeout=30_000)
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def chromium(playwright: Playwright) -> Iterator[Browser]:
+def servers() -> Iterator[ExitStack]:
+    """All servers. They end after the browser, which keeps connections to them open."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright, servers: ExitStack) -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
     yield browser
     browser.close()
 
 
-def serve_scripted(folder: Path, **settings: Any) -> Iterator[tuple[str, FakeEngine]]:
+def serve_scripted(servers: ExitStack, folder: Path, **settings: Any) -> tuple[str, FakeEngine]:
     loaded = load_settings(data=folder, threads=12, **settings)
     engine = FakeEngine()
-    with serving(loaded, engine=engine) as port:
-        yield f"http://127.0.0.1:{port}", engine
+    port = servers.enter_context(serving(loaded, engine=engine))
+    return f"http://127.0.0.1:{port}", engine
 
 
 @pytest.fixture(scope="session")
 def scripted_server(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[str, FakeEngine]]:
-    yield from serve_scripted(tmp_path_factory.mktemp("scripted"))
+    servers: ExitStack, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, FakeEngine]:
+    return serve_scripted(servers, tmp_path_factory.mktemp("scripted"))
+
+
+@pytest.fixture(scope="session")
+def guarded_server(
+    servers: ExitStack, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, FakeEngine]:
+    tokens = "open sesame,second key"
+    return serve_scripted(servers, tmp_path_factory.mktemp("guarded"), token=tokens)
 
 
 @pytest.fixture
-def scripted(scripted_server: tuple[str, FakeEngine]) -> ScriptedServer:
+def scripted(scripted_server: tuple[str, FakeEngine], open_page: OpenPage) -> ScriptedServer:
     """A server whose answers are written down; no test finds what another one left."""
-    address, engine = scripted_server
-    engine.begin_anew()
-    return ScriptedServer(address, engine.chat, engine.models)
+    return begun_anew(*scripted_server, open_page)
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[ScriptedServer]:
-    """The scripted server with two tokens: its owner's, `open sesame`, and `second key`."""
-    for address, engine in serve_scripted(tmp_path, token="open sesame,second key"):
-        yield ScriptedServer(address, engine.chat, engine.models)
+def guarded(guarded_server: tuple[str, FakeEngine], open_page: OpenPage) -> ScriptedServer:
+    """Another one with two tokens: its owner's, `open sesame`, and `second key`."""
+    return begun_anew(*guarded_server, open_page)
+
+
+def begun_anew(address: str, engine: FakeEngine, open_page: OpenPage) -> ScriptedServer:
+    engine.begin_anew()
+    return ScriptedServer(address, open_page, engine.chat, engine.models)
 
 
 @pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server over a generated repository with its real index."""
-    yield from serve_bookshop(tmp_path_factory.mktemp("real"))
-
-
-@pytest.fixture(scope="session")
-def modelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Another one of its own, for tests in which a language model is chosen."""
-    yield from serve_bookshop(tmp_path_factory.mktemp("modelled"))
-
-
-def serve_bookshop(folder: Path) -> Iterator[Server]:
+def real_server(servers: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> str:
     from codeqa.engine import open_engine
 
+    folder = tmp_path_factory.mktemp("real")
     repository = write_bookshop(folder / "bookshop")
     git(repository, "init", "-q")
     git(repository, "add", ".")
@@ -161,8 +187,16 @@ def serve_bookshop(folder: Path) -> Iterator[Server]:
     settings = load_settings(data=folder / "data", threads=24, workers=1, hyde="off")
     engine = open_engine(settings, repository)
     engine.index.run()
-    with serving(settings, repository) as port:
-        yield Server(f"http://127.0.0.1:{port}")
+    port = servers.enter_context(serving(settings, repository))
+    return f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def real(real_server: str, open_page: OpenPage) -> Server:
+    """A server over a generated repository with its real index, and without a language model."""
+    json = {"Content-Type": "application/json"}
+    urlopen(Request(f"{real_server}/api/models", b'{"provider": ""}', json)).close()
+    return Server(real_server, open_page)
 
 
 @pytest.fixture(scope="session")
@@ -183,13 +217,42 @@ FORGET = """if (!window.name) {
   window.name = "begun";
 }"""
 """What a page does before all else; its name outlives reloads."""
+STAND_STILL = """{
+  const { setTimeout: live, clearTimeout: forget } = window;
+  const late = new Map();
+  let now = 0;
+  window.lateFrom = 500;
+  window.setTimeout = (work, pause = 0, ...values) => {
+    if (pause < window.lateFrom) return live(work, pause, ...values);
+    const timer = live(() => {}, 2 ** 31 - 1);
+    late.set(timer, { at: now + pause, work });
+    return timer;
+  };
+  window.clearTimeout = (timer) => {
+    late.delete(timer);
+    forget(timer);
+  };
+  window.passTime = (milliseconds) => {
+    const end = now + milliseconds;
+    const due = () => [...late].filter(([, { at }]) => at <= end);
+    for (let timers = due(); timers.length; timers = due()) {
+      const [timer, { at, work }] = timers.reduce((a, b) => (b[1].at < a[1].at ? b : a));
+      now = at;
+      clearTimeout(timer);
+      work();
+    }
+    now = end;
+  };
+}"""
+"""What the page does after half a second or more, such as hiding a message or looking again how far
+the index is, it does when a test lets time pass, by `actions.pass_time`."""
 
 
 @pytest.fixture
 def open_page(chromium: Browser, idle_pages: dict[bool, list[Page]]) -> Iterator[OpenPage]:
     """`open_page(server, "/?c=…", width=…, height=…)` gives a page of its own; with PHONE, a phone.
 
-    With `own` it is a new one, and closed afterwards: a clock does not come out again.
+    With `own` it is a new one, and closed afterwards.
     Afterwards: nothing was written to the console, where a request that wants to leave the machine
     is written too: no name leads anywhere, and the page's policy forbids what is not its server's.
     (Listening to the requests of every page costs time.)
@@ -218,7 +281,7 @@ def open_page(chromium: Browser, idle_pages: dict[bool, list[Page]]) -> Iterator
             page.set_viewport_size(size)
             page.evaluate("window.name = ''")
         opened.append((own, idle, page))
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, forced_colors="none")
         page.watched.begin_anew()  # type: ignore[attr-defined]
         page.goto(server.address + path)
         return page
@@ -243,8 +306,8 @@ def open_page(chromium: Browser, idle_pages: dict[bool, list[Page]]) -> Iterator
 
 def watched(context: BrowserContext) -> Page:
     """A page of a context, with what it writes to the console as `page.watched`."""
-    context.set_default_timeout(30_000)
-    context.add_init_script(FORGET)
+    context.set_default_timeout(1000 * PATIENCE)
+    context.add_init_script(FORGET + STAND_STILL)
     page = context.new_page()
     seen = page.watched = Watched()  # type: ignore[attr-defined]
     page.on("console", lambda m: seen.console.append(f"{m.type}: {m.text} {m.location['url']}"))
@@ -253,12 +316,19 @@ def watched(context: BrowserContext) -> Page:
 
 
 @pytest.fixture
-def page(open_page: OpenPage, scripted: ScriptedServer) -> Page:
+def page(scripted: ScriptedServer) -> Page:
     """The page over the scripted server."""
-    return open_page(scripted)
+    return scripted.open()
 
 
 @pytest.fixture
-def phone(open_page: OpenPage, scripted: ScriptedServer) -> Page:
+def modelled(scripted: ScriptedServer) -> Page:
+    """The same with a language model."""
+    scripted.use_model()
+    return scripted.open()
+
+
+@pytest.fixture
+def phone(scripted: ScriptedServer) -> Page:
     """The same on a phone."""
-    return open_page(scripted, **PHONE)
+    return scripted.open(**PHONE)

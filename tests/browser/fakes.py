@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 from browser.fake_models import FakeModels
+from waiting import PATIENCE, until
 
 from codeqa.chat.citations import UNSENT
 from codeqa.chat.record import EARLIER, TurnRecord
@@ -107,21 +108,25 @@ EARLIER_ANSWERS = (
     ("how is a cookie read?", "By [src/store/sessions.py:25-33].", "turn-8", ""),
 )  # fmt: skip
 PLACE = ("path", "start_line", "end_line", "kind", "name")
+PART = 30
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
 
 class FakeChat:
     """Answers by what the question contains: `slow`, `silent`, `fail`, `crash`, `say:…`, …
 
-    `modelfail` fails after a few words as long as a model is used, `hurt` names a notice,
-    `nothing` is what a search does not find. With a model two drafts are searched by, the
-    second is `late` if the question says so; `held` waits for `drafts` before each is done.
+    `slow` is answered in PART paragraphs and as many again each time `more` is released, `paced`
+    in a few letters each time; so pass the seconds that a `busy` model asks to wait. `modelfail`
+    fails after a few words as long as a model is used, `hurt` names a notice, `nothing` is what a
+    search does not find. With a model two drafts are searched by, the second is `late` if the
+    question says so; `held` waits for `drafts` before each is done.
     """
 
     def __init__(self, models: FakeModels) -> None:
         self.asked: list[dict[str, Any]] = []
         self.cancelled = threading.Event()
         self.drafts = threading.Semaphore(0)
+        self.more = threading.Semaphore(0)
         self._models = models
         self._kept: dict[tuple[str, str], list[SimpleNamespace]] = {}
         self._titles: dict[tuple[str, str], str] = {}
@@ -222,6 +227,11 @@ class FakeChat:
         if "rewritten:" in question:
             turn.rewritten = question.partition("rewritten:")[2]
             yield Event("rewritten", {"question": turn.rewritten, "by": "model"})
+        for seconds in (30, 29, 0) if "busy" in question else ():
+            words = f"{turn.host} asks to wait {seconds} s" if seconds else ""
+            yield Event("waiting", {"text": words, "seconds": seconds, "begins": seconds == 30})
+            if not self._wait(cancelled, self.more):
+                return
         if "crash" in question:
             raise RuntimeError("secret detail of the crash")
         if "fail" in question and "modelfail" not in question:
@@ -240,11 +250,9 @@ class FakeChat:
             yield Event("retrieved", info)
         yield from self._steps(turn, "retrieve", "before_generation")
         yield Event("generating")
-        while "silent" in question:
-            if cancelled():
-                self.cancelled.set()
-                return
-            time.sleep(0.02)
+        if "silent" in question:
+            self._wait(cancelled)
+            return
         yield from self._tokens(question, choice, cancelled)
         if self.cancelled.is_set() and cancelled():
             yield Event("stopped", {"turn": turn.id})
@@ -282,7 +290,7 @@ class FakeChat:
             about = {"name": name, "model": str(choice), "host": self._models.host(choice)}
             yield Event("drafting", about)
             if held:
-                self.drafts.acquire(timeout=60)
+                self.drafts.acquire(timeout=PATIENCE)
             told = {"outcome": stage["outcome"], "took": stage["milliseconds"], "text": DRAFT}
             yield Event("drafted", {"name": name, **told})
 
@@ -291,14 +299,26 @@ class FakeChat:
         if "modelfail" in question and choice:
             answer = "It began well, "
         if "slow" in question:
-            answer = "".join(f"Paragraph {n} of a long answer.\n\n" for n in range(2000))
+            answer = ""
         for start in range(0, len(answer), 24):
-            if cancelled():
-                self.cancelled.set()
+            if "paced" in question and not self._wait(cancelled, self.more):
                 return
-            if "slow" in question or "paced" in question:
-                time.sleep(0.01)
             yield Event("token", {"text": answer[start : start + 24]})
+        numbers = itertools.count()
+        while "slow" in question:
+            for number in itertools.islice(numbers, PART):
+                yield Event("token", {"text": f"Paragraph {number} of a long answer.\n\n"})
+            if not self._wait(cancelled, self.more):
+                return
+
+    def _wait(
+        self, cancelled: Callable[[], bool], go_on: threading.Semaphore | None = None
+    ) -> bool:
+        """Wait until the answer is to go on; False when it was cancelled before."""
+        until(lambda: cancelled() or (go_on and go_on.acquire(blocking=False)))
+        if cancelled():
+            self.cancelled.set()
+        return not cancelled()
 
     def _steps(self, turn: SimpleNamespace, *names: str) -> Iterator[Event]:
         for name in names:

@@ -3,12 +3,11 @@ are held against axe-core's rules in `test_views`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, Literal
 
-from browser.actions import get_answer, ready, use_model
-from browser.conftest import OpenPage, ScriptedServer
+from browser.actions import get_answer, ready
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Page, expect
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -16,15 +15,14 @@ GRAVE = ("serious", "critical")
 Scheme = Literal["light", "dark"]
 
 
-def violations(page: Page, within: str = "body", rules: Sequence[str] = ()) -> list[str]:
-    """Serious and critical faults of what is in view: rule, place and why, one line each. Of some
-    rules or of all."""
+def violations(page: Page, within: str = "body", contrast: bool = True) -> list[str]:
+    """Serious and critical faults of what is in view: rule, place and why, one line each."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     result: dict[str, Any] = page.evaluate(
-        """([part, rules]) => axe.run(part, { resultTypes: ["violations"], preload: false,
-          ...(rules.length ? { runOnly: rules } : {}) })""",
-        [within, list(rules)],
+        """([part, enabled]) => axe.run(part, { resultTypes: ["violations"], preload: false,
+          rules: { "color-contrast": { enabled } } })""",
+        [within, contrast],
     )
     return [
         f"{rule['id']}: {' '.join(node['target'])}: {node['failureSummary'].splitlines()[1:2]}"
@@ -50,8 +48,10 @@ def test_an_answer_is_read_in_whole_blocks_and_never_twice(page: Page) -> None:
     assert len(heard) == len(set(heard)) == parts.count()
 
 
-def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) -> None:
-    get_answer(page, "x")
+def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(
+    scripted: ScriptedServer,
+) -> None:
+    page = scripted.open(scripted.keep("@codebase x"))
     page.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     page.get_by_role("button", name="Edit the question").focus()
@@ -72,10 +72,8 @@ def test_the_focus_goes_through_a_turn_in_reading_order_and_is_seen(page: Page) 
     assert "Copy" in order and "Code, python" in order
 
 
-def test_the_theme_follows_the_system_until_one_is_chosen(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, scheme="dark")
+def test_the_theme_follows_the_system_until_one_is_chosen(scripted: ScriptedServer) -> None:
+    page = scripted.open(scheme="dark")
     body, dark = page.locator("body"), "rgb(23, 24, 26)"
     expect(body).to_have_css("background-color", dark)
     page.get_by_role("button", name="Settings").click()
@@ -90,18 +88,21 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
 
 
 def test_where_colours_are_forced_what_is_chosen_has_the_focus_or_goes_on_is_seen(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, own=True)
+    scripted.use_model()
+    page = scripted.open(scripted.keep("@codebase x"))
     page.emulate_media(forced_colors="active")
 
     def unlike(one: str, other: str, style: str = "backgroundColor", part: str = "") -> bool:
-        read = "([at, style, part]) => getComputedStyle(document.querySelector(at), part)[style]"
-        return bool(
-            page.evaluate(read, [one, style, part]) != page.evaluate(read, [other, style, part])
+        read = "(node, [style, part]) => getComputedStyle(node, part)[style]"
+        first, second = (
+            page.locator(at).first.evaluate(read, [style, part]) for at in (one, other)
         )
+        return bool(first != second)
 
-    use_model(page)
+    ready(page)
+    page.locator("#codebase").press("Space")
     assert unlike("#codebase", "#effort")
     page.locator("#model-chip").click()
     assert unlike(".provider:has(:checked)", ".provider:not(:has(:checked))")
@@ -111,7 +112,6 @@ def test_where_colours_are_forced_what_is_chosen_has_the_focus_or_goes_on_is_see
     assert unlike(".segments label:has(:checked)", ".segments label:not(:has(:checked))")
     assert unlike("#rerank", "#answer-options", part="::before"), "the knob of a switch"
     page.keyboard.press("Escape")
-    get_answer(page, "x")
     assert unlike(".conversation.current .conversation-row", "#sidebar")
     assert unlike("#index-state .dot", "#sidebar")
     page.locator(".more").first.click()

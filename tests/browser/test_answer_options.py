@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from browser.actions import (
+    answered,
     ask,
-    being_written,
     change_settings,
     chip_of,
     get_answer,
@@ -61,40 +61,20 @@ def test_what_needs_code_is_searched_for_unless_that_is_chosen_otherwise(
     get_answer(page, "needed: where are sessions kept?")
     assert last(scripted, "retrieval", "strict") == ("auto", False)
     assert not scripted.chat.asked[-1]["question"].startswith("@codebase")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(page.locator(".details-body").last).to_contain_text("searched automatically")
+    expect(page.locator(".details-body").last).to_contain_text("searched automatically")
     set_answer_options(page, "Strict")
     change_settings(page, "Only with @codebase")
     expect(page.locator("#effort")).to_have_accessible_name(
         "How to answer: balanced, searches only with @codebase, strict"
     )
     page.reload()  # it is remembered
+    expect(page.locator(".details-body").last).to_contain_text("searched automatically")
     get_answer(page, "again")
     assert last(scripted, "retrieval", "strict") == ("explicit", True)
     assert last(scripted, "earlier_answers") == (False,)
     change_settings(page, "Automatically", "Earlier answers")
-    page.reload()
     get_answer(page, "once more")
     assert last(scripted, "retrieval", "strict", "earlier_answers") == ("auto", True, True)
-
-
-def test_the_form_is_worked_by_keys_and_escape_leaves_an_answer_alone(page: Page) -> None:
-    ask(page, "slow")
-    being_written(page)
-    chip = page.locator("#effort")
-    chip.press("Enter")
-    form = page.get_by_role("dialog", name="How to answer")
-    expect(form.get_by_role("radio", name=re.compile("^Balanced"))).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    expect(form.get_by_role("radio", name=re.compile("^Fast"))).to_be_checked()
-    expect(page.locator("#announce")).to_have_text("How to answer: fast")
-    page.keyboard.press("Escape")
-    expect(form).to_be_hidden()
-    expect(chip).to_be_focused()
-    expect(page.locator(".turn")).to_have_class(re.compile("writing"))
-    stop(page)
 
 
 def test_without_a_model_the_drafts_say_what_they_lack_and_lead_to_one(
@@ -136,60 +116,47 @@ def test_the_setting_for_drafts_holds_until_something_is_chosen_and_editing_keep
     expect(page.locator(".details-body").last).to_contain_text("Drafted code 1 draft")
     set_answer_options(page, "Off")
     question = page.locator(".turn").last
-    question.get_by_role("button", name="Regenerate").click()
-    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
-    assert last(scripted, "hyde") == ("one",)
     question.get_by_role("button", name="Edit the question").click()
     expect(drafts(page)).to_have_value("one")
     set_answer_options(page, "Twice")  # for this question alone
     page.locator("#question").press("Enter")
-    expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
+    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
     assert last(scripted, "hyde") == ("two",)
     expect(drafts(page)).to_have_value("off")
 
 
-def test_drafting_is_told_while_it_lasts_and_so_is_a_draft_that_was_not_made(
+def test_while_drafts_are_written_it_is_said_and_what_the_question_alone_finds_opens(
     page: Page, scripted: ScriptedServer
 ) -> None:
     use_model(page)
-    ask(page, "held")
-    stages = page.locator(".stages").last
+    ask(page, "held late")
+    stages = page.locator(".stages")
     expect(stages).to_contain_text("Drafting code to look for")
+    found = page.get_by_role("list", name="Found so far", exact=True).get_by_role("link")
+    expect(found).to_have_count(3)
+    found.first.click()
+    expect(page.locator(".source .cited").first).to_be_visible()
     scripted.chat.drafts.release()
     expect(stages).to_contain_text("Drafting again with what was found")
     scripted.chat.drafts.release()
     expect(stages).to_contain_text("4 pieces")
+    answered(page)
+    expect(page.locator(".found")).to_have_count(0)  # the answer cites them
     expect(page.locator(".answer")).not_to_contain_text("Session.load")  # a draft is no answer
-    get_answer(page, "@codebase late")
-    expect(page.locator(".details-body").last).to_contain_text("1 draft, 1 timed out")
-    page.get_by_role("button", name="Context").last.click()
+    expect(page.locator(".details-body")).to_contain_text("1 draft, 1 timed out")
+    page.get_by_role("button", name="Context").click()
     second = page.locator(".search-stages li").nth(1)
     expect(second).to_have_text(re.compile("Second draft.*timed out", re.DOTALL))
-
-
-def test_what_the_question_alone_finds_is_shown_and_opens_while_drafts_are_written(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    use_model(page)
-    ask(page, "held silent")
-    found = page.get_by_role("list", name="Found so far", exact=True).get_by_role("link")
-    expect(found).to_have_count(3)
-    expect(page.locator(".stages")).to_contain_text("Drafting")
-    found.first.click()
-    expect(page.locator(".source .cited").first).to_be_visible()
-    scripted.chat.drafts.release(2)
+    ask(page, "@codebase silent")
     expect(page.get_by_role("list", name="Found", exact=True)).to_be_visible()  # with the drafts
     expect(page.locator(".found a").first).to_have_text(re.compile("long.py:1200-1210$"))
     stop(page)
-    get_answer(page, "@codebase x")
-    expect(page.locator(".turn").last.locator(".found")).to_have_count(0)  # the answer cites them
 
 
 def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
     page: Page, scripted: ScriptedServer, scripted_server: tuple[str, FakeEngine],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    get_answer(page, "@codebase x")
     set_answer_options(page, "Rerank")
     get_answer(page, "@codebase x")
     assert last(scripted, "effort", "rerank") == ("", True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from browser import fakes
 from browser.actions import (
     answered,
     ask,
@@ -12,16 +13,17 @@ from browser.actions import (
     copied,
     expecting,
     get_answer,
+    new_conversation,
+    pass_time,
     ready,
     scrolled_sideways,
     set_answer_options,
     stop,
-    until,
     use_model,
 )
-from browser.conftest import OpenPage, ScriptedServer
-from browser.fakes import ANSWER
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Page, expect
+from waiting import PATIENCE, until
 
 from codeqa.chat.citations import UNSENT
 
@@ -34,10 +36,7 @@ def open_session(self, app, request):
 ```"""
 
 
-def test_a_whole_answer_is_rendered_copied_and_cited(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted)
+def test_a_whole_answer_is_rendered_copied_and_cited(page: Page) -> None:
     get_answer(page, "x")
     assert page.locator(".unfinished").evaluate("node => node.offsetHeight") == 0
     expect(page.locator(".answer table td a.citation")).to_have_count(1)
@@ -46,7 +45,7 @@ def test_a_whole_answer_is_rendered_copied_and_cited(
     expect(page.locator("#announce")).to_have_text(re.compile("^The answer is complete, with"))
     page.get_by_role("button", name="Copy answer").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert copied(page) == ANSWER.strip()
+    assert copied(page) == fakes.ANSWER.strip()
     page.locator(".code-block .copy").last.click()
     expect(page.locator(".code-block .copy").last).to_have_text("Copied")
     assert copied(page).startswith("def open_session") and copied(page).endswith("return {}")
@@ -56,79 +55,91 @@ def test_a_citation_that_is_pointed_at_shows_its_lines_alone_and_leads_to_the_ho
     page: Page,
 ) -> None:
     get_answer(page, "x")
-    preview = page.locator(".preview")
+    page.evaluate("window.lateFrom = 200")  # no pause is too short for the pointer
+    preview, long = page.locator(".preview"), page.locator("a.citation").filter(has_text="long.py")
+    long.hover()
     with page.expect_response("**/api/file?*") as answer:
-        page.locator("a.citation").filter(has_text="long.py").hover()
+        pass_time(page, 0.25)
     assert len(answer.value.json()["lines"]) == 8
     expect(preview).to_contain_text("value_1200 = 1200")
     expect(preview.locator(".number").last).to_have_attribute("data-line", "1207")
     link = preview.get_by_role("link", name="Open on GitHub")
     expect(link).to_have_attribute("href", re.compile("/src/store/long.py#L1200-L1210$"))
     link.hover()  # it stays for that
+    pass_time(page, 1)
     expect(preview).to_be_visible()
     page.keyboard.press("Escape")
     expect(preview).to_be_hidden()
-    page.locator("a.citation").filter(has_text="long.py").click()
+    long.click()
     expect(page.locator("#panel-lines")).to_have_text("Lines 1200–1210")
     page.locator("a.citation").first.hover()
+    pass_time(page, 1)
     expect(preview).to_be_visible()
-    page.locator("a.citation").filter(has_text="long.py").hover()  # these stand in the panel
+    long.hover()  # these stand in the panel
+    pass_time(page, 1)
     expect(preview).to_be_hidden()
 
 
-def test_the_earlier_answers_that_were_sent_along_are_opened_below_the_answer(page: Page) -> None:
-    get_answer(page, "alike")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        earlier = page.locator("details.earlier")
-        expect(earlier.locator("summary")).to_have_text("The model was also sent 2 earlier answers")
-        earlier.locator("summary").click()
-        expect(earlier.locator("li")).to_have_text(
-            [re.compile("where is a session opened.*<b>alone</b>"), re.compile("how is a cookie")]
-        )
-        expect(earlier.get_by_role("link")).to_have_attribute("href", re.compile("c=another"))
-    page.set_viewport_size({"width": 375, "height": 800})
-    assert not scrolled_sideways(page)
-
-
-def test_an_answer_is_written_block_by_block_until_it_is_stopped(
+def test_an_answer_tells_its_steps_and_is_written_block_by_block_until_it_is_stopped(
     page: Page, scripted: ScriptedServer
 ) -> None:
     ask(page, "slow")
     being_written(page, blocks=3)
     stop(page)
     ask(page, "silent")
-    stages = page.locator(".stages").last
+    turn = page.locator(".turn").last
+    stages, names = turn.locator(".stages"), turn.locator(".details-steps dt")
     expect(stages).to_contain_text("Reading 4 pieces of code")
+    expect(names.first).to_be_hidden()  # the line above stays calm
+    stages.click()
+    expect(names).to_have_count(9)  # it is not written yet
+    expect(names.nth(7)).to_have_text("Searched")
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(stages).to_contain_text("Stopped")
-    assert scripted.chat.cancelled.wait(10), "the server goes on with nobody reading"
+    assert scripted.chat.cancelled.wait(PATIENCE), "the server goes on with nobody reading"
     get_answer(page, "again")
     expect(page.locator(".turn")).to_have_count(3)
 
 
-def test_a_reader_keeps_the_place_unless_the_end_was_asked_for(page: Page) -> None:
+def test_how_long_a_model_asks_to_wait_counts_down(
+    modelled: Page, scripted: ScriptedServer
+) -> None:
+    page, line = modelled, modelled.locator(".stages")
+    ask(page, "busy")
+    words = "api.openai.com asks to wait {} s"
+    expect(page.locator("#announce")).to_have_text(words.format(30))
+    for seconds in (30, 29):
+        expect(line).to_have_text(words.format(seconds) + "…")
+        expect(page.locator(".stages.waiting .time")).to_be_hidden()
+        scripted.chat.more.release()
+    expect(line).to_have_text("Waiting for gpt-4o…")
+    stop(page)
+
+
+def test_a_reader_keeps_the_place_unless_the_end_was_asked_for(
+    page: Page, scripted: ScriptedServer
+) -> None:
     ask(page, "slow")
-    scroller = page.locator("#scroller")
-    jump = page.get_by_role("button", name="Jump to latest")
+    scroller, jump = page.locator("#scroller"), page.get_by_role("button", name="Jump to latest")
     place, left = "e => e.scrollTop", "e => e.scrollHeight - e.scrollTop - e.clientHeight"
 
-    def stays() -> bool:
-        before = scroller.evaluate(place)
-        being_written(page, blocks=page.locator(".block").count() + 15)
-        return bool(scroller.evaluate(place) == before)
+    def more_is_written() -> float:
+        before: float = scroller.evaluate(place)
+        blocks = page.locator(".block").count()
+        scripted.chat.more.release()
+        being_written(page, blocks + fakes.PART)
+        return before
 
+    being_written(page, fakes.PART)
     expect(jump).to_be_visible()
-    assert scroller.evaluate(place) < 40  # reading begins at the question
-    assert stays()
+    assert more_is_written() == scroller.evaluate(place) < 40  # reading begins at the question
     jump.click()
     expect(jump).to_be_hidden()
-    being_written(page, blocks=page.locator(".block").count() + 15)
-    assert until(lambda: scroller.evaluate(left) < 60)  # it follows, since that was asked for
+    more_is_written()
+    until(lambda: scroller.evaluate(left) < 60)  # it follows, since that was asked for
     scroller.evaluate("e => { e.scrollTop -= 900 }")
     expect(jump).to_be_visible()
-    assert stays()
+    assert more_is_written() == scroller.evaluate(place)
     stop(page)
 
 
@@ -168,13 +179,19 @@ And so on.
 """
 
 
-def test_items_of_a_list_are_rendered_as_they_come_and_nothing_jumps(page: Page) -> None:
+def test_items_of_a_list_are_rendered_as_they_come_and_nothing_jumps(
+    page: Page, scripted: ScriptedServer
+) -> None:
     page.evaluate(WATCH)
-    ask(page, f"paced say:{LISTS * 6}")
+    text = LISTS * 3
+    ask(page, f"paced say:{text}")
     writing = page.locator(".turn.writing .answer")
-    expect(writing.locator(".block").first).to_be_visible()
-    page.evaluate(JUMPS)
-    expect(writing.locator(".block ol > li a.citation").first).to_be_visible()
+    for piece in range(0, len(text), 24):
+        scripted.chat.more.release()
+        page.evaluate("new Promise(requestAnimationFrame)")
+        if piece == 72:
+            expect(writing.locator(".block").first).to_be_visible()
+            page.evaluate(JUMPS)
     answered(page)
     expect(page.locator(".block > ol").first.locator("> li")).to_have_count(3)
     expect(page.locator(".block > ol").first.locator("> li > ul > li")).to_have_count(2)
@@ -184,28 +201,29 @@ def test_items_of_a_list_are_rendered_as_they_come_and_nothing_jumps(page: Page)
     assert watched["raw"] == [] and set(watched["lefts"]) == {left}
 
 
-def test_of_what_is_being_written_only_the_last_part_is_drawn_anew(page: Page) -> None:
-    kept = page.evaluate(
-        """async () => {
+def test_of_what_is_being_written_only_the_last_part_is_drawn_anew_and_no_mark_is_seen(
+    page: Page,
+) -> None:
+    ready(page)
+    kept, seen, heights = page.evaluate(
+        """async (blocks) => {
           const { showUnfinished } = await import("/static/js/answer/streaming.js");
+          const shown = { written: (place) => document.createTextNode(place) };
           const forms = ["- item\\n", "1. item\\n", "| cell |\\n", "some words\\n"];
-          return ["```\\n", ...forms].map((begins, at) => {
+          const kept = ["```\\n", ...forms].map((begins, at) => {
             const [node, line] = [document.createElement("div"), forms[at - 1] ?? "code\\n"];
             const text = begins + line.repeat(119);
-            showUnfinished(node, text, { written: () => null });
+            showUnfinished(node, text, shown);
             const before = [...node.children];
-            showUnfinished(node, text + line, { written: () => null });
+            showUnfinished(node, text + line, shown);
             return [...node.children].map((part, number) => part === before[number]);
           });
-        }"""
-    )
-    assert kept == [[True, True, False]] * 5
-
-
-def test_what_stands_behind_a_block_is_there_as_soon_as_the_block_is(page: Page) -> None:
-    ready(page)
-    heights = page.evaluate(
-        """async () => {
+          const node = document.querySelector("#announce").cloneNode();
+          document.body.append(node);
+          const seen = blocks.flatMap((text) => [...text].map((_, at) => {
+            showUnfinished(node, text.slice(0, at + 1), shown);
+            return node.innerText;
+          }));
           const { Turn } = await import("/static/js/answer/turn.js");
           const turn = new Turn({ text: "x" }, {});
           document.querySelector("#thread").append(turn.node);
@@ -213,23 +231,7 @@ def test_what_stands_behind_a_block_is_there_as_soon_as_the_block_is(page: Page)
           await new Promise(requestAnimationFrame);
           const before = turn.node.querySelector(".answer").offsetHeight;
           turn.take({ block: { html: "<p>One.</p>", index: 0, length: 6 } });
-          return [before, turn.node.querySelector(".answer").offsetHeight];
-        }"""
-    )
-    assert heights[1] > heights[0] - 20  # else the end would seem to be left by the reader
-
-
-def test_no_mark_of_markdown_is_seen_before_what_it_begins(page: Page) -> None:
-    seen = page.evaluate(
-        """async (blocks) => {
-          const { showUnfinished } = await import("/static/js/answer/streaming.js");
-          const node = document.querySelector("#announce").cloneNode();
-          document.body.append(node);
-          const written = (place) => document.createTextNode(place);
-          return blocks.flatMap((text) => [...text].map((_, at) => {
-            showUnfinished(node, text.slice(0, at + 1), { written });
-            return node.innerText;
-          }));
+          return [kept, seen, [before, turn.node.querySelector(".answer").offsetHeight]];
         }""",
         [
             "## The way",
@@ -239,86 +241,82 @@ def test_no_mark_of_markdown_is_seen_before_what_it_begins(page: Page) -> None:
             "```python\nx = 1\n```\n",
         ],
     )
+    assert kept == [[True, True, False]] * 5
     bare = re.compile(r"[`#\[\]]|(?<![(*])\*|^-|^\d\.?$", re.M)
     assert [text for text in seen if bare.search(text)] == []
     assert {"The way", "The first thing is f(**more) src/a.py:1-3."} <= set(seen)
+    assert heights[1] > heights[0] - 20  # else the end would seem to be left by the reader
 
 
-def test_citations_that_were_not_shown_or_do_not_exist_are_struck_and_say_why(page: Page) -> None:
-    get_answer(page, "unverified")
-    expect(page.locator("#announce")).to_contain_text("2 not verified")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        sent, unsent, gone = (
-            page.locator(f'a.citation[data-start="{line}"]').first for line in (25, 1200, 8)
-        )
-        expect(sent).to_have_class("citation")
-        for struck in (unsent, gone):
-            expect(struck).to_have_class("citation unverified")
-            expect(struck).to_have_css("text-decoration-line", "line-through")
-        expect(unsent).to_have_attribute("title", f"Not verified: {UNSENT}")
-    unsent.click()  # its lines exist
-    expect(page.locator(".source .cited").first).to_have_attribute("data-line", "1200")
-
-
-def test_stages_and_steps_are_told_while_they_last_and_kept(page: Page) -> None:
-    use_model(page)
-    ask(page, "silent")
-    names = page.locator(".details-steps dt")
-    expect(names.first).to_be_hidden()  # the line above stays calm
-    page.locator(".stages").click()
-    expect(names).to_have_count(9)  # it is not written yet
-    expect(names.nth(7)).to_have_text("Searched")
-    expect(page.locator(".stages")).to_have_text("gpt-4o is reading 4 pieces of code…")
-    stop(page)
-
-    chip_of(page).click()
-    get_answer(page, "rewritten:How long are pizza sessions kept?")
-    last = page.locator(".turn").last
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        last.locator(".stages").click()
-        facts = last.locator(".details-body")
-        expect(facts).to_contain_text("Searched for How long are pizza sessions kept?")
-        expect(facts).to_contain_text("left out, for this is a new topic: no code has pizza")
-        expect(facts).to_contain_text("by its words: it names <b>code</b>")
-        expect(last.locator(".details-steps dt")).to_have_count(12)
-        expect(last.locator(".details-steps")).to_contain_text("Wrote the answer 0.8 s")
-
-
-def test_an_answer_says_when_and_by_which_model_and_why_another_reranker_was_used(
-    page: Page, scripted: ScriptedServer
-) -> None:
+def test_what_an_answer_was_made_from_is_told_and_the_same_after_a_reload(page: Page) -> None:
     get_answer(page, "alone")
-    facts = page.locator(".details-body")
+    facts, stages = page.locator(".details-body"), page.locator(".stages")
     expect(facts).to_contain_text("4 of 4 files")
     expect(facts).not_to_contain_text("Model")
-    expect(page.locator(".stages")).to_have_text(re.compile(r"^4 pieces of code · [\d.]+ m?s$"))
+    expect(stages).to_have_text(re.compile(r"^4 pieces of code · [\d.]+ m?s$"))
     use_model(page)
     set_answer_options(page, "Rerank")
-    get_answer(page, "@codebase hurt")
-    ask(page, "silent")
-    expect(page.locator(".stages").last).to_have_text("Waiting for gpt-4o…")
-    page.get_by_role("button", name="Stop", exact=True).click()
-    assert scripted.chat.cancelled.wait(10)
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        for told in (
-            "gpt-4o · api.openai.com",
-            "≈ 3,120 in, ≈ 412 out · $0.0032",
-            "Reranked by built-in",
-        ):
-            expect(facts.nth(1)).to_contain_text(told)
-        notice = page.locator(".turn").nth(1).locator(".turn-notice")
-        expect(notice).to_contain_text("ColBERT model is not on this machine")
-    for turn, told in ((1, "Answered"), (2, "Asked")):
-        expect(facts.nth(turn)).to_have_text(re.compile(rf"{told} at \d\d:\d\d"))
+    get_answer(page, "@codebase hurt unverified alike")
+    expect(page.locator("#announce")).to_contain_text("2 not verified")
+    for words in (
+        "gpt-4o · api.openai.com",
+        "≈ 3,120 in, ≈ 412 out · $0.0032",
+        "Reranked by built-in",
+        "Wrote the answer 0.8 s",
+    ):
+        expect(facts.last).to_contain_text(words)
+    turn = page.locator(".turn").nth(1)
+    expect(turn.locator(".details-steps dt")).to_have_count(12)
+    expect(turn.locator(".turn-notice")).to_contain_text("ColBERT model is not on this machine")
+    sent, unsent, gone = (
+        turn.locator(f'a.citation[data-start="{line}"]').first for line in (25, 1200, 8)
+    )
+    earlier = turn.locator("details.earlier")
+    expect(earlier.locator("summary")).to_have_text("The model was also sent 2 earlier answers")
+    expect(earlier.locator("li")).to_have_text(
+        [re.compile("where is a session opened.*<b>alone</b>"), re.compile("how is a cookie")]
+    )
+    expect(earlier.locator("a")).to_have_attribute("href", re.compile("c=another"))
+    get_answer(page, "rewritten:How long are pizza sessions kept?")
+    for words in (
+        "Searched for How long are pizza sessions kept?",
+        "left out, for this is a new topic: no code has pizza",
+        "by its words: it names <b>code</b>",
+    ):
+        expect(facts.last).to_contain_text(words)
+
+    ask(page, "modelfail")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("The model's server refused the key.")
+    before = words_of_answers(page)
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(4)
+    assert words_of_answers(page)[:3] == before[:3]
+    expect(alert).to_contain_text("The model's server refused the key.")
+    expect(alert).to_contain_text("Enter another key, then try again.")
+    expect(page.locator(".answer").last).to_contain_text("It began well,")
+    expect(facts.first).to_have_text(re.compile(r"Answered at \d\d:\d\d"))
+    expect(facts.last).to_have_text(re.compile(r"Asked at \d\d:\d\d"))
+    for struck in (unsent, gone):
+        expect(struck).to_have_class("citation unverified")
+        expect(struck).to_have_css("text-decoration-line", "line-through")
+    expect(sent).to_have_class("citation")
+    expect(unsent).to_have_attribute("title", f"Not verified: {UNSENT}")
+    unsent.click()  # its lines exist
+    expect(page.locator(".source .cited").first).to_have_attribute("data-line", "1200")
+    page.set_viewport_size({"width": 375, "height": 800})
+    assert not scrolled_sideways(page)
 
 
-def test_an_error_says_what_to_do_and_a_failing_model_leaves_its_text_and_ways_on(
+def words_of_answers(page: Page) -> list[str]:
+    """The words of each turn with all that is folded, but for when and how long and, which is not
+    kept, who put a question anew."""
+    page.evaluate("document.querySelectorAll('.turn details').forEach(one => { one.open = true; })")
+    not_kept = r"[\d.]+ m?s\b|(Answered|Asked)\s+at \d\d:\d\d\n| \(put so by the model\)"
+    return [re.sub(not_kept, "", text) for text in page.locator(".turn").all_inner_texts()]
+
+
+def test_an_error_says_what_to_do_and_a_failing_model_leaves_ways_on(
     page: Page, scripted: ScriptedServer
 ) -> None:
     ask(page, "fail")
@@ -328,14 +326,8 @@ def test_an_error_says_what_to_do_and_a_failing_model_leaves_its_text_and_ways_o
     expect(alert.get_by_role("button")).to_have_text(["Try again"])  # no model would help
 
     use_model(page)
-    page.get_by_role("button", name="New conversation").first.click()
+    new_conversation(page)
     ask(page, "modelfail")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(alert).to_contain_text("The model's server refused the key.")
-        expect(alert).to_contain_text("Enter another key, then try again.")
-        expect(page.locator(".answer")).to_contain_text("It began well,")
     alert.get_by_role("button", name="Try again").click()
     expect(page.locator(".stages")).to_contain_text("Failed")
     first = scripted.chat.asked[-1]["replaces"]
@@ -399,6 +391,15 @@ def test_escape_leaves_an_answer_alone_while_something_is_open_over_it(
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
+    page.locator("#effort").press("Enter")
+    form = page.get_by_role("dialog", name="How to answer")
+    expect(form.get_by_role("radio", name=re.compile("^Balanced"))).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(form.get_by_role("radio", name=re.compile("^Fast"))).to_be_checked()
+    expect(page.locator("#announce")).to_have_text("How to answer: fast")
+    page.keyboard.press("Escape")
+    expect(form).to_be_hidden()
+    expect(page.locator("#effort")).to_be_focused()
     page.get_by_role("button", name="More for “slow”").press("Enter")
     page.keyboard.press("Escape")
     expect(page.get_by_role("menu")).to_have_count(0)
@@ -440,29 +441,24 @@ n3 --> n3
 """
 
 
-def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
-    phone: Page,
-) -> None:
+def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(phone: Page) -> None:
     page = phone
     unknown = f"```mermaid\n{FLOW}n1 -.-> n2\n```"
     get_answer(page, f"say:So:\n\n```mermaid\n{FLOW}```\n\n{unknown}\n")
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        drawn, code = (page.locator(".code-block").nth(number) for number in (0, 1))
-        drawing = drawn.get_by_role("img", name="Diagram: 3 boxes, 3 arrows")
-        boxes = drawing.locator("rect + text")
-        expect(boxes).to_have_text(["Flask.<b>wsgi_app</b>", 'says "no"', "last ↻"])
-        expect(drawing.locator("desc")).to_contain_text(
-            'says "no" to Flask.<b>wsgi_app</b> (again)'
-        )
-        assert not scrolled_sideways(page)
-        assert drawing.evaluate("e => e.clientWidth") <= 276  # as wide as there is room
-        drawn.get_by_role("button", name="Text").press("Enter")
-        expect(drawing).to_be_hidden()
-        expect(drawn.locator("pre")).to_have_text(FLOW)
-        expect(code.locator("pre")).to_contain_text("n1 -.-> n2")
-        expect(code.get_by_role("img")).to_have_count(0)
+    drawn, code = (page.locator(".code-block").nth(number) for number in (0, 1))
+    drawing = drawn.get_by_role("img", name="Diagram: 3 boxes, 3 arrows")
+    boxes = drawing.locator("rect + text")
+    expect(boxes).to_have_text(["Flask.<b>wsgi_app</b>", 'says "no"', "last ↻"])
+    expect(drawing.locator("desc")).to_contain_text('says "no" to Flask.<b>wsgi_app</b> (again)')
+    assert not scrolled_sideways(page)
+    assert drawing.evaluate("e => e.clientWidth") <= 276  # as wide as there is room
+    drawn.get_by_role("button", name="Text").press("Enter")
+    expect(drawing).to_be_hidden()
+    expect(drawn.locator("pre")).to_have_text(FLOW)
+    expect(code.locator("pre")).to_contain_text("n1 -.-> n2")
+    expect(code.get_by_role("img")).to_have_count(0)
+    page.reload()
+    expect(boxes).to_have_count(3)
     callers = "\n".join(f"module.SomeClass.function_{n} --> asked" for n in range(4))
     callers = callers.replace(".", "_") + '\nasked["Flask.the_name_that_was_asked_about"]'
     get_answer(page, f"say:```mermaid\nflowchart LR\n{callers}\n```\n")
@@ -470,16 +466,15 @@ def test_a_diagram_is_drawn_as_text_and_lines_and_what_is_not_known_stays_code(
     page.locator(".diagram").last.evaluate("node => node.scrollIntoView()")
     expect(asked).to_be_in_viewport(ratio=0.99)
 
-
-def test_a_diagram_that_goes_in_circles_or_never_ends_does_not_stop_the_page(page: Page) -> None:
+    # What goes in circles or never ends does not stop the page.
     arrows = [f"n{one} --> n{(factor * one + 1) % 60}" for one in range(60) for factor in (1, 7)]
     chain = [f"n{one} --> n{one + 1}" for one in range(119)]
     endless = [["a --> a"] * 100_000, [*chain, *(f"n{one % 9} --> n119" for one in range(270))]]
-    drawn = page.evaluate(
+    counts = page.evaluate(
         """async (sources) => {
           const { drawDiagram } = await import("/static/js/answer/diagram.js");
           return sources.map((one) => drawDiagram(one)?.querySelectorAll("rect").length);
         }""",
         ["\n".join(["flowchart TD", *lines]) for lines in (arrows, *endless)],
     )
-    assert drawn == [60, None, None]
+    assert counts == [60, None, None]

@@ -51,6 +51,19 @@ def test_enter_sends_shift_enter_begins_a_line_and_what_is_not_sent_outlives_a_r
 def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
     page: Page, scripted: ScriptedServer
 ) -> None:
+    field, alert = field_of(page), page.get_by_role("alert")
+    for typed, words in (  # only a mode or a tag is not sent
+        ("/review ", "What should be reviewed? Write it after /review."),
+        ("@codebase /Plan ", "What should be planned? Write it after /plan."),
+        ("@codebase", "What should be searched for? Write it after @codebase."),
+    ):
+        ask(page, typed)
+        expect(alert).to_have_text(words)
+        expect(field).to_have_accessible_description(words)
+        expect(field).to_have_value(typed)
+    assert not scripted.chat.asked
+    field.press_sequentially(" sessions")
+    expect(alert).to_have_count(0)
     expect_chip(page, True)
     chip_of(page).click()
     get_answer(page, "just this")
@@ -64,7 +77,7 @@ def test_the_chip_is_on_at_first_and_a_tag_that_is_typed_is_as_good(
     get_answer(page, "fresh")
     assert scripted.chat.asked[-1]["conversation"] != asked["conversation"]
     expect_chip(page, True)  # without a model every question is searched for
-    expect(field_of(page)).to_have_attribute("placeholder", "Ask a follow-up")
+    expect(field).to_have_attribute("placeholder", "Ask a follow-up")
 
 
 def test_after_code_was_found_follow_ups_go_on_from_it_until_a_new_conversation(
@@ -114,9 +127,9 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     modes = ("explain", "locate", "issue", "review", "plan", "change", "files", "all")
     field.press_sequentially("/")
     expect(options).to_have_text([re.compile(f"^/{mode}, mode, .+") for mode in modes])
-    said = "Only with a language model"
-    expect(menu.get_by_text(said, exact=True)).to_have_count(1)
-    needy = options.filter(has_text=f"mode, {said.lower()}")
+    words = "Only with a language model"
+    expect(menu.get_by_text(words, exact=True)).to_have_count(1)
+    needy = options.filter(has_text=f"mode, {words.lower()}")
     expect(needy).to_have_text([re.compile(f"^/{mode},") for mode in modes[3:]])
     expect(field).to_have_attribute("aria-activedescendant", "suggestions-0")
     expect(page.locator("#announce")).to_contain_text("Tab completes")
@@ -143,24 +156,3 @@ def test_a_slash_offers_the_modes_and_the_keyboard_completes_them(
     field.fill("/")
     expect(options).to_have_count(8)
     expect(needy).to_have_count(0)
-
-
-def test_a_question_that_is_only_a_mode_or_a_tag_is_not_sent(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    field, alert = field_of(page), page.get_by_role("alert")
-    for typed, said in (
-        ("/review ", "What should be reviewed? Write it after /review."),
-        ("@codebase /Plan ", "What should be planned? Write it after /plan."),
-        ("@codebase", "What should be searched for? Write it after @codebase."),
-    ):
-        ask(page, typed)
-        expect(alert).to_have_text(said)
-        expect(field).to_have_accessible_description(said)
-        expect(field).to_have_value(typed)
-    assert not scripted.chat.asked
-    field.press_sequentially(" sessions")
-    expect(alert).to_have_count(0)
-    page.keyboard.press("Enter")
-    answered(page)
-    assert len(scripted.chat.asked) == 1

@@ -12,12 +12,10 @@ from browser.actions import (
     expecting,
     get_answer,
     open_context,
-    set_answer_options,
-    use_model,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from browser.fakes import DRAFT
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from codeqa.types import Chunk
 
@@ -27,43 +25,32 @@ BAR = ".chunk-choice-bar"
 
 
 def test_an_address_opens_a_file_at_its_lines_and_says_when_it_cannot(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
-    cited = page.locator(".source .row.cited")
-    expect(cited).to_have_count(11)
-    expect(cited.first).to_be_in_viewport()
-    expect(page.locator("#panel-title")).to_contain_text("long.py")
+    page = scripted.open("/?file=README.md")
+    expect(page.locator("#panel-note")).to_contain_text("has changed")
     page.get_by_role("button", name="Close the panel").click()
     assert "file=" not in page.url
-    page.goto(f"{scripted.address}/?file=README.md")
-    expect(page.locator("#panel-note")).to_contain_text("has changed")
     expecting(page, "404 (NOT FOUND)")
     page.goto(f"{scripted.address}/?file=nowhere.py&lines=1-2")
     expect(page.locator("#panel-body")).to_contain_text("not an indexed file")
 
 
-def test_without_a_model_it_says_that_nothing_was_sent_and_what_its_words_mean(page: Page) -> None:
-    get_answer(page, "x")
-    open_context(page)
+def test_it_shows_the_messages_exactly_as_they_were_sent(scripted: ScriptedServer) -> None:
+    scripted.keep("@codebase x")
+    scripted.use_model()
+    page = scripted.open(scripted.keep("@codebase x"))
+    page.get_by_role("button", name="Context").first.click()
     panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("Nothing was sent to a model")
     page.get_by_text("Everything found, best first").click()
     page.get_by_text("What these words mean").click()
     expect(page.locator(".legend dt")).to_have_text(["text", "vector", "symbol", "<b>odd</b>"])
     expect(page.locator(".search-stages li")).to_have_count(1)  # nothing was drafted
-
-
-def test_it_shows_the_messages_exactly_as_they_were_sent(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted)
-    use_model(page)
-    get_answer(page, "x")
+    page.keyboard.press("Escape")
     open_context(page)
-    panel = page.get_by_role("complementary", name="Source and context")
     expect(panel).to_contain_text("Sent to gpt-4o at api.openai.com · 3,120 tokens")
-    messages = scripted.chat.turn("turn-1").sent
+    messages = scripted.chat.turn("turn-2").sent
     sent = [text for message in messages for text in message["parts"]]
     assert page.locator(".message pre").all_text_contents() == sent
     names = ["System prompt", "Earlier question", "Earlier answer", "Question and instruction"]
@@ -75,15 +62,14 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(
     expect(page.locator(".chunks .dropped")).to_contain_text("did not fit")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
-    expect(page.get_by_role("button", name="Context")).to_be_focused()
+    expect(page.get_by_role("button", name="Context").last).to_be_focused()
 
 
 def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels_of_all_hits(
-    page: Page,
+    scripted: ScriptedServer,
 ) -> None:
-    use_model(page)
-    set_answer_options(page, "Rerank")
-    get_answer(page, "x")
+    scripted.use_model()
+    page = scripted.open(scripted.keep("@codebase x", rerank=True))
     open_context(page)
     placed = "score 1.73 · symbol #1 · vector #2 · text #3 · hyde-2 vector #1 · hyde-1 text #5"
     chunk = page.get_by_role("region", name="Pieces of code").locator("li").first
@@ -93,10 +79,10 @@ def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels
 
     found = page.get_by_role("region", name="How it was found")
     lines = found.locator(".stage-line")
-    for line, told in zip(
+    for line, words in zip(
         lines.all(), ("First draft.*2.1 s", "Second draft", "Search", "Rerank.*84 ms"), strict=True
     ):
-        expect(line).to_have_text(re.compile(told, re.DOTALL))
+        expect(line).to_have_text(re.compile(words, re.DOTALL))
     lines.first.press("Enter")
     draft = page.get_by_label("First draft", exact=True)
     expect(draft).to_be_visible()
@@ -115,10 +101,10 @@ def test_it_tells_names_and_reasons_of_pieces_and_folded_the_scores_and_channels
 
 
 def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
-    page: Page, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
-    use_model(page)
-    get_answer(page, "x")
+    scripted.use_model()
+    page = scripted.open(scripted.keep("@codebase x"))
     open_context(page)
     bar = page.get_by_role("group", name="Chosen code")
     out = page.get_by_role("button", name=f"Leave {SENT} out")
@@ -148,9 +134,9 @@ def test_pieces_are_left_out_and_put_in_and_the_question_asked_again_with_these(
 
 
 def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
-    page: Page, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
-    get_answer(page, "x")
+    page = scripted.open(scripted.keep("@codebase x"))
     open_context(page)
     out, bar = page.get_by_role("button", name=f"Leave {SENT} out"), page.locator(BAR)
     out.click()
@@ -178,29 +164,23 @@ def test_what_is_chosen_stays_until_it_is_asked_with_by_whatever_button(
         "aria-pressed", "true"
     )
     expect(bar.get_by_role("button", name="Regenerate with your choice")).to_be_hidden()
-    page.get_by_role("button", name=f"Pin {DROPPED}").click()
-    bar.get_by_role("button", name="Regenerate with your choice").click()
-    answered(page)
-    asked = scripted.chat.asked[-1]
-    assert (asked["pin"], asked["exclude"]) == ([DROPPED], [SENT])
-    open_context(page)
     bar.get_by_role("button", name="Reset").click()
     expect(bar).to_contain_text("Nothing is chosen: this counts when you regenerate this answer")
     bar.get_by_role("button", name="Regenerate with your choice").click()
-    expect(page.get_by_role("group", name="Version 4 of 4")).to_be_visible()
+    expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     answered(page)
     asked = scripted.chat.asked[-1]
     assert (asked["pin"], asked["exclude"]) == ([], [])
 
 
 def test_a_long_context_is_folded_behind_its_first_pieces_and_any_number_is_left_out(
-    page: Page, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = scripted.chat.turn("turn-1")
     chunks = [Chunk(f"c{n}", f"src/m{n % 3}.py", n, n, "python", "x") for n in range(1, 36)]
     kept.chunks, kept.dropped = chunks[:-4], chunks[-4:]
     monkeypatch.setattr(scripted.chat, "turn", lambda *_: kept)
-    get_answer(page, "x")
+    page = scripted.open(scripted.keep("@codebase x"))
     open_context(page)
     pieces = page.get_by_role("region", name="Pieces of code")
     expect(pieces.locator("li:visible")).to_have_count(8)

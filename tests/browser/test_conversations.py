@@ -15,11 +15,13 @@ from browser.actions import (
     field_of,
     get_answer,
     new_conversation,
+    pass_time,
     row,
-    until,
 )
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
+from browser.fakes import PART
 from playwright.sync_api import Locator, Page, expect
+from waiting import until
 
 SESSIONS, LOGGING = "How are sessions kept?", "Where is logging set up?"
 
@@ -28,29 +30,31 @@ def titles(page: Page) -> Locator:
     return page.locator("#conversations .title")
 
 
-def two_conversations(page: Page, second: str = LOGGING) -> None:
-    """One about sessions with two questions, then another one."""
-    get_answer(page, SESSIONS)
-    get_answer(page, "say:The Täter is the cookie (signed).")
-    new_conversation(page)
-    get_answer(page, second)
+def two_conversations(server: ScriptedServer) -> str:
+    """One about sessions with two questions, then another one, whose path is returned."""
+    server.keep(SESSIONS, "say:The Täter is the cookie (signed).", conversation="sessions")
+    return server.keep(f"@codebase {LOGGING}", conversation="logging")
 
 
 def link_of(page: Page, title: str) -> Locator:
     return row(page, title).get_by_role("link").first
 
 
-def test_conversations_are_listed_opened_and_gone_back_to(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    two_conversations(page)
+def test_conversations_are_listed_opened_and_gone_back_to(scripted: ScriptedServer) -> None:
+    scripted.keep(SESSIONS, "say:The Täter is the cookie (signed).", conversation="sessions")
+    page = scripted.open()
+    get_answer(page, LOGGING)
     expect(titles(page)).to_have_text([LOGGING, SESSIONS])
     address = page.url
     assert re.search(r"[?&]c=[0-9a-f]{24}", address)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.reload()
     expect(page).to_have_title(f"{LOGGING} · store · CodeQA")
     expect(page.locator(".turn")).to_have_count(1)
+    expect(titles(page)).to_have_text([LOGGING, SESSIONS])
     assert page.url == address
+    assert not [one for one in asked if "/api/conversations?" in one], "the list is in the page"
     expect(page.locator(".question")).to_contain_text(f"@codebase{LOGGING}")
     expect(page.locator(".answer a.citation").first).to_be_visible()
     expect(link_of(page, LOGGING)).to_have_attribute("aria-current", "page")
@@ -64,25 +68,14 @@ def test_conversations_are_listed_opened_and_gone_back_to(
     expect(page.locator(".question").first).to_be_in_viewport()
     page.go_back()
     expect(page.locator(".turn")).to_have_count(1)
-    expect(page.locator(".question")).to_contain_text("logging")
     get_answer(page, "and where to?")  # the conversation goes on as the same one
     assert scripted.chat.asked[-1]["conversation"] == scripted.chat.asked[-2]["conversation"]
-    page.go_back()  # to the empty page between the two
+    page.go_back()  # to the empty page before it
     expect(page.locator("#welcome")).to_be_visible()
 
 
-def test_the_page_comes_with_the_list_of_conversations(page: Page) -> None:
-    two_conversations(page, "</script>'\"><b>Where?")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.reload()
-    expect(titles(page)).to_have_text(["</script>'\"><b>Where?", SESSIONS])
-    expect(page.locator(".turn")).to_have_count(1)
-    assert not [one for one in asked if "/api/conversations?" in one]
-
-
-def test_a_conversation_is_renamed_in_its_place_by_its_menu(page: Page) -> None:
-    two_conversations(page)
+def test_a_conversation_is_renamed_in_its_place_by_its_menu(scripted: ScriptedServer) -> None:
+    page = scripted.open(two_conversations(scripted))
     more = page.get_by_role("button", name=f"More for “{LOGGING}”")
     more.press("Enter")
     expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
@@ -111,19 +104,15 @@ def test_a_conversation_is_renamed_in_its_place_by_its_menu(page: Page) -> None:
 
 
 def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
-    open_page: OpenPage, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, own=True)
-    two_conversations(page)
-    page.clock.install()
-    page.reload()  # every timer is one of this clock
-    expect(titles(page)).to_have_text([LOGGING, SESSIONS])
+    page = scripted.open(two_conversations(scripted))
     choose_from_menu(page, LOGGING, "Delete")
     expect(page.locator("#welcome")).to_be_visible()  # it was the one in view
     expect(titles(page)).to_have_text([SESSIONS])
     undo = page.get_by_role("button", name="Undo")
     expect(undo).to_be_focused()
-    page.clock.run_for(20_000)  # the focus is on the message: it stays
+    pass_time(page, 20)  # the focus is on the message: it stays
     page.keyboard.press("Enter")
     expect(page.locator(".question")).to_contain_text("logging")
     assert len(scripted.chat.all()) == 2
@@ -132,13 +121,13 @@ def test_a_deleted_conversation_comes_back_by_undo_and_is_gone_without(
     expect(undo).to_be_focused()
     assert len(scripted.chat.all()) == 2
     field_of(page).focus()
-    page.clock.run_for(20_000)
+    pass_time(page, 20)
     expect(undo).to_be_hidden()
-    assert until(lambda: [one.title for one in scripted.chat.all()] == [LOGGING])
+    until(lambda: [one.title for one in scripted.chat.all()] == [LOGGING])
     choose_from_menu(page, LOGGING, "Delete")
     expect(undo).to_be_focused()
     page.goto(f"{scripted.address}/static/favicon.svg")  # leaving the page is no way to keep it
-    assert until(lambda: not scripted.chat.all())
+    until(lambda: not scripted.chat.all())
 
 
 def test_an_answer_goes_on_unread_while_another_conversation_is_in_view(
@@ -153,17 +142,16 @@ def test_an_answer_goes_on_unread_while_another_conversation_is_in_view(
     get_answer(page, "say:in between")
     expect(page.locator("#spoken-answer")).to_have_text("in between")  # and nothing of the other
     link_of(page, "slow and long").click()
-    being_written(page, blocks=page.locator(".block").count() + 2)
+    scripted.chat.more.release()
+    being_written(page, 2 * PART)
     assert not scripted.chat.cancelled.is_set()
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator(".stages")).to_contain_text("Stopped")
     expect(row(page, "slow and long").locator(".dot")).to_have_count(0)
 
 
-def test_a_conversation_that_is_not_there_is_said(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, "/?c=0123456789abcdef01234567")
+def test_a_conversation_that_is_not_there_is_said(scripted: ScriptedServer) -> None:
+    page = scripted.open("/?c=0123456789abcdef01234567")
     expecting(page, "404 (NOT FOUND)")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("no such conversation")
@@ -172,10 +160,14 @@ def test_a_conversation_that_is_not_there_is_said(
     assert "c=" not in page.url
 
 
-def test_conversations_are_found_by_what_was_said_on_any_branch_and_open_there(page: Page) -> None:
-    two_conversations(page, second="say:an unusual wording")
-    page.get_by_role("button", name="Edit the question").last.click()
-    get_answer(page, "say:other words")
+def test_conversations_are_found_by_what_was_said_on_any_branch_and_open_there(
+    scripted: ScriptedServer,
+) -> None:
+    two_conversations(scripted)
+    for words in ("an unusual wording", "other words"):
+        scripted.keep(f"say:{words}", conversation="versions")
+    scripted.chat.turns("versions")[1].parent = ""  # so these are versions of one question
+    page = scripted.open()
     field = page.get_by_label("Search the conversations")
     found = page.get_by_role("list", name="Conversations found").get_by_role("link")
     field.fill("unusual")
@@ -200,35 +192,30 @@ def test_conversations_are_found_by_what_was_said_on_any_branch_and_open_there(p
     expect(page.locator("#nothing-found")).to_be_visible()
     field.press("Escape")
     expect(field).to_have_value("")
-    expect(titles(page)).to_have_count(2)
+    expect(titles(page)).to_have_count(3)
 
 
-def test_a_conversation_is_exported_as_a_file_and_as_a_link(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted)
-    get_answer(page, SESSIONS)
+def test_a_conversation_is_exported_as_a_file_and_as_a_link(scripted: ScriptedServer) -> None:
+    path = two_conversations(scripted)
+    page = scripted.open(path)
     for name, ending in (("Markdown", "md"), ("JSON", "json")):
         with page.expect_download() as waited:
-            choose_from_menu(page, SESSIONS, f"Export as {name}")
-        assert waited.value.suggested_filename == f"How-are-sessions-kept.{ending}"
+            choose_from_menu(page, LOGGING, f"Export as {name}")
+        assert waited.value.suggested_filename == f"Where-is-logging-set-up.{ending}"
         text = Path(waited.value.path()).read_text(encoding="utf-8")
         assert "SecureCookieSessionInterface" in text
-    assert json.loads(text)["turns"][0]["question"] == SESSIONS
+    assert json.loads(text)["turns"][0]["question"] == LOGGING
     choose_from_menu(page, SESSIONS, "Copy link")
     expect(page.locator("#toast")).to_contain_text("Link copied")
-    link = copied(page)
-    assert link.startswith(f"{scripted.address}/?") and re.search(r"[?&]c=[0-9a-f]{24}", link)
-    page.goto(link)
-    expect(page.locator(".question")).to_contain_text(SESSIONS)
+    assert copied(page).startswith(f"{scripted.address}/?") and "c=sessions" in copied(page)
 
 
-def test_a_repeated_title_says_how_it_went_on_and_days_head_the_list(page: Page) -> None:
+def test_a_repeated_title_says_how_it_went_on_and_days_head_the_list(
+    scripted: ScriptedServer,
+) -> None:
     for second in ("and who calls it?", "and who tests it?"):
-        new_conversation(page)
-        get_answer(page, "what is a session?")
-        get_answer(page, second)
-    rows = page.locator("#conversations > li")
+        scripted.keep("what is a session?", second, conversation=second[8:13])
+    rows = scripted.open().locator("#conversations > li")
     expect(rows.first).to_have_text("Today")
     expect(rows.filter(has_text="what is a session?and who calls it?")).to_have_count(1)
     expect(rows.filter(has_text="what is a session?and who tests it?")).to_have_count(1)

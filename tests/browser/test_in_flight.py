@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from browser.actions import ask, being_written, field_of, get_answer, stop
-from browser.conftest import OpenPage, ScriptedServer
+from browser.actions import ask, being_written, expecting, field_of, get_answer, ready, stop
+from browser.conftest import ScriptedServer
+from browser.fakes import PART
 from playwright.sync_api import Page, expect
 
 FIRST = "Paragraph 0 of a long answer."
@@ -14,16 +15,18 @@ def blocks_of(page: Page) -> int:
 
 
 def test_a_page_that_is_reloaded_or_opened_twice_reads_the_answer_along(
-    page: Page, open_page: OpenPage, scripted: ScriptedServer
+    page: Page, scripted: ScriptedServer
 ) -> None:
     get_answer(page, "say:Complete.")
     ask(page, "slow")
-    being_written(page, blocks=3)
+    being_written(page)
     page.reload()
-    being_written(page, blocks=5)
-    other = open_page(scripted, page.url.removeprefix(scripted.address))
-    being_written(other, blocks=6)
+    being_written(page)
+    other = scripted.open(page.url.removeprefix(scripted.address))
+    being_written(other)
+    scripted.chat.more.release()
     for one in (page, other):
+        being_written(one, 2 * PART)
         last = one.locator(".turn").last
         expect(one.locator(".turn")).to_have_count(2)
         expect(last.locator(".question")).to_contain_text("slow")
@@ -36,30 +39,29 @@ def test_a_page_that_is_reloaded_or_opened_twice_reads_the_answer_along(
     assert len(scripted.chat.asked) == asked + 1
 
 
-def test_an_answer_goes_on_when_its_page_is_closed(
-    page: Page, open_page: OpenPage, scripted: ScriptedServer
-) -> None:
+def test_an_answer_goes_on_when_its_page_is_closed(page: Page, scripted: ScriptedServer) -> None:
     ask(page, "slow")
-    being_written(page, blocks=2)
-    seen, address = blocks_of(page), page.url.removeprefix(scripted.address)
+    being_written(page)
+    address = page.url.removeprefix(scripted.address)
     page.close()
-    again = open_page(scripted, address)
-    being_written(again, blocks=seen + 3)
+    scripted.chat.more.release()
+    again = scripted.open(address)
+    being_written(again, 2 * PART)
     assert not scripted.chat.cancelled.is_set()
     stop(again)
 
 
 def test_a_question_asked_while_another_tab_is_answered_stays_in_the_field(
-    page: Page, open_page: OpenPage, scripted: ScriptedServer
+    page: Page, scripted: ScriptedServer
 ) -> None:
     get_answer(page, "say:Complete.")
-    other = open_page(scripted, page.url.removeprefix(scripted.address))
-    other.watched.expected.append("409")  # type: ignore[attr-defined]
-    expect(other.locator(".turn")).to_have_count(1)
+    other = scripted.open(page.url.removeprefix(scripted.address))
+    expecting(other, "409")
+    ready(other)
     ask(page, "slow")
     being_written(page)
     ask(other, "and mine?")
-    being_written(other, blocks=4)
+    being_written(other)
     expect(field_of(other)).to_have_value("and mine?")
     expect(other.locator("#toast")).to_contain_text("A question is being answered")
     expect(other.locator(".turn")).to_have_count(2)

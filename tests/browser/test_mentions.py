@@ -11,7 +11,7 @@ from browser.actions import (
     ready,
     scrolled_sideways,
 )
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from playwright.sync_api import Locator, Page, expect
 
 HOSTILE = "bookshop/<img src=x onerror=window.hacked=1>.py"
@@ -29,38 +29,36 @@ def go_to(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Go to a file or symbol")
 
 
-def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_an_at_sign_offers_places_and_the_keyboard_completes_them(real: Server) -> None:
+    page = real.open()
     ready(page)
     field, menu = field_of(page), menu_of(page)
     options = menu.get_by_role("option")
-    field.press_sequentially("what does @")
+    field.press_sequentially("is @")
     expect(options.first).to_contain_text("@codebase")
     expect(options.nth(1)).to_contain_text("bookshop/")
     expect(field).to_have_attribute("aria-activedescendant", "suggestions-0")
     expect(page.locator("#announce")).to_contain_text("arrow keys choose")
-    field.press_sequentially("reserv")
+    field.press_sequentially("res")
     expect(options.first).to_contain_text("Stock.reserve_copies")
     expect(options.first).to_contain_text("bookshop/stock.py:")
     page.keyboard.press("ArrowUp")  # round to the last one, and back
     expect(options.last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")  # takes it, and sends nothing
-    expect(field).to_have_value("what does @Stock.reserve_copies ")
+    expect(field).to_have_value("is @Stock.reserve_copies ")
     expect(menu).to_be_hidden()
     expect(page.locator(".turn")).to_have_count(0)
-    field.press_sequentially("do in @stock.p")
+    field.press_sequentially("in @stock.p")
     expect(options.first).to_contain_text("stock.py")
     page.keyboard.press("Tab")
-    expect(field).to_have_value("what does @Stock.reserve_copies do in @bookshop/stock.py ")
+    expect(field).to_have_value("is @Stock.reserve_copies in @bookshop/stock.py ")
     expect(chips_of(page)).to_have_text([re.compile("Stock.reserve_copies"), "stock.py"])
     page.keyboard.press("Control+z")
-    expect(field).to_have_value("what does @Stock.reserve_copies do in @stock.p")
+    expect(field).to_have_value("is @Stock.reserve_copies in @stock.p")
 
     field.fill("")
-    field.press_sequentially("@booksh")
+    field.press_sequentially("@book")
     expect(options.first).to_contain_text("bookshop/")
     page.keyboard.press("Tab")  # goes into the folder
     expect(menu).to_contain_text("orders.py")
@@ -69,20 +67,14 @@ def test_an_at_sign_offers_places_and_the_keyboard_completes_them(
     expect(chips_of(page)).to_have_text(["bookshop/"])
 
     chip_of(page).click()
-    field.fill("")
-    field.press_sequentially("where is it @cod")
+    field.fill("where ")
+    field.press_sequentially("@cod")
     expect(options.first).to_contain_text("@codebase")
     page.keyboard.press("Enter")  # switches the search on
     expect(chip_of(page)).to_have_attribute("aria-pressed", "true")
-    expect(field).to_have_value("where is it ")
+    expect(field).to_have_value("where ")
 
-
-def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothing_has(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
-    ready(page)
-    field, menu = field_of(page), menu_of(page)
+    field.fill("")
     field.press_sequentially("@Ord")
     expect(menu).to_be_visible()
     page.keyboard.press("Escape")
@@ -90,23 +82,19 @@ def test_nothing_is_offered_after_escape_in_an_address_or_for_a_name_that_nothin
     with page.expect_request("**/api/mentions*"):  # as long as it takes to look for more
         field.press_sequentially("er")
     expect(menu).to_be_hidden()
-    field.press_sequentially(" and @Sto")
-    expect(menu.get_by_role("option").first).to_contain_text("Stock")
     field.fill("")
     asked: list[str] = []
     page.on("request", lambda r: asked.append(r.url) if "/api/complete" in r.url else None)
-    field.press_sequentially("write to somebody@stock")
+    field.press_sequentially("to me@stock")  # an address
     with page.expect_response("**/api/complete*"):
-        field.press_sequentially(" about @zzzznothing")
+        field.press_sequentially(" or @zznothing")
     expect(menu).to_be_hidden()
     assert not [url for url in asked if "q=stock" in url]
-    expect(chips_of(page)).to_have_text(["@zzzznothingnot in the index"])
+    expect(chips_of(page)).to_have_text(["@zznothingnot in the index"])
 
 
-def test_chips_open_what_they_stand_for_and_can_be_taken_out(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_chips_open_what_they_stand_for_and_can_be_taken_out(real: Server) -> None:
+    page = real.open()
     ready(page)
     field, title = field_of(page), page.locator("#panel-title")
     field.fill("how do @bookshop/orders.py and @Stock.reserve_copies work? @nothing/of.it")
@@ -125,10 +113,8 @@ def test_chips_open_what_they_stand_for_and_can_be_taken_out(
     expect(chips_of(page)).to_have_count(2)
 
 
-def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(real: Server) -> None:
+    page = real.open()
     ready(page)
     page.keyboard.press("Control+p")
     dialog, title = go_to(page), page.locator("#panel-title")
@@ -158,8 +144,8 @@ def test_ctrl_p_goes_to_a_symbol_a_file_and_what_lies_in_a_folder(
     expect(title).to_contain_text("test_orders.py")
 
 
-def test_the_files_are_walked_with_the_keyboard(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real)
+def test_the_files_are_walked_with_the_keyboard(real: Server) -> None:
+    page = real.open()
     ready(page)
     files = page.locator("#files")
     head = files.locator("summary").first
@@ -185,8 +171,8 @@ def test_the_files_are_walked_with_the_keyboard(real: Server, open_page: OpenPag
     expect(head).to_be_focused()
 
 
-def test_all_of_it_works_by_touch_on_a_phone(real: Server, open_page: OpenPage) -> None:
-    page = open_page(real, **PHONE)
+def test_all_of_it_works_by_touch_on_a_phone(real: Server) -> None:
+    page = real.open(**PHONE)
     ready(page)
     field = field_of(page)
     field.tap()

@@ -7,21 +7,19 @@ from dataclasses import replace
 
 import pytest
 from browser.actions import (
+    Held,
     choose_provider,
     choose_radio,
     copied,
     expecting,
     get_answer,
-    until,
 )
-from browser.conftest import OpenPage, ScriptedServer, Server
+from browser.conftest import ScriptedServer, Server
 from openai_server import openai_server, stream
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from codeqa.llm import providers
 from codeqa.llm.providers import provider_named
-
-BAD_GATEWAY = "502 (BAD GATEWAY)"
 
 
 def open_dialog(page: Page) -> Locator:
@@ -34,51 +32,30 @@ def lacks(field: Locator) -> str:
     return str(field.evaluate("node => node.validationMessage"))
 
 
-def test_without_a_model_the_page_says_what_one_adds(page: Page) -> None:
-    chip = page.get_by_role("button", name="No model. Choose a language model")
-    expect(chip).to_have_text("No model")
-    page.locator("#without-model").get_by_role("button", name="Choose one").click()
-    dialog = page.get_by_role("dialog", name="Language model")
-    expect(dialog.get_by_role("radio", name=re.compile("^Ollama"))).to_be_focused()
-    choose_radio(dialog, re.compile("^No model"))
-    expect(dialog).to_contain_text("A model adds")
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    expect(page.locator("#without-model button")).to_be_focused()
-
-
-def test_what_comes_to_the_first_page_later_moves_nothing(
-    modelled: Server, open_page: OpenPage
-) -> None:
-    held: list[Route] = []
-    page = open_page(modelled)
-    page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
-    page.route(re.compile("/api/(first-questions|models/local)"), lambda route: held.append(route))
-    page.goto(modelled.address)
+def test_what_comes_to_the_first_page_later_moves_nothing(real: Server) -> None:
+    page = real.open("/health")
+    held = Held(page, re.compile("/api/(first-questions|models/local)"))
+    page.goto(real.address)
     parts = [page.locator("#welcome h1"), page.locator("#without-model")]
     expect(parts[1]).to_be_visible()
-    # Examples are asked for again as long as there are none. A title lets the page go on.
-    asked = lambda: {route.request.url for route in held}  # noqa: E731
-    assert until(lambda: bool(page.title()) and len(asked()) == 2)
+    held.until_asked(2)
     before = [part.bounding_box() for part in parts]
-    for route in held:
-        route.continue_()
+    held.holds = False  # examples are asked for again as long as there are none
+    held.go_on()
     expect(page.locator("#examples button").first).to_be_visible()
     expect(page.locator("#local-models code").first).to_be_visible()
     assert [part.bounding_box() for part in parts] == before
 
 
 def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
-    modelled: Server, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    real: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = stream(["Copies are taken off the shelf [bookshop/stock.py:1-5]."])
     with openai_server(lambda path, body: answer, models=("nomic-embed-text", "qwen3:8b")) as model:
         model.pages["/api/ps"] = {"models": []}
         ollama = replace(provider_named("ollama"), base_url=model.base_url)
         monkeypatch.setitem(providers._BY_NAME, "ollama", ollama)
-        page = open_page(modelled)
-        page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
-        page.goto(modelled.address)
+        page = real.open()
         offer = page.get_by_role("button", name="Answer with qwen3:8b from Ollama on this machine")
         expect(page.locator("#local-models button")).to_have_count(1)
         offer.click()
@@ -88,46 +65,53 @@ def test_a_model_on_this_machine_answers_after_one_click_on_the_first_page(
         get_answer(page, "@codebase How are copies of a book reserved?")
         expect(page.locator(".answer")).to_contain_text("Copies are taken off the shelf")
         expect(page.locator(".details-body")).to_contain_text("qwen3:8b · 127.0.0.1")
-        page.request.post(f"{modelled.address}/api/models", data={"provider": ""})
+        page.request.post(f"{real.address}/api/models", data={"provider": ""})
         model.models = ()
-        page.goto(modelled.address)
+        page.goto(real.address)
         expect(page.locator("#local-models")).to_contain_text("Ollama runs on this machine without")
         expect(page.locator("#local-models code")).to_have_text(["ollama pull qwen3"])
 
 
-def test_the_first_page_waits_for_no_server_and_says_what_brings_a_model_where_none_runs(
-    scripted: ScriptedServer, open_page: OpenPage
+def test_the_first_page_says_what_a_model_adds_and_waits_for_no_server_to_say_what_brings_one(
+    scripted: ScriptedServer,
 ) -> None:
     scripted.models.local = False
-    page, looking = open_page(scripted), list[Route]()
-    expect(page.locator("#local-models code")).to_have_count(2)  # what follows is another page's
-    page.route("**/api/models/local", lambda route: looking.append(route))
+    page = scripted.open("/health")
+    looking = Held(page, "**/api/models/local")
     page.goto(scripted.address)
     expect(page.get_by_role("heading", name=re.compile(r"store\?$"))).to_be_visible()
-    expect(page.get_by_role("button", name="Choose one", exact=True)).to_be_visible()
+    chip = page.get_by_role("button", name="No model. Choose a language model")
+    expect(chip).to_have_text("No model")
+    looking.until_asked()
     commands = page.locator("#local-models code")
-    assert until(lambda: page.evaluate("1") and looking)
     expect(commands).to_have_count(0)
-    looking[0].continue_()
+    looking.go_on()
     expect(commands).to_have_text([re.compile("ollama.com/install"), "ollama pull qwen3"])
     page.locator("#local-models").get_by_role("button", name="Copy").last.click()
     expect(page.locator("#local-models")).to_contain_text("Copied")
     assert copied(page) == "ollama pull qwen3"
+
+    page.locator("#without-model").get_by_role("button", name="Choose one").click()
+    dialog = page.get_by_role("dialog", name="Language model")
+    looking.go_on()
+    choose_radio(dialog, re.compile("^No model"))
+    expect(dialog).to_contain_text("A model adds")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#without-model button")).to_be_focused()
 
 
 def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they_are(
     page: Page, scripted: ScriptedServer
 ) -> None:
     expect(page.locator("#local-models button")).to_have_count(1)  # the first page has looked
-    looking: list[Route] = []
-    page.route("**/api/models/local", lambda route: looking.append(route))
+    looking = Held(page, "**/api/models/local")
     dialog = open_dialog(page)
     tops = """() => [...document.querySelectorAll(".provider")]
       .map(row => [row.querySelector("input").value, row.getBoundingClientRect().top])"""
     expect(page.locator(".providers-looking")).to_have_text("Looking…")
     before = page.evaluate(tops)
-    assert until(lambda: page.evaluate("1") and looking)
-    looking[0].continue_()
+    looking.go_on()
     expect(page.locator(".providers-looking")).to_have_count(0)
     assert len(before) > 8 and page.evaluate(tops) == before
 
@@ -151,26 +135,21 @@ def test_what_runs_here_comes_first_then_what_has_a_key_and_rows_stay_where_they
     expect(page.get_by_label("Key", exact=True)).to_be_visible()
     assert scripted.models.current() is None and not scripted.models.tested
 
-
-def test_a_first_visit_lands_on_what_could_be_used_at_once(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    for local, exported, landed in (
-        (True, True, "Ollama"),
-        (False, True, "OpenAI"),
-        (False, False, "Choose a model"),
-    ):
-        scripted.models.local, scripted.models.exported = local, exported
+    # A first visit lands on what could be used at once.
+    for exported, landed in ((True, "OpenAI"), (False, "Choose a model")):
+        page.keyboard.press("Escape")
+        scripted.models.local, scripted.models.exported = False, exported
         with page.expect_response("**/api/models/local"):
-            dialog = open_dialog(page)
+            open_dialog(page)
+            looking.go_on()
         expect(dialog.locator(".providers-looking")).to_have_count(0)
         expect(page.locator("#model-provider")).to_have_text(landed)
-        page.keyboard.press("Escape")
 
 
 def test_a_model_is_listed_tested_used_and_given_up(page: Page, scripted: ScriptedServer) -> None:
     dialog = choose_provider(page, "OpenAI")
-    field = dialog.get_by_label("Model", exact=True)
+    field, result = dialog.get_by_label("Model", exact=True), dialog.get_by_role("status")
+    test = dialog.get_by_role("button", name="Test", exact=True)
     dialog.get_by_role("button", name="List models").click()
     options = dialog.get_by_role("option")
     expect(options).to_have_count(4)  # those that chat
@@ -180,33 +159,19 @@ def test_a_model_is_listed_tested_used_and_given_up(page: Page, scripted: Script
     for key in ("Tab", "Tab", "ArrowDown"):
         page.keyboard.press(key)
     expect(field).to_have_value("gpt-4o-mini")
-    dialog.get_by_role("button", name="Test").click()
-    expect(dialog.get_by_role("status")).to_have_text(
-        "gpt-4o-mini at api.openai.com answered in 640 ms."
-    )
+    test.click()
+    expect(result).to_have_text("gpt-4o-mini at api.openai.com answered in 640 ms.")
     assert scripted.models.current() is None  # a test chooses nothing
     dialog.get_by_role("button", name="Use this model").click()
     expect(dialog).to_be_hidden()
     chip = page.locator("#model-chip")
     expect(chip).to_be_focused()
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        expect(chip).to_have_text("gpt-4o-miniapi.openai.com")
-    get_answer(page, "x")
-    expect(page.locator(".details-body")).to_contain_text("gpt-4o-mini · api.openai.com")
-    choose_provider(page, "No model").get_by_role("button", name="Use no model").click()
-    expect(chip).to_have_text("No model")
-    assert scripted.models.current() is None
+    expect(chip).to_have_text("gpt-4o-miniapi.openai.com")
+    page.reload()
+    expect(chip).to_have_text("gpt-4o-miniapi.openai.com")
 
-
-def test_a_test_can_be_cancelled_and_its_result_goes_with_what_it_was_about(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    dialog = choose_provider(page, "OpenAI")
-    field, result = dialog.get_by_label("Model", exact=True), dialog.get_by_role("status")
-    test = dialog.get_by_role("button", name="Test", exact=True)
-    field.fill("patience")
+    choose_provider(page, "OpenAI")
+    field.fill("patience")  # a test can be cancelled
     with page.expect_event("requestfailed") as aborted:
         test.click()
         expect(result).to_have_text("Asking for one word…")
@@ -215,7 +180,7 @@ def test_a_test_can_be_cancelled_and_its_result_goes_with_what_it_was_about(
     expect(result).to_be_empty()
     scripted.models.patient.set()
     field.fill("gpt-4o")
-    for change in (
+    for change in (  # its result goes with what it was about
         lambda: field.press_sequentially("-mini"),
         lambda: dialog.get_by_label("Key", exact=True).fill("k"),
         lambda: choose_radio(dialog, re.compile("Mistral")),
@@ -224,12 +189,16 @@ def test_a_test_can_be_cancelled_and_its_result_goes_with_what_it_was_about(
         expect(result).to_contain_text("answered in 640 ms")
         change()
         expect(result).to_be_empty()
+    choose_radio(dialog, re.compile("^No model"))
+    dialog.get_by_role("button", name="Use no model").click()
+    expect(chip).to_have_text("No model")
+    assert scripted.models.current() is None
 
 
 def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
     page: Page, scripted: ScriptedServer
 ) -> None:
-    expecting(page, BAD_GATEWAY)
+    expecting(page, "502 (BAD GATEWAY)")
     dialog = choose_provider(page, "Anthropic")
     key, result = dialog.get_by_label("Key", exact=True), dialog.get_by_role("status")
     expect(key).to_have_attribute("type", "password")
@@ -249,7 +218,11 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
         leave()
         expect(page.locator("#model-key")).to_have_value("")
     expect(dialog).to_be_hidden()  # a click while it closes would be lost
-    choose_provider(page, "Anthropic")
+    held = Held(page, "**/api/models", "GET")
+    choose_provider(page, "Anthropic")  # in the list as it stood
+    with page.expect_request("**/api/models/local"):  # which is asked for afterwards
+        held.go_on()
+    page.unroute_all()
     key.fill("a-good-key")
     use.click()
     expect(dialog).to_be_hidden()
@@ -266,33 +239,19 @@ def test_a_key_is_asked_for_kept_and_forgotten_and_never_shown(
     assert scripted.models.keys == {}
 
 
-def test_a_choice_in_the_list_as_it_stood_holds_when_the_list_has_been_read_again(
-    page: Page,
-) -> None:
-    dialog = choose_provider(page, "Anthropic")
-    expect(dialog.get_by_label("Key", exact=True)).to_be_visible()
-    page.keyboard.press("Escape")
-    held: list[Route] = []
-    page.route("**/api/models", lambda route: held.append(route))
-    choose_provider(page, "Anthropic")
-    with page.expect_request("**/api/models/local"):  # which is asked for afterwards
-        held[0].continue_()
-    expect(dialog.get_by_label("Key", exact=True)).to_be_visible()
-
-
 def test_another_address_names_the_host_before_anything_is_sent(
     page: Page, scripted: ScriptedServer
 ) -> None:
     dialog = choose_provider(page, "Another address")
     address = dialog.get_by_label("Address", exact=True)
     test, where = dialog.get_by_role("button", name="Test"), page.locator("#model-where")
-    for typed, said in (
+    for typed, words in (
         ("", "Enter the address of the server first."),
         ("models.example/v1", "Begin the address with https://"),
     ):
         address.fill(typed)
         test.click()
-        assert lacks(address).startswith(said)
+        assert lacks(address).startswith(words)
         expect(address).to_be_focused()
     address.fill("https://models.example/v1")
     expect(where).to_contain_text("would be sent to models.example.")
@@ -307,21 +266,20 @@ def test_another_address_names_the_host_before_anything_is_sent(
 
 
 def test_behind_tokens_each_sees_their_own_and_only_the_owner_chooses(
-    guarded: ScriptedServer, open_page: OpenPage
+    guarded: ScriptedServer,
 ) -> None:
     for token in ("open sesame", "second key"):
-        page = open_page(guarded)
+        page = guarded.open()
         expecting(page, "401 (UNAUTHORIZED)")
-        page.get_by_label("Token").fill("guessed")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("not the token")
+        if token == "open sesame":
+            page.get_by_label("Token").fill("guessed")
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("alert")).to_contain_text("not the token")
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name=re.compile("store"))).to_be_visible()
         if token == "open sesame":
-            expect(page.locator("#local-models button")).to_have_count(
-                1
-            )  # the first page has looked
+            expect(page.locator("#local-models button")).to_have_count(1)
         get_answer(page, f"asked with {token}")
         looked, guarded.models.probed = guarded.models.probed, 0
         assert bool(looked) is (token == "open sesame"), "only the owner's first page looks"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from browser.actions import (
+    PHONE,
     answered,
     get_answer,
     open_context,
@@ -12,13 +13,12 @@ from browser.actions import (
     row,
     scrolled_sideways,
     show_switches,
-    use_model,
 )
 from browser.conftest import ScriptedServer
 from browser.test_answers import CITED, CODE
+from browser.views import EVERYTHING, SMALL
 from playwright.sync_api import Locator, Page, expect
 
-EVERYTHING = "hello rewritten:x suggest:And then?|And why?"
 SENT = "src/store/sessions.py:25-33"
 
 
@@ -32,9 +32,12 @@ def expect_cited(page: Page) -> None:
     expect(page.locator(".source .cited").first).to_be_in_viewport()
 
 
-def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedServer) -> None:
-    use_model(phone)
-    phone.locator("#effort").tap()  # which the switches still show
+def test_nothing_is_wider_than_a_narrow_screen(scripted: ScriptedServer) -> None:
+    scripted.use_model()
+    path = scripted.keep(f"@codebase say:See {CITED}.\n\n{CODE}\n")
+    phone = scripted.open(path, **PHONE)
+    show_switches(phone)
+    phone.locator("#effort").tap()
     form = phone.get_by_role("dialog", name="How to answer")
     assert within(form) and not scrolled_sideways(phone)
     above = "document.getElementById('answer-options').getBoundingClientRect().bottom"
@@ -42,7 +45,6 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
     assert phone.evaluate(f"{above} <= {field}"), "the question stays in view"
     phone.touchscreen.tap(180, 40)  # elsewhere
     expect(form).to_be_hidden()
-    get_answer(phone, f"say:See {CITED}.\n\n{CODE}\n")
     phone.get_by_role("button", name="Bad answer").tap()
     reason = phone.get_by_label(re.compile("What was wrong with this answer"))
     expect(reason).to_be_in_viewport()
@@ -67,14 +69,14 @@ def test_nothing_is_wider_than_a_narrow_screen(phone: Page, scripted: ScriptedSe
 
 
 def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
-    phone: Page, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
+    phone = scripted.open(scripted.keep("first thing"), **PHONE)
     ready(phone)
-    for question in ("first thing", "second thing"):
-        phone.get_by_role("button", name="New conversation").last.tap()
-        phone.locator("#question").fill(question)
-        phone.get_by_role("button", name="Send").tap()
-        answered(phone)
+    phone.get_by_role("button", name="New conversation").last.tap()
+    phone.locator("#question").fill("second thing")
+    phone.get_by_role("button", name="Send").tap()
+    answered(phone)
     sidebar, title = phone.locator("#sidebar"), phone.locator("#topbar-title")
     expect(title).to_have_text("second thing")
     expect(sidebar).not_to_be_in_viewport()
@@ -86,7 +88,7 @@ def test_the_panel_is_a_sheet_the_sidebar_a_drawer_and_the_list_closes_it(
     row(phone, "first thing").get_by_role("link").first.tap()
     expect(sidebar).not_to_be_in_viewport()
     expect(title).to_have_text("first thing")
-    phone.goto(f"{scripted.address}/?file=src/store/long.py&lines=700-710")
+    phone.goto(f"{scripted.address}/?file=src/store/sessions.py&lines=22-27")
     expect_cited(phone)
     sheet = phone.locator("#panel").bounding_box()
     assert sheet is not None and sheet["width"] == 360 and 100 < sheet["y"] < 200
@@ -123,26 +125,20 @@ def test_back_closes_the_sheet_and_stays_in_the_conversation(phone: Page) -> Non
     expect(phone.locator("#welcome")).to_be_visible()
 
 
-def test_fingers_find_targets_of_44_pixels(phone: Page) -> None:
-    get_answer(phone, EVERYTHING)
+def test_fingers_find_targets_of_44_pixels(scripted: ScriptedServer) -> None:
+    phone = scripted.open(scripted.keep(f"@codebase {EVERYTHING}"), **PHONE)
     phone.get_by_role("button", name="Regenerate").click()
     expect(phone.get_by_role("group", name="Version 2 of 2")).to_be_visible()
-    small = """root => [...document.querySelectorAll(root)].flatMap(part =>
-      [...part.querySelectorAll("button, input, summary, textarea")])
-      .filter(e => e.checkVisibility() && !e.closest(".options, .themes, label, .visually-hidden"))
-      .map(e => [e, e.getBoundingClientRect()])
-      .filter(([e, at]) => at.width && (at.height < 43.5 || at.width < 32))
-      .map(([e, at]) => `${e.id || e.className || e.textContent} ${at.width}x${at.height}`)"""
-    assert phone.evaluate(small, ".main") == []
+    assert phone.evaluate(SMALL, [".main", 43.5]) == []
     open_context(phone)
-    assert phone.evaluate(small, "#panel") == []
+    assert phone.evaluate(SMALL, ["#panel", 43.5]) == []
     phone.get_by_role("button", name=f"Leave {SENT} out").tap()
     expect(phone.locator("#panel").get_by_text("Regenerate with your choice")).to_be_in_viewport()
     phone.get_by_role("button", name="Close the panel").tap()
     phone.get_by_role("button", name="Open the menu").tap()
-    assert phone.evaluate(small, "#sidebar") == []
+    assert phone.evaluate(SMALL, ["#sidebar", 43.5]) == []
     phone.get_by_role("button", name="Review an issue").tap()
-    assert phone.evaluate(small, "#issue") == []
+    assert phone.evaluate(SMALL, ["#issue", 43.5]) == []
     phone.get_by_role("button", name="Close", exact=True).tap()
 
 

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browser.actions import (
     answered,
-    ask,
     change_settings,
     chip_of,
-    choose_provider,
     copied,
     expecting,
     get_answer,
     open_context,
-    set_answer_options,
+    ready,
     show_switches,
     use_address,
 )
 from browser.bookshop import INVENTORY
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from openai_server import ScriptedServer as ModelServer
-from openai_server import completion, failure, openai_server, silent, stream
+from openai_server import completion, openai_server, stream
 from playwright.sync_api import expect
 
 from codeqa.store.location import write_atomically
 
 ASK = "How are copies of a book reserved?"
-FIRST_TOKENS, SECOND_TOKENS, ANSWER_TOKENS = 400, 768, 500
-"""How much HyDE's first and second request ask for."""
+ORDER_TOKENS = 500
+"""What a request for an order of files asks for at most."""
 
 
-# Without a model
-
-
-def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_lines(
-    real: Server, open_page: OpenPage
+def test_a_question_is_answered_and_its_citation_opens_its_lines_until_they_change(
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     expect(page.get_by_role("heading", name=re.compile("bookshop"))).to_be_visible()
     get_answer(page, ASK)
     expect(page.locator(".stages")).to_have_text(re.compile(r"^\d+ pieces of code · [\d.]+ m?s$"))
@@ -58,11 +52,23 @@ def test_a_question_is_answered_and_its_citation_and_code_open_the_file_at_the_l
     expect(page.locator("#panel")).to_be_hidden()
     expect(citation).to_be_focused()
 
+    root = page.request.get(f"{real.address}/api/status").json()["repository"]
+    file = Path(root, "bookshop", "stock.py")
+    before = file.read_text()
+    try:
+        # In one step: the page may ask for its lines at this moment.
+        write_atomically(file, f"# One line more.\n{before}")
+        page.reload()
+        expect(citation).to_contain_text("source changed")
+    finally:
+        write_atomically(file, before)
+    page.reload()
+    ready(page)
+    expect(citation).not_to_contain_text("source changed")
 
-def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+
+def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(real: Server) -> None:
+    page = real.open()
     get_answer(page, "how does take_inventory hand in what was found?")
     code = page.locator(".code-block[data-place^='bookshop/inventory.py:'] code").first
     long = page.locator(".code-block[data-place^='bookshop/inventory.py:']").first
@@ -81,31 +87,11 @@ def test_an_excerpt_numbers_its_lines_and_those_left_out_open_in_their_place(
     assert copied(page).endswith(f"\n\n[{long.get_attribute('data-place')}]")
 
 
-def test_an_earlier_answer_says_which_of_its_sources_changed_since(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
-    get_answer(page, ASK)
-    citations = page.locator('a.citation[data-path="bookshop/stock.py"]')
-    expect(citations.first).not_to_contain_text("source changed")
-    root = page.request.get(f"{real.address}/api/status").json()["repository"]
-    file = Path(root, "bookshop", "stock.py")
-    before = file.read_text()
-    try:
-        # In one step: the page may ask for its lines at this moment.
-        write_atomically(file, f"# One line more.\n{before}")
-        page.reload()
-        expect(citations.first).to_contain_text("source changed")
-    finally:
-        write_atomically(file, before)
-    page.reload()
-    expect(citations.first).not_to_contain_text("source changed")
-
-
+@pytest.mark.slow
 def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     expecting(page, "404 (NOT FOUND)")
     page.locator("#question").fill(ASK)
     page.locator("#effort").click()
@@ -129,9 +115,9 @@ def test_a_commit_that_is_chosen_has_a_page_of_its_own_and_its_answers_name_it(
 
 
 def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_as_it_is(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     page.locator("#index-state").click()
     expect(page.locator("#index-detail")).to_contain_text("6 files")
     page.get_by_role("button", name=re.compile("skipped: why")).click()
@@ -149,10 +135,8 @@ def test_the_index_and_what_it_skipped_are_in_view_and_a_hostile_file_is_shown_a
     assert page.evaluate("window.hacked") is None
 
 
-def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real)
+def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(real: Server) -> None:
+    page = real.open()
     chip_of(page).click()
     get_answer(page, "My name is Ada.")
     page.get_by_role("button", name="New conversation").first.click()
@@ -190,9 +174,6 @@ def test_what_is_stored_is_counted_and_deleted_for_good_after_a_second_word(
     expect(page.locator("#no-conversations")).to_be_visible()
 
 
-# With a model
-
-
 def sent(server: ModelServer, index: int = -1) -> list[Any]:
     """The messages of a request, each content as a list of texts."""
     texts = []
@@ -207,29 +188,20 @@ def block_of(parts: list[str]) -> str:
     return next((text for text in parts if text.startswith("[CONTEXT]")), "")
 
 
-def beside_orders(replies: Iterator[Any]) -> Callable[[str, dict[str, Any]], Any]:
-    """A script that gives `replies` one after another, but to a request for an order of files
-    none, so that the order stays and the requests are those of the answers."""
-
-    def reply(path: str, body: dict[str, Any]) -> Any:
-        return completion("none") if body.get("max_tokens") == ANSWER_TOKENS else next(replies)
-
-    return reply
-
-
-def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
-    modelled: Server, open_page: OpenPage
-) -> None:
-    answers = iter(
-        [
+def test_a_model_is_asked_followed_up_reloaded_and_regenerated(real: Server) -> None:
+    answers = iter([
             stream(["Stock takes them off ", "the shelf [bookshop/stock.py:311-320].\n\n",
                     "It raises an error when there are too few."], usage=(900, 30)),
             stream(["It is raised as `OutOfStockError`."], usage=(950, 12)),
             stream(["Another way to say it."], usage=(950, 6)),
-        ]
-    )  # fmt: skip
-    with openai_server(beside_orders(answers)) as server:
-        page = open_page(modelled)
+    ])  # fmt: skip
+
+    def reply(path: str, body: dict[str, Any]) -> Any:
+        # Requests for an order of files leave it, so that the others are those of the answers.
+        return completion("none") if body.get("max_tokens") == ORDER_TOKENS else next(answers)
+
+    with openai_server(reply) as server:
+        page = real.open()
         use_address(page, server.base_url)
         get_answer(page, ASK)
         expect(page.locator(".answer")).to_contain_text("when there are too few.")
@@ -262,76 +234,3 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(
         assert sent(server)[-1] == sent(server, -2)[-1]
         again = [text for _, texts in sent(server)[1:-1] for text in texts]
         assert again == history  # the answer that is replaced is not held against it
-
-
-def test_stopping_while_the_model_is_silent_ends_the_request_at_its_server(
-    modelled: Server, open_page: OpenPage
-) -> None:
-    with openai_server(beside_orders(repeat(silent(30)))) as server:
-        page = open_page(modelled)
-        use_address(page, server.base_url)
-        ask(page, ASK)
-        expect(page.locator(".stages")).to_contain_text("test-model is reading")
-        assert server.wait_for_requests(1)
-        page.get_by_role("button", name="Stop", exact=True).click()
-        expect(page.locator(".stages")).to_contain_text("Stopped")
-        assert server.wait_for_disconnects(1)
-        page.reload()
-        expect(page.locator(".turn")).to_contain_text("Stopped before it was complete")
-        expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
-
-
-def test_a_model_that_refuses_is_explained_and_the_answer_had_without_it(
-    modelled: Server, open_page: OpenPage
-) -> None:
-    key = "sk-secret-123"
-    refusals = iter([failure(404, "no such model"), failure(401, f"bad key {key}")])
-    with openai_server(beside_orders(refusals)) as server:
-        page = open_page(modelled)
-        expecting(page, "502 (BAD GATEWAY)")
-        dialog = use_address(page, server.base_url)
-        ask(page, ASK)
-        alert = page.get_by_role("alert")
-        expect(alert).to_contain_text("test-model")
-        expect(alert.locator("p")).not_to_be_empty()  # the next step
-        page.get_by_role("button", name="Answer without the model").click()
-        answered(page)
-        expect(page.locator(".answer")).to_contain_text("reserve_copies")
-        expect(page.locator(".turn")).to_have_count(1)
-
-        choose_provider(page, "Another address")
-        dialog.get_by_label("Key", exact=True).fill(key)
-        dialog.get_by_role("button", name="Test").click()
-        expect(dialog.get_by_role("status")).to_contain_text(re.compile("key", re.IGNORECASE))
-        expect(dialog.get_by_role("status")).not_to_contain_text(key)
-        headers = {name.lower(): value for name, value in server.headers[-1].items()}
-        assert headers["authorization"] == f"Bearer {key}"
-
-
-def test_a_search_by_two_drafts_is_told_from_the_first_stage_to_the_panel(
-    modelled: Server, open_page: OpenPage
-) -> None:
-    def reply(path: str, body: dict[str, Any]) -> Any:
-        most = body.get("max_tokens", body.get("max_completion_tokens"))
-        if most == FIRST_TOKENS:
-            return stream(["def hostile():\n", "    return shelf_7() + shelf_9()"])
-        if most == SECOND_TOKENS:
-            return stream(["def reserve_copies(stock, count):\n    raise OutOfStockError"])
-        return stream(["Stock takes them off the shelf [bookshop/stock.py:311-320]."])
-
-    with openai_server(reply) as server:
-        page = open_page(modelled)
-        use_address(page, server.base_url)
-        chosen = page.locator('#answer-options input[name="hyde"]:checked')
-        expect(chosen).to_have_value("off")  # the server's setting
-        set_answer_options(page, "Fast", "Twice")
-        get_answer(page, ASK)
-        expect(page.locator(".answer")).to_have_text(re.compile("^Stock takes them off the shelf"))
-    page.reload()
-    expect(page.locator(".details-body")).to_contain_text("Drafted code 2 drafts")
-    open_context(page)
-    page.locator(".hyde-text summary").first.click()
-    expect(page.get_by_label("First draft", exact=True)).to_contain_text("return shelf_7()")
-    page.get_by_text("Everything found, best first").click()
-    expect(page.locator(".hits .placed").first).to_contain_text(re.compile(r"text #\d+"))
-    expect(page.locator(".hits .placed", has_text="hyde-1").first).to_be_visible()

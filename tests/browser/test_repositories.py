@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from browser.actions import PHONE, expecting, get_answer, ready, scrolled_sideways
-from browser.conftest import OpenPage, Server
-from playwright.sync_api import Page, Route, expect
+import pytest
+from browser.actions import PHONE, Held, comes, expecting, get_answer, ready, scrolled_sideways
+from browser.conftest import Server
+from playwright.sync_api import Page, expect
 
 
 def opened(page: Page) -> None:
@@ -16,13 +17,14 @@ def opened(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Repositories")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
-    real: Server, open_page: OpenPage, tmp_path: Path
+    real: Server, tmp_path: Path
 ) -> None:
     for folder in ("lamps/.git", ".secret lamps", "chairs"):
         (tmp_path / "things" / folder).mkdir(parents=True)
     (tmp_path / "things" / "lamps" / "light.py").write_text("def shine():\n    return 1\n")
-    page = open_page(real)
+    page = real.open()
     ready(page)
     opened(page)
     dialog = page.get_by_role("dialog")
@@ -36,7 +38,7 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
     dialog.get_by_role("button", name="lamps git").press("Enter")
     expect(page.locator("#folders-path")).to_have_text(str(tmp_path / "things" / "lamps"))
     dialog.get_by_role("button", name="Add this folder").press("Enter")
-    expect(page.get_by_role("heading", name=re.compile("lamps"))).to_be_visible()
+    comes(page, page.get_by_role("heading", name=re.compile("lamps")))
     get_answer(page, "how does it shine?")
     expect(page.locator('a.citation[data-path="light.py"]').first).to_be_visible()
 
@@ -83,15 +85,11 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
 
 
 def test_while_a_folder_is_looked_at_the_list_says_so_and_whoever_closes_it_stays(
-    real: Server, open_page: OpenPage, tmp_path: Path
+    real: Server, tmp_path: Path
 ) -> None:
-    page = open_page(real)
+    page = real.open()
     ready(page)
-    asked: list[Route] = []
-    page.route(
-        "**/api/repos",
-        lambda route: asked.append(route) if route.request.method == "POST" else route.continue_(),
-    )
+    asked = Held(page, "**/api/repos", "POST")
     opened(page)
     dialog, field = page.get_by_role("dialog"), page.get_by_label("Folder on this machine")
     add = dialog.get_by_role("button", name="Add", exact=True)
@@ -102,9 +100,9 @@ def test_while_a_folder_is_looked_at_the_list_says_so_and_whoever_closes_it_stay
     expect(dialog.get_by_role("button", name="Adding…")).to_be_disabled()
     expect(looking).to_contain_text("/nowhere/at/all")
     field.press("Enter")
-    asked.pop().continue_()
+    asked.go_on()
     expect(dialog.get_by_role("alert")).to_contain_text("not a folder")
-    assert not asked
+    assert not asked.count()
     expect(looking).to_have_count(0)
     expect(add).to_be_enabled()
     expect(field).to_be_focused()
@@ -116,35 +114,33 @@ def test_while_a_folder_is_looked_at_the_list_says_so_and_whoever_closes_it_stay
     page.keyboard.press("Escape")
     address = page.url
     with page.expect_response(lambda reply: reply.request.method == "POST" and reply.ok):
-        asked.pop().continue_()
+        asked.go_on()
     opened(page)
-    expect(dialog.get_by_role("listitem").filter(has_text=str(tmp_path))).to_be_visible()
+    comes(page, dialog.get_by_role("listitem").filter(has_text=str(tmp_path)))
     expect(add).to_be_enabled()
     assert page.url == address
 
 
-def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real, **PHONE)
+def test_an_address_asks_for_a_branch_and_says_what_failed_also_on_a_phone(real: Server) -> None:
+    page = real.open(**PHONE)
     ready(page)
     page.get_by_role("button", name="Open the menu").tap()
     page.locator("#choose-repository").tap()
     dialog = page.get_by_role("dialog")
     field = dialog.get_by_label("Folder on this machine")
     expecting(page, "400 (BAD REQUEST)")
-    for typed, said in (
+    for typed, words in (
         ("/nowhere/at/all", "not a folder"),
         ("http://host.invalid/a/b", "https://host/owner/name"),
     ):
         field.fill(typed)
         dialog.get_by_role("button", name="Add", exact=True).tap()
-        expect(dialog.get_by_role("alert")).to_contain_text(said)
+        expect(dialog.get_by_role("alert")).to_contain_text(words)
     expect(dialog.get_by_label("Branch or tag")).to_be_visible()
     field.fill("https://host.invalid/some/shop")
     dialog.get_by_role("button", name="Add", exact=True).tap()
     failed = dialog.get_by_role("listitem").filter(has_text="https://host.invalid/some/shop")
-    expect(failed).to_contain_text("Could not resolve host")
+    comes(page, failed.filter(has_text="Could not resolve host"))
     assert not scrolled_sideways(page)
     failed.get_by_role("button", name="Dismiss shop").tap()
     expect(failed).to_have_count(0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from browser.actions import copied, get_answer, ready
-from browser.conftest import OpenPage, ScriptedServer
+from browser.conftest import ScriptedServer
 from playwright.sync_api import Page, expect
 
 
-def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer, open_page: OpenPage) -> None:
-    page = open_page(scripted)
+def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer) -> None:
+    page = scripted.open()
     ready(page)
     field, toast = page.locator("#question"), page.locator("#toast")
     page.keyboard.press("Control+k")
@@ -41,9 +41,6 @@ def test_the_keys_that_move_about_and_copy(scripted: ScriptedServer, open_page: 
     expect(field).to_be_focused()
     expect(field).to_have_value("")
 
-
-def test_the_sidebar_goes_and_the_state_of_the_index_stays_in_view(page: Page) -> None:
-    ready(page)
     sidebar = page.locator("#sidebar")
     page.keyboard.press("Control+Shift+S")
     expect(sidebar).to_be_hidden()

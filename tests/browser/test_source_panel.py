@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from browser.actions import copied, field_of, get_answer, ready
-from browser.conftest import OpenPage, ScriptedServer, Server
+from browser.actions import copied, field_of, ready
+from browser.conftest import ScriptedServer, Server
 from browser.test_accessibility import violations
 from playwright.sync_api import Page, expect
 
@@ -33,10 +33,8 @@ def press_name(page: Page, line: int, name: str, key: str = "") -> None:
         page.keyboard.up(key)
 
 
-def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(
-    real: Server, open_page: OpenPage
-) -> None:
-    page = open_page(real, "/?file=bookshop/orders.py&lines=1-3")
+def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(real: Server) -> None:
+    page = real.open("/?file=bookshop/orders.py&lines=1-3")
     ready(page)
     use = page.locator(".row").filter(has_text="self.stock.reserve_copies(isbn")
     line = int(use.get_attribute("data-line") or 0)
@@ -64,9 +62,9 @@ def test_a_name_lists_its_definition_and_uses_and_one_goes_there_and_back(
 
 
 def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
-    real: Server, open_page: OpenPage
+    real: Server,
 ) -> None:
-    page = open_page(real, "/?file=bookshop/stock.py")
+    page = real.open("/?file=bookshop/stock.py")
     ready(page)
     lines = page.locator("#panel-lines")
     expect(lines).to_have_text("323 lines")  # what is not there yet is not found
@@ -94,37 +92,35 @@ def test_a_file_is_read_by_the_keyboard_its_definitions_and_what_is_found_in_it(
 
 
 def test_lines_are_asked_about_and_lead_to_the_editor_and_the_host(
-    scripted: ScriptedServer, open_page: OpenPage
+    scripted: ScriptedServer,
 ) -> None:
-    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
+    page = scripted.open("/?file=src/store/sessions.py&lines=8-20")
     ready(page)
     editor, hosted = page.locator("#panel-editor"), page.locator("#panel-hosted")
-    path = "/src/store/long.py"
+    path = "/src/store/sessions.py"
     expect(hosted).to_have_attribute(
-        "href", f"https://github.com/you/store/blob/{'1' * 40}{path}#L1500-L1510"
+        "href", f"https://github.com/you/store/blob/{'1' * 40}{path}#L8-L20"
     )
     expect(editor).to_be_hidden()
     page.evaluate("localStorage.setItem('codeqa.editor', 'vscode')")
-    page.locator('.row[data-line="1504"]').click(position={"x": 10, "y": 10})
-    expect(editor).to_have_attribute("href", f"vscode://file/home/you/src/store{path}:1504")
+    page.locator('.row[data-line="10"]').click(position={"x": 10, "y": 10})
+    expect(editor).to_have_attribute("href", f"vscode://file/home/you/src/store{path}:10")
     page.evaluate("localStorage.setItem('codeqa.editor', 'javascript:alert(`{path}`)')")
-    page.locator('.row[data-line="1508"]').click(position={"x": 10, "y": 10}, modifiers=["Shift"])
-    expect(page.locator("#panel-lines")).to_have_text("Lines 1504–1508")
+    page.locator('.row[data-line="14"]').click(position={"x": 10, "y": 10}, modifiers=["Shift"])
+    expect(page.locator("#panel-lines")).to_have_text("Lines 10–14")
     expect(editor).to_be_hidden()
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#toast")).to_have_text("Link copied")
-    other = open_page(scripted, copied(page).removeprefix(scripted.address))
+    other = scripted.open(copied(page).removeprefix(scripted.address))
     expect(other.locator(CITED)).to_have_count(5)
-    expect(other.locator(CITED).first).to_have_attribute("data-line", "1504")
+    expect(other.locator(CITED).first).to_have_attribute("data-line", "10")
     page.get_by_role("button", name="Ask about these lines").click()
-    expect(field_of(page)).to_have_value("@src/store/long.py:1504-1508 ")
+    expect(field_of(page)).to_have_value("@src/store/sessions.py:10-14 ")
     expect(field_of(page)).to_be_focused()
 
 
-def test_wrapped_lines_and_back_lead_to_where_one_was(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, "/?file=src/store/long.py&lines=1500-1510")
+def test_wrapped_lines_and_back_lead_to_where_one_was(scripted: ScriptedServer) -> None:
+    page = scripted.open("/?file=src/store/long.py&lines=1500-1510")
     ready(page)
     cited, body = page.locator(CITED), page.locator("#panel-body")
     page.get_by_role("button", name="Wrap long lines").click()
@@ -138,21 +134,17 @@ def test_wrapped_lines_and_back_lead_to_where_one_was(
     expect(cited).to_have_count(11)
     assert body.evaluate("node => node.scrollTop") == 4000
 
-
-def test_what_goes_on_in_a_further_row_begins_behind_the_indentation_of_its_line(
-    scripted: ScriptedServer, open_page: OpenPage
-) -> None:
-    page = open_page(scripted, "/?file=src/store/sessions.py&lines=22-27")
-    ready(page)
-    page.get_by_role("button", name="Wrap long lines").click()
+    # What goes on in a further row begins behind the indentation of its line.
+    page.goto(f"{scripted.address}/?file=src/store/sessions.py&lines=22-27")
     rows = (page.locator(f'.source [data-line="{line}"] code') for line in (22, 26, 27))
     hang = "node => parseFloat(getComputedStyle(node).paddingLeft)"
-    flat, method, body = (row.evaluate(hang) for row in rows)
-    assert [round(method / flat), round(body / flat)] == [3, 5]
+    flat, method, inner = (row.evaluate(hang) for row in rows)
+    assert [round(method / flat), round(inner / flat)] == [3, 5]
 
 
-def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: ScriptedServer) -> None:
-    page.goto(f"{scripted.address}/?file=src/store/long.py")
+def test_the_panel_is_as_wide_as_its_edge_was_left(scripted: ScriptedServer) -> None:
+    page = scripted.open("/?file=README.md")
+    ready(page)
     edge, panel = page.get_by_role("separator", name="Width of the panel"), page.locator("#panel")
     before = panel.evaluate("node => node.offsetWidth")
     box = edge.bounding_box() or {}
@@ -168,12 +160,3 @@ def test_the_panel_is_as_wide_as_its_edge_was_left(page: Page, scripted: Scripte
     page.reload()
     expect(page.locator(".source .row").first).to_be_visible()
     assert panel.evaluate("node => node.offsetWidth") == left
-
-
-def test_back_in_the_browser_closes_the_panel_and_stays_in_the_conversation(page: Page) -> None:
-    get_answer(page, "@codebase where are sessions kept?")
-    page.locator(".answer a[data-path]").first.click()
-    expect(page.locator("#panel .source")).to_be_visible()
-    page.go_back()
-    expect(page.locator("#panel")).to_be_hidden()
-    expect(page.locator(".turn")).to_have_count(1)

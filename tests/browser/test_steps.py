@@ -14,13 +14,13 @@ from browser.actions import (
     ask,
     scrolled_sideways,
     set_answer_options,
-    stop,
     use_address,
 )
-from browser.conftest import OpenPage, Server
+from browser.conftest import Server
 from openai_server import ScriptedServer as ModelServer
-from openai_server import Streamed, delta, openai_server, rate_limited, stream
+from openai_server import Streamed, delta, openai_server, stream
 from playwright.sync_api import Locator, Page, expect
+from waiting import PATIENCE
 
 ASK = "@codebase How are copies of a book reserved?"
 THOUGHT = "First <b>look</b> [bookshop/stock.py:1-5]."
@@ -51,18 +51,16 @@ def calls(made: list[tuple[str, dict[str, Any]]], said: str = "") -> Streamed:
 
 def when_released(*events: bytes) -> Iterator[bytes]:
     for event in events:
-        NEXT.acquire(timeout=20)
+        NEXT.acquire(timeout=PATIENCE)
         yield event
 
 
 def reply(path: str, body: dict[str, Any]) -> Streamed:
-    given = [message for message in body["messages"] if message["role"] == "tool"]
+    results = [message for message in body["messages"] if message["role"] == "tool"]
     if "ONLY a JSON object" in str(body["messages"][0]):
-        if not given:
+        if not results:
             return calls([("search_code", {"query": "reserve copies"})])
-        return stream([json.dumps(REVIEW)], first=20 if "slow" in str(body["messages"]) else 0)
-    if "busy" in str(body["messages"][-1]):
-        return rate_limited(30)
+        return stream([json.dumps(REVIEW)])
     if "aloud" in str(body["messages"][-1]) and not body.get("max_tokens"):  # no draft
         return Streamed(when_released(
             delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
@@ -70,7 +68,7 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         ))  # fmt: skip
     if not body.get("tools"):
         return stream(["none"])
-    if not given:
+    if not results:
         return calls(
             [
                 ("symbol", {"name": "reserve_copies", "want": "callers"}),
@@ -92,9 +90,9 @@ def step(page: Page, words: str) -> Locator:
 
 
 def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_a_reload(
-    modelled: Server, open_page: OpenPage, model: ModelServer
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(modelled, width=390, scheme="dark")
+    page = real.open(width=390, scheme="dark")
     use_address(page, model.base_url)
     set_answer_options(page, "Deep")
     ask(page, ASK)
@@ -128,9 +126,9 @@ def test_steps_are_listed_while_the_answer_waits_open_and_are_there_again_after_
 
 
 def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_written(
-    modelled: Server, open_page: OpenPage, model: ModelServer
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(modelled)
+    page = real.open()
     use_address(page, model.base_url)
     NEXT.release()
     ask(page, f"{ASK} Think aloud.")
@@ -156,27 +154,10 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
         expect(page.locator(".answer")).not_to_contain_text("First")
 
 
-def test_how_long_a_model_asks_to_wait_counts_down_and_it_can_be_stopped(
-    modelled: Server, open_page: OpenPage, model: ModelServer
+def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links(
+    real: Server, model: ModelServer
 ) -> None:
-    page = open_page(modelled)
-    use_address(page, model.base_url)
-    ask(page, f"{ASK} Are you busy?")
-    line, said = page.locator(".turn.writing .stages"), "127.0.0.1 asks to wait {} s"
-    expect(page.locator("#announce")).to_have_text(said.format(30))
-    expect(line).to_contain_text(re.compile(said.format("2[0-9]")))
-    expect(line).to_contain_text(re.compile(said.format("(2[0-8]|1[0-9])")))
-    expect(page.locator(".stages.waiting .time")).to_be_hidden()
-    stop(page)
-    expect(page.locator(".answer")).to_have_text("")
-    answers = [body for _, body in model.requests if not body.get("max_tokens")]
-    assert len(answers) == 1, "all others only help"
-
-
-def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
-    modelled: Server, open_page: OpenPage, model: ModelServer
-) -> None:
-    page = open_page(modelled)
+    page = real.open()
     use_address(page, model.base_url)
     page.get_by_role("button", name="Review an issue").press("Enter")
     dialog = page.get_by_role("dialog", name="Review an issue")
@@ -200,12 +181,3 @@ def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links_and_can_be_stopped(
         expect(page.locator(".answer")).to_contain_text("Difficulty 3 of 5 · Mid")
         expect(page.locator(".answer")).to_contain_text("Copies are <b>never</b> given back.")
         expect(page.locator(".answer a.citation").first).to_have_attribute("data-start", "1")
-
-    page.get_by_role("button", name="Review an issue").click()
-    dialog.get_by_label("Title").fill("A slow one")
-    dialog.get_by_role("button", name="Review", exact=True).click()
-    expect(page.locator(".stages")).to_contain_text("searched “reserve copies”")
-    page.keyboard.press("Escape")
-    expect(page.locator(".turn:not(.writing) .stages")).to_contain_text("Stopped")
-    page.locator(".stages").click()
-    expect(step(page, "searched “reserve copies”")).to_be_visible()

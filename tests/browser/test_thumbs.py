@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from browser.actions import expecting, get_answer, until
+from browser.actions import expecting
 from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
+from waiting import until
 
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 
@@ -28,14 +29,14 @@ def pressed(thumb: Locator, on: bool) -> None:
 
 
 def test_a_thumb_is_given_changed_explained_by_keyboard_kept_and_taken_back(
-    page: Page, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
     chat = scripted.chat
-    get_answer(page, "x")
+    page = scripted.open(scripted.keep("say:x"))
     up(page).click()
     pressed(up(page), True)
     expect(page.locator("#announce")).to_have_text("Marked as a good answer")
-    assert until(lambda: chat.rated == {"turn-1": (1, "")})
+    until(lambda: chat.rated == {"turn-1": (1, "")})
     expect(reason(page)).to_be_hidden()
     down(page).press("Space")
     pressed(up(page), False)
@@ -45,36 +46,36 @@ def test_a_thumb_is_given_changed_explained_by_keyboard_kept_and_taken_back(
     page.keyboard.type("file")
     page.keyboard.press("Enter")
     expect(down(page)).to_be_focused()
-    said = f"{HOSTILE}\nfile"
-    assert until(lambda: chat.rated == {"turn-1": (-1, said)})
+    words = f"{HOSTILE}\nfile"
+    until(lambda: chat.rated == {"turn-1": (-1, words)})
     page.reload()
     pressed(down(page), True)
     why = page.locator(".reason summary")
-    expect(why).to_have_text(said, use_inner_text=True)
+    expect(why).to_have_text(words, use_inner_text=True)
     assert page.evaluate("window.hacked") is None
     why.click()
-    expect(reason(page)).to_have_value(said)
+    expect(reason(page)).to_have_value(words)
     reason(page).fill("no")
     page.keyboard.press("Escape")  # leaves it as it was, and closes nothing else
     expect(why).to_contain_text("file")
     why.click()
-    expect(reason(page)).to_have_value(said)
+    expect(reason(page)).to_have_value(words)
     reason(page).fill(" ")
     page.get_by_role("button", name="Save reason").click()
     expect(why).to_have_text("Say why")
-    assert until(lambda: chat.rated == {"turn-1": (-1, "")})
+    until(lambda: chat.rated == {"turn-1": (-1, "")})
     down(page).click()
     pressed(down(page), False)
     expect(why).to_be_hidden()
-    assert until(lambda: chat.rated == {"turn-1": (0, "")})
+    until(lambda: chat.rated == {"turn-1": (0, "")})
 
 
 def test_a_thumb_that_cannot_be_kept_goes_back_and_the_last_of_quick_presses_is_kept(
-    page: Page, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
     chat = scripted.chat
+    page = scripted.open(scripted.keep("say:x"))
     expecting(page, "507 (INSUFFICIENT STORAGE)")
-    get_answer(page, "x")
     chat.refuse_thumbs = True
     up(page).click()
     alert = page.get_by_role("alert")

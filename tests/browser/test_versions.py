@@ -6,18 +6,19 @@ import re
 from typing import Any
 
 from browser.actions import (
+    PHONE,
     answered,
     ask,
-    chip_of,
     field_of,
     get_answer,
     scrolled_sideways,
-    use_model,
 )
 from browser.conftest import ScriptedServer
 from playwright.sync_api import Locator, Page, expect
 
 from codeqa.llm.providers import ModelChoice
+
+THREE = ("first", "second", "third")
 
 
 def kept(server: ScriptedServer) -> list[Any]:
@@ -30,28 +31,17 @@ def questions(page: Page) -> Locator:
     return page.locator(".question > div")
 
 
-def three_questions(page: Page) -> None:
-    chip_of(page).click()  # so that the questions stand alone
-    for question in ("first", "second", "third"):
-        get_answer(page, question)
-
-
-def test_regenerating_any_answer_makes_another_version_of_it(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    get_answer(page, "one")
-    page.get_by_role("button", name="Regenerate").click()
-    expect(page.get_by_role("group", name="Version 2 of 2")).to_be_visible()
-    answered(page)
-    assert scripted.chat.asked[-1]["replaces"] == "turn-1"
-    expect(page.locator(".turn")).to_have_count(1)
-    get_answer(page, "two")
-    assert scripted.chat.asked[-1]["after"] == "turn-2"
-    page.locator(".turn").first.get_by_role("button", name="Regenerate").click()
+def test_regenerating_any_answer_makes_another_version_of_it(scripted: ScriptedServer) -> None:
+    page = scripted.open(scripted.keep("say:one", "say:two"))
+    page.get_by_role("button", name="Regenerate").first.click()
     expect(page.locator(".turn")).to_have_count(1)  # what came after belongs to the other version
     answered(page)
-    assert scripted.chat.asked[-1]["replaces"] == "turn-2"
-    expect(page.locator(".branches")).to_contain_text("1 question after version\N{NO-BREAK SPACE}2")
+    assert scripted.chat.asked[-1]["replaces"] == "turn-1"
+    expect(page.locator(".branches")).to_contain_text("1 question after version\N{NO-BREAK SPACE}1")
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
+    answered(page)
+    assert scripted.chat.asked[-1]["replaces"] == "turn-3"
     page.reload()
     expect(page.get_by_role("group", name="Version 3 of 3")).to_be_visible()
     assert [turn.id for turn in kept(scripted)] == ["turn-4"]
@@ -69,11 +59,12 @@ def test_regenerating_any_answer_makes_another_version_of_it(
 
 
 def test_another_model_answers_one_question_and_its_version_stands_beside_the_others(
-    page: Page, scripted: ScriptedServer
+    scripted: ScriptedServer,
 ) -> None:
-    use_model(page)
-    get_answer(page, "one")
+    scripted.use_model()
+    page = scripted.open(scripted.keep("say:one"))
     other = page.get_by_role("button", name="Answer with model…")
+    expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
     expect(other).to_be_hidden()  # only one is known
     scripted.models.used.append(ModelChoice("ollama", "qwen3:8b"))
     page.reload()
@@ -108,62 +99,50 @@ def test_another_model_answers_one_question_and_its_version_stands_beside_the_ot
     assert scripted.chat.asked[-1]["with_model"] == ""
 
 
-def test_the_last_question_is_edited_in_the_field_and_becomes_another_version(
-    page: Page, scripted: ScriptedServer
+def test_a_question_is_edited_and_what_followed_it_stays_on_its_own_branch(
+    scripted: ScriptedServer,
 ) -> None:
-    get_answer(page, "How are sesions kept?")
-    field = field_of(page)
-    page.get_by_role("button", name="Edit the question").click()
-    expect(field).to_have_value("How are sesions kept?")
+    page = scripted.open(scripted.keep(*THREE))
+    field, edit = field_of(page), page.get_by_role("button", name="Edit the question")
+    edit.last.click()
+    expect(field).to_have_value("third")
     expect(field).to_be_focused()
     page.get_by_role("button", name="Cancel").click()
     expect(field).to_have_value("")
-    get_answer(page, "another one")  # which replaces nothing
-    page.get_by_role("button", name="Edit the question").last.click()
-    get_answer(page, "How are sessions kept?")
-    expect(page.locator(".question")).to_have_count(2)
-    asked = [turn.question for turn in kept(scripted)]
-    assert asked == ["How are sesions kept?", "How are sessions kept?"]
-
-
-def test_an_earlier_question_is_edited_and_what_followed_it_stays_on_its_own_branch(
-    page: Page, scripted: ScriptedServer
-) -> None:
-    three_questions(page)
-    page.get_by_role("button", name="Edit the question").nth(1).click()
+    get_answer(page, "fourth")  # which replaces nothing
+    edit.nth(1).click()
     get_answer(page, "second, put better")
     expect(questions(page)).to_have_text(["first", "second, put better"])
     assert scripted.chat.asked[-1]["replaces"] == "turn-2"
     switch = page.get_by_role("group", name="Version 2 of 2")
     expect(switch.locator(".branches-count")).to_have_text("2/2")
     get_answer(page, "what follows the better one")
-    assert scripted.chat.asked[-1]["after"] == "turn-4"
+    assert scripted.chat.asked[-1]["after"] == "turn-5"
     switch.get_by_role("button", name="Earlier version").click()
     for reloaded in (False, True):  # the server knows which branch is in view
         if reloaded:
             page.reload()
-        expect(questions(page)).to_have_text(["first", "second", "third"])
+        expect(questions(page)).to_have_text([*THREE, "@codebasefourth"])
     page.get_by_role("button", name="Later version").click()
-    after = ["first", "second, put better", "what follows the better one"]
+    after = ["first", "second, put better", "@codebasewhat follows the better one"]
     expect(questions(page)).to_have_text(after)
 
 
-def test_a_version_that_fails_leaves_the_way_back(page: Page) -> None:
-    three_questions(page)
+def test_a_version_that_fails_leaves_the_way_back(scripted: ScriptedServer) -> None:
+    page = scripted.open(scripted.keep(*THREE))
     page.get_by_role("button", name="Edit the question").first.click()
     ask(page, "fail")
     expect(page.get_by_role("alert")).to_contain_text("It did not work.")
     expect(questions(page)).to_have_text(["fail"])
     page.get_by_role("button", name="Earlier version").click()
-    expect(questions(page)).to_have_text(["first", "second", "third"])
+    expect(questions(page)).to_have_text(list(THREE))
     expect(page.locator(".branches:visible")).to_have_count(0)  # nothing of the other was kept
 
 
-def test_the_question_stays_where_it_is_while_versions_change(phone: Page) -> None:
-    get_answer(phone, "one")
-    get_answer(phone, "say:short")
+def test_the_question_stays_where_it_is_while_versions_change(scripted: ScriptedServer) -> None:
+    phone = scripted.open(scripted.keep("one", "say:short"), **PHONE)
     phone.get_by_role("button", name="Edit the question").last.click()
-    get_answer(phone, "x")
+    get_answer(phone, "@codebase x")
     before = phone.locator(".branches:visible").bounding_box()
     phone.get_by_role("button", name="Earlier version").click()
     expect(questions(phone)).to_have_text([re.compile("one"), re.compile("say:short")])

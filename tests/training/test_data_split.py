@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codeqa.text.unit_text import UnitText, encode
+from tests.repositories import write
 from training.collect import BENCHMARK
 from training.console import LIST, read_lines, write_lines
 from training.overlap import Benchmark, read_texts
@@ -37,9 +38,6 @@ def _named(part: str, count: int = 1, tuning: tuple[str, ...] = ()) -> list[str]
     return [name for name in names if part_of(name, tuning) == part][:count]
 
 
-# --- parts ------------------------------------------------------------------------------------
-
-
 def test_a_repositorys_part_depends_on_its_name_alone() -> None:
     parts = Counter(part_of(f"owner/name{number}", ()) for number in range(2_000))
     assert set(parts) == {"train", "held_out"}
@@ -56,33 +54,25 @@ def test_the_list_holds_nothing_of_the_benchmark_and_every_entry_is_pinned() -> 
     assert all(len(entry["commit"]) == 40 for entry in entries)
 
 
-# --- repetitions ------------------------------------------------------------------------------
-
-
 def test_a_document_counts_once_and_a_sentence_three_times() -> None:
     rows = [_row("o/n", "adds both numbers up", BODY.format(f"f{n}")) for n in range(5)]
     rows.append(_row("o/n", "adds the two numbers up", BODY.format("f0").replace("    ", "\t")))
     chosen = Filter()
     assert [row["unit"] for row in chosen.keep(rows, "train")] == [r["unit"] for r in rows[:3]]
     assert chosen.dropped == {"sentence seen before": 2, "document seen before": 1}
-
-
-def test_a_test_is_a_further_query_for_a_document_that_is_there() -> None:
-    rows = [_row("o/n", "adds both numbers up", BODY.format("f")),
-            _row("o/n", "sum of two is right", BODY.format("f"), "test")]  # fmt: skip
+    # A test is a further query for a document that is there.
+    rows[1:] = [_row("o/n", "sum of two is right", BODY.format("f0"), "test")]
     assert len(list(Filter().keep(rows, "train"))) == 2
 
 
 def test_nothing_of_the_yardstick_is_trained_on() -> None:
-    chosen = Filter()
-    first = [_row("o/held", "adds both numbers up", BODY.format("f"))]
-    again = [_row("o/train", "sums two numbers up", BODY.format("f")),
-             _row("o/train", "sum of two is right", BODY.format("f"), "test")]  # fmt: skip
+    chosen, body = Filter(), BODY.format("f")
+    first = [_row("o/held", "adds both numbers up", body)]
+    again = [_row("o/train", "sums two numbers up", body)]
+    again.append(_row("o/train", "sum of two is right", body, "test"))
     assert len(list(chosen.keep(first, "held_out"))) == 1
     assert list(chosen.keep(again, "train")) == []
 
-
-# --- overlap ----------------------------------------------------------------------------------
 
 TREE = {
     "src/router.py": "class Router:\n    def match(self, path):\n"
@@ -95,11 +85,7 @@ TREE = {
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A small tree that stands for the benchmark."""
-    for name, text in TREE.items():
-        path = tmp_path / "tree" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (tmp_path / "tree" / "logo.png").write_bytes(b"\x89PNG\0\0")
+    write(tmp_path / "tree", {**TREE, "logo.png": b"\x89PNG\0\0"})
     return tmp_path / "tree"
 
 
@@ -118,9 +104,7 @@ def test_the_check_finds_a_planted_document_and_a_planted_sentence(tree: Path) -
     assert not benchmark.overlaps(_row("o/n", "adds the numbers that it is given up", other))
 
 
-def test_splitting_drops_what_was_planted_from_every_part_and_keeps_tuning_back(
-    tmp_path: Path, tree: Path
-) -> None:
+def test_splitting_drops_what_was_planted_from_every_part(tmp_path: Path, tree: Path) -> None:
     train, tuned = _named("train", 2)
     (held,) = _named("held_out")
     planted = TREE["src/router.py"]

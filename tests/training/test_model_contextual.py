@@ -53,28 +53,6 @@ def test_the_step_trains_and_finds_more_than_chance(out: Path) -> None:
     assert (out / "runs" / "contextual" / "encoder.pt").exists()
 
 
-def test_sequences_keep_the_order_of_words_and_are_made_once(out: Path) -> None:
-    features = make_sequences(out, pieces())
-    query = samples(600)[0][0]
-    ids, counts = features.bags["query"].row(0)
-    assert [features.pieces[piece] for piece in ids] == query.split()
-    assert set(counts.tolist()) == {1}
-    stamp = (out / "sequences" / "manifest.json").stat().st_mtime_ns
-    make_sequences(out, pieces())
-    assert (out / "sequences" / "manifest.json").stat().st_mtime_ns == stamp
-
-
-def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(out: Path) -> None:
-    texts = Texts(make_sequences(out, pieces()), SHAPE)
-    encoder = Encoder(texts.pieces, SHAPE).eval()
-    rows = np.arange(30)
-    with torch.inference_mode():
-        whole = encoder(texts.padded(rows, FIELDS))
-        single = torch.cat([encoder(texts.padded(rows[at : at + 1], FIELDS)) for at in range(30)])
-    torch.testing.assert_close(whole, single, rtol=1e-4, atol=1e-5)
-    assert torch.linalg.norm(whole, dim=1) == pytest.approx(1, abs=1e-5)
-
-
 def test_the_exported_encoder_gives_nearly_the_same_vectors(out: Path, tmp_path: Path) -> None:
     for package in ("onnx", "onnxscript"):
         pytest.importorskip(package)

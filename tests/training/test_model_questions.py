@@ -18,6 +18,7 @@ FILES = {
     "jar.py": "def keep(biscuit):\n    SHELF.append(biscuit)\n",
     "tests/test_gate.py": "def test_admit():\n    assert admit(visitor)\n",
 }
+pytestmark = pytest.mark.slow
 SYNONYMS = {"entrance": "admit", "cookie": "biscuit"}
 
 
@@ -70,7 +71,7 @@ def figures(world: Path, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_a_table_answers_what_text_alone_cannot_and_both_are_compared(
+def test_a_table_answers_what_text_alone_cannot(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(world, "none", "--name", "text") == 0
@@ -89,9 +90,7 @@ def test_a_table_answers_what_text_alone_cannot_and_both_are_compared(
     assert (results[0]["start"], results[0]["end"]) == (1, 2)
 
 
-def test_an_embedding_or_a_file_that_is_not_there_is_one_sentence(
-    world: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_there_is_one_sentence(world: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(world, "nowhere/nothing") == 1
     assert "nowhere/nothing is not on this machine" in capsys.readouterr().err
     assert main(["questions", "--out", str(world)]) == 2

@@ -88,9 +88,7 @@ def test_training_finds_what_a_random_table_does_not(features: Features, tmp_pat
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_run_that_was_interrupted_ends_with_the_same_table(
-    features: Features, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_ends_with_the_same_table(features: Features, tmp_path: Path) -> None:
     whole = Trainer(features, RECIPE, tmp_path / "whole", "cpu")
     whole.run(quiet=True)
     broken = Trainer(features, RECIPE, tmp_path / "broken", "cpu")
