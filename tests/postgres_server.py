@@ -57,11 +57,14 @@ class PostgresServer:
     def frozen(self, *backends: int) -> Iterator[None]:
         """Meanwhile it, and what has these process numbers, keeps connections and says nothing."""
         first = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
-        for one in (signal.SIGSTOP, signal.SIGCONT):
-            for process in (*backends, int(first)):
-                os.kill(process, one)
-            if one == signal.SIGSTOP:
-                yield
+        processes = (*backends, int(first))
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
 
     def address(self, database: str = "postgres") -> str:
         return f"postgresql://owner:se%2Fcret@/{database}?host={self.folder}"

@@ -33,7 +33,7 @@ def client_of(settings: Settings, engine: Any) -> FlaskClient:
 def ask(client: FlaskClient, question: str, conversation: str = "c", **more: Any) -> None:
     """Ask and read the answer to its end; `body` are more fields of the question."""
     body = {"question": question, "conversation": conversation, **more.pop("body", {})}
-    response = client.post("/chat/stream", json=body, **more)
+    response = client.post("/chat/stream", json=body, buffered=True, **more)
     assert response.get_data(as_text=True).endswith('d:{"finishReason":"stop"}\n')
 
 

@@ -127,14 +127,14 @@ def test_a_server_that_stays_away_is_said_after_a_while_and_then_at_once(
 
 
 def test_a_server_that_is_frozen_is_given_up_and_said(
-    own_server: PostgresServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = State(data_dir, own_server.address())
+    state = State(data_dir, postgres.new_database())
     state.turns.save(turn(1))
     (idle,) = state._database._idle[(os.getpid(),)]  # type: ignore[attr-defined]
     monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)
-    with own_server.frozen(idle.info.backend_pid), monkeypatch.context() as patched:
-        patched.setattr(postgres, "SILENT_SECONDS", AT_ONCE)
+    with postgres.frozen(idle.info.backend_pid), monkeypatch.context() as patched:
+        patched.setattr("codeqa.state.postgres.SILENT_SECONDS", AT_ONCE)
         for said in ("it said nothing for", "connection timeout expired"):
             with pytest.raises(GoneError, match=said):
                 state.turns.get("t1")

@@ -34,7 +34,10 @@ pytest_plugins = ("cli_shop",)
 
 QUESTION = "how is an article put into the basket?"
 LIGHT = (
-    {f"codeqa.{name}" for name in ("cli", "environment", "errors", "text", "types", "web")}
+    {
+        f"codeqa.{name}"
+        for name in ("cli", "environment", "errors", "folders", "text", "types", "web")
+    }
     | {f"codeqa.cli.{name}" for name in ("ask", "command", "console", "main")}
     | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.web.running"}
 )
