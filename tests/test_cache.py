@@ -127,53 +127,39 @@ def test_any_text_comes_back_as_it_was(cache: Cache) -> None:
 
 
 @needs_server
-def test_the_setting_chooses_the_cache(shared_server: RedisServer, data_dir: Path) -> None:
-    state = State(data_dir).values
-    assert open_redis(load_settings()) is None
-    chosen = open_redis(load_settings(redis_url=shared_server.url))
-    chosen.set("chosen", "v", 60)
-    assert "v" in shared_server.command("GET", "chosen")
-    assert state.get("chosen") is None
-
-
-@needs_server
-def test_keys_and_lifetimes_are_those_of_the_caller(shared_server: RedisServer) -> None:
+def test_the_setting_chooses_the_cache_whose_keys_and_lifetimes_are_those_of_the_caller(
+    shared_server: RedisServer,
+) -> None:
     shared_server.command("FLUSHALL")
-    RedisCache(shared_server.url).set(KEY, "v", 24 * 3600.0)
+    assert open_redis(load_settings()) is None
+    open_redis(load_settings(redis_url=shared_server.url)).set(KEY, "v", 24 * 3600.0)
     assert shared_server.command("KEYS", "*").splitlines()[-1] == KEY
+    assert "v" in shared_server.command("GET", KEY)
     left = int(shared_server.command("PTTL", KEY)[1:])
     assert 24 * 3600_000 - 5_000 < left <= 24 * 3600_000
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:6379",
-        "redis://localhost:port",
-        "redis://:secret/word@localhost",
+def test_what_is_no_address_of_a_server_is_said_without_repeating_it() -> None:
+    for url in (
+        "localhost:6379", "redis://localhost:port", "redis://:secret/word@localhost",
         "redis://:secret@localhost?nonsense=secret",
-    ],
-)
-def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"^REDIS_URL is no address .* Write it as") as caught:
-        RedisCache(url)
-    assert "secret" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
-    with pytest.raises(SettingsError):
-        open_redis(load_settings(redis_url=url))
+    ):  # fmt: skip
+        with pytest.raises(
+            SettingsError, match=r"^REDIS_URL is no address .* Write it as"
+        ) as caught:
+            open_redis(load_settings(redis_url=url))
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
+def test_the_address_is_shown_without_name_and_password() -> None:
+    for url, shown in (
         ("redis://", "localhost"),
         ("redis://name:pass%2Fword@example.org/2?socket_timeout=60", "example.org/2"),
         ("rediss://:password@[::1]:7000/1", "[::1]:7000/1"),
         ("unix://name:password@/run/redis.sock?db=1", "/run/redis.sock"),
-    ],
-)
-def test_the_address_is_shown_without_name_and_password(url: str, shown: str) -> None:
-    assert RedisCache(url).address == shown
+    ):
+        assert RedisCache(url).address == shown
 
 
 # Outages: real servers that are killed, freeze, or misbehave
@@ -270,7 +256,6 @@ def test_no_server_however_odd_costs_an_answer(
         (["--requirepass", "right"], "AuthenticationError"),
         (["--maxmemory", "1", "--maxmemory-policy", "noeviction"], "OutOfMemoryError"),
     ],
-    ids=["password", "memory"],
 )
 def test_a_server_that_refuses_is_said_in_words(
     tmp_path: Path, options: list[str], reason: str, caplog: pytest.LogCaptureFixture

@@ -18,12 +18,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def failing(error: BaseException, *arguments: str) -> int:
+def failing(error: BaseException) -> int:
     @command.command("fail", [])
     def fail() -> None:
         raise error
 
-    return command.run_command(fail, arguments)
+    return command.run_command(fail, ())
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,6 @@ def test_a_failure_is_one_line_and_a_status(
     assert shown.out == ""
     assert shown.err.startswith("codeqa: ") and shown.err.count("\n") == 1
     assert line in shown.err
-
-
-def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert failing(RepositoryError("It is gone."), "--debug") == 1
-    shown = capsys.readouterr().err
-    assert "Traceback" in shown and shown.endswith("codeqa: It is gone.\n")
 
 
 def shown_on(stream: io.StringIO) -> str:
