@@ -259,8 +259,6 @@ KEYS = {"name": "x", "scripts": dict.fromkeys(map(str, range(20)), "y"),
 RULES = (
     "CC := gcc\n" + "\tx\n" * 20 + "# builds\nall: a b\n" + "\tx\n" * 20 + "clean:\n" + "\tx\n" * 20
 )
-
-
 STAGES = "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30
 NAMES = [
     ("toml", TOML, ["project", "tool.ruff", "tool.mypy"]),
@@ -270,11 +268,7 @@ NAMES = [
     ("json", "[\n" + "1,\n" * 60 + "1]\n", ["a.x", "a.x"]),
     ("json", "{\n" + "// why\n" * 60 + "}\n", ["a.x", "a.x"]),
     ("makefile", RULES, ["a.x", "all", "clean"]),
-    (
-        "dockerfile",
-        "FROM a AS build\n" + "RUN x\n" * 30 + "FROM b\n" + "RUN y\n" * 30,
-        ["build", "b"],
-    ),
+    ("dockerfile", STAGES, ["build", "b"]),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +15,15 @@ from codeqa.errors import UsageError
 from evals.search.questions import Question, Target, load_questions
 from evals.search.ranked import Ranked, load_ranked, save_ranked
 from evals.search.scores import FIGURES, compare, score
+from tests.repositories import write
 
 if TYPE_CHECKING:
     from cli_shop import Command
 
 pytest_plugins = ("cli_shop",)
 
-WriteFiles = Callable[[Path, Mapping[str, str]], Path]
-
-QUESTION = Question(
-    "r-1",
-    "r",
-    "where is it opened?",
-    (Target("a.py", 2, 10, 19, "open"), Target("b.py", 2, 1, 4, "close"), Target("c.py", 1)),
-    category="behaviour",
-    language="python",
-)
+TARGETS = Target("a.py", 2, 10, 19, "open"), Target("b.py", 2, 1, 4, "close"), Target("c.py", 1)
+QUESTION = Question("r-1", "r", "where is it opened?", TARGETS, "behaviour", "python")
 
 
 def result(path: str, start: int = 0, end: int = 0) -> dict[str, Any]:
@@ -155,12 +148,12 @@ def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path)
 
 
 @pytest.fixture
-def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
+def asked(tmp_path: Path) -> Path:
     """A folder with questions and the two repositories that they are about."""
     basket = "def total_price(basket):\n    return sum(basket.prices)\n"
     door = "def open_door(key):\n    return key.turn()\n"
-    write_files(tmp_path / "trees" / "shop", {"basket.py": basket})
-    write_files(tmp_path / "trees" / "gate", {"door.py": door, "bell.py": "def ring(): pass\n"})
+    write(tmp_path / "trees" / "shop", {"basket.py": basket})
+    write(tmp_path / "trees" / "gate", {"door.py": door, "bell.py": "def ring(): pass\n"})
     lines = {"grade": 2, "start": 1, "end": 2}
     write_lines(
         tmp_path / "q.jsonl",
@@ -172,7 +165,9 @@ def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, judged: Command) -> None:
+def test_a_batch_is_indexed_asked_written_and_judged_and_what_is_missing_is_named(
+    asked: Path, judged: Command
+) -> None:
     out = asked / "ranked.jsonl"
     arguments = ("--questions", str(asked / "q.jsonl"), "--out", str(out))
     done = judged(*arguments, "--trees", str(asked / "trees"))
@@ -190,10 +185,6 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, judged: Comman
     assert run["figures"]["hit@1"]["mean"] == 1 and run["missing"] == 0
     assert run["groups"]["category"]["symbol"]["hit@1"]["questions"] == 1
     assert document["differences"]["minus ranked.jsonl"]["hit@1"]["mean"] == 0
-
-
-def test_what_is_missing_is_one_sentence(asked: Path, judged: Command) -> None:
-    given = ("--questions", asked / "q.jsonl", "--out", asked / "ranked.jsonl")
-    done = judged(*map(str, given), "--trees", str(asked))
-    assert done.status == 2
-    assert "lacks the folders gate, shop" in done.err and "Traceback" not in done.err
+    missing = judged(*arguments, "--trees", str(asked))
+    assert missing.status == 2
+    assert "lacks the folders gate, shop" in missing.err and "Traceback" not in missing.err
