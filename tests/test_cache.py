@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import socket
+import socketserver
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from redis_server import RedisServer, redis_server, server_binaries
-from waiting import AT_ONCE, Clock, until
+from waiting import AT_ONCE, LOOK_AGAIN, Clock, until
 
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
@@ -52,33 +53,22 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
 def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[socket.socket]]]:
     """A server that does `serve` with each connection: its URL, and the connections."""
     calls: list[socket.socket] = []
-    listening = socket.create_server(("127.0.0.1", 0))
 
-    def accept() -> None:
-        while True:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                return
-            calls.append(connection)
-            threading.Thread(target=attend, args=(connection,), daemon=True).start()
+    class Serving(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            calls.append(self.request)
+            with suppress(OSError):
+                serve(self.request)
 
-    def attend(connection: socket.socket) -> None:
-        with connection:
-            try:
-                serve(connection)
-            except OSError:
-                return
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"redis://127.0.0.1:{listening.getsockname()[1]}", calls
-    finally:
-        # The shutdown wakes up the thread that waits in accept().
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Serving) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(LOOK_AGAIN,))
+        thread.start()
+        try:
+            yield f"redis://127.0.0.1:{server.server_address[1]}", calls
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 # Both backends alike

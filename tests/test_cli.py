@@ -399,6 +399,13 @@ def test_the_answer_of_a_model_is_printed_and_what_made_it_is_said_beside_it(
     assert question in sent and "add_article" in sent and "[MODE: review]" in sent
     strict = json.dumps(PROMPTS["strict"].text.strip()).strip('"')
     assert [strict in last_message(request) for request in server.requests] == [False, True]
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--json")
+    answer = json.loads(result.out)
+    assert (result.status, result.err) == (0, "")
+    assert (answer["question"], answer["answer"]) == (QUESTION, "".join(ANSWER))
+    assert answer["model"] == "custom/m" and answer["citations"][0]["verified"] is True
+    tokens = {"prompt": 1_234, "completion": 56, "estimated": False, "cost": 0.0}
+    assert answer["tokens"] == tokens
 
 
 def test_citations_that_are_not_true_are_named(
@@ -496,16 +503,3 @@ def test_a_model_that_fails_is_one_line_with_a_next_step(
         assert result.error.endswith("Or ask with --no-model.")
         assert (as_json.status, as_json.out) == (1, "")
         assert server.headers[0]["authorization"] == f"Bearer {KEY}"
-
-
-def test_one_object_holds_the_answer_and_how_it_came_about(
-    shop_codeqa: Command, shop: Path, server: ScriptedServer
-) -> None:
-    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--json")
-    said = json.loads(result.out)
-    assert (result.status, result.err) == (0, "")
-    assert (said["question"], said["answer"]) == (QUESTION, "".join(ANSWER))
-    assert said["model"] == "custom/m" and said["citations"][0]["verified"] is True
-    assert said["tokens"] == {
-        "prompt": 1_234, "completion": 56, "estimated": False, "cost": 0.0,
-    }  # fmt: skip
