@@ -217,9 +217,7 @@ def test_of_calls_without_end_the_first_are_made_and_sent_back(
     assert made == len(results(script)) == len(steps(events)) == agent.MOST_CALLS
     assert f"only the first {made} of at least" in results(script)[-1]
     assert answer(events) == "".join(ENDS)
-
-
-def test_calls_are_collected_up_to_a_length_of_all(engine: Engine, script: Script) -> None:
+    # They are collected up to a length of all.
     long = '{"pattern": "' + "x" * 40_000 + '%d"}'
     script.replies = [anthropic_calls([("grep", long % n) for n in range(4)]), stream(ENDS)]
     assert len(steps(deep(engine))) == 2

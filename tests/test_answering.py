@@ -130,32 +130,21 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("question", "says", "says_not"),
     [
-        (
-            "what is this project?",
-            ["A small shop that sells teapots", "From [README.md:1-", "`src/shop/`",
-             "A shop for teapots.", "### Where it starts"],
-            "evil.example",
-        ),
-        (
-            "how are parcels delivered by pigeon",
-            ["> Parcels are sent by pigeon, see x and", "> ```\n> coo --fast\n> ```"],
-            "evil.example",
-        ),
-        (
-            "how are kubernetes volumes mounted for a session replica?",
-            ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files", "### `"],
-            "**Nothing",
-        ),
-        (
-            "when does a session cookie of Kerberos expire?",
-            ["**Nothing in this code or its documents says “Kerberos”.**", "### `Session.expire`"],
-            "evidence is weak",
-        ),
-        (
-            "how does the Session of a Parcel expire? path:src/",
-            ["**What was found does not say “Parcel”.** It stands in [README.md:"],
-            "evidence is weak",
-        ),
+        ("what is this project?",
+         ["A small shop that sells teapots", "From [README.md:1-", "`src/shop/`",
+          "A shop for teapots.", "### Where it starts"], "evil.example"),
+        ("how are parcels delivered by pigeon",
+         ["> Parcels are sent by pigeon, see x and", "> ```\n> coo --fast\n> ```"],
+         "evil.example"),
+        ("how are kubernetes volumes mounted for a session replica?",
+         ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files", "### `"],
+         "**Nothing"),
+        ("when does a session cookie of Kerberos expire?",
+         ["**Nothing in this code or its documents says “Kerberos”.**", "### `Session.expire`"],
+         "evidence is weak"),
+        ("how does the Session of a Parcel expire? path:src/",
+         ["**What was found does not say “Parcel”.** It stands in [README.md:"],
+         "evidence is weak"),
         ("Session", ["### `Session`", "- `open_session` ["], "### `open_session`"),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
     ],
@@ -181,19 +170,16 @@ def test_indexed_text_cannot_break_out_of_an_answer(engine: Engine) -> None:
         assert "Not a heading" in text
         headings = [parsed[i + 1].content for i, t in enumerate(parsed) if t.type == "heading_open"]
         assert not any("Not a heading" in heading for heading in headings)
-        quoted = [
-            c for c in events[-1].data["citations"] if c["path"] == "README.md" and c["end"] == 2
-        ]
-        assert quoted == [], "a citation inside quoted text is text"
+        cited = {(one["path"], one["end"]) for one in events[-1].data["citations"]}
+        assert ("README.md", 2) not in cited, "a citation inside quoted text is text"
 
 
 def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
     question = "@codebase when does the session cookie expire?"
     events, _ = ask(engine, question)
     block = engine.conversations.turn(events[-1].data["turn"]).block
-    assert (
-        block.text == engine.chat.gatherer.context_for("when does the session cookie expire?").text
-    )
+    packed = engine.chat.gatherer.context_for("when does the session cookie expire?")
+    assert block.text == packed.text
     assert [c.id for c in parse_block(block.text)] == [c.id for c in block.chunks]
     assert len(block.text) <= engine.settings.context_characters
     assert all(chunk.unit_id and chunk.why for chunk in block.chunks)

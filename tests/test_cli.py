@@ -201,14 +201,6 @@ def test_a_repository_is_named_or_that_of_the_folder_or_the_last_one_used(
         assert "store/basket.py" in codeqa("search", "add article").out
 
 
-def test_a_repository_without_an_index_says_how_to_make_one(
-    codeqa: Command, tmp_path: Path
-) -> None:
-    for command in ("search", "ask"):
-        result = codeqa(command, "anything", "--repo", tmp_path)
-        assert result.status == 1 and "codeqa index" in result.error
-
-
 def test_no_command_shows_the_help_and_is_bad_usage(codeqa: Command) -> None:
     result = codeqa()
     assert result.status == 2
@@ -263,11 +255,16 @@ def test_repos_list_shows_numbers_size_and_place(shop_codeqa: Command, shop: Pat
     assert shop.stat().st_ctime - 86_400 < row["updated_at"] <= time.time()
 
 
-def test_no_repositories_is_an_empty_list(codeqa: Command) -> None:
+def test_without_an_index_the_list_is_empty_and_it_is_said_how_to_make_one(
+    codeqa: Command, tmp_path: Path
+) -> None:
     result = codeqa("repos", "list")
     assert (result.status, result.out) == (0, "")
     assert "codeqa index" in result.err
     assert json.loads(codeqa("repos", "list", "--json").out) == []
+    for command in ("search", "ask"):
+        result = codeqa(command, "anything", "--repo", tmp_path)
+        assert result.status == 1 and "codeqa index" in result.error
 
 
 def test_repos_remove_deletes_the_index_and_nothing_else(

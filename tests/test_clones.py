@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from repositories import git as run_git
 from repositories import write
-from waiting import PATIENCE, Clock
+from waiting import Clock
 
 from codeqa.cli.main import main
 from codeqa.errors import RepositoryError, UsageError
@@ -228,17 +228,11 @@ def test_over_ssh_nothing_can_be_asked(
 
 
 def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Settings) -> None:
-    found: list[Path] = []
+    def work(_: int) -> Path:
+        return clone(find_git(), read_remote(shop), clones_folder(settings), quiet)
 
-    def work() -> None:
-        found.append(clone(find_git(), read_remote(shop), clones_folder(settings), quiet))
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert len(found) == 3 and len(set(found)) == 1
+    with ThreadPoolExecutor(3) as pool:
+        assert len({*pool.map(work, range(3))}) == 1
     assert clones_folder(settings).stat().st_mode & 0o077 == 0
     assert sum("git-upload-pack" in path and "service" in path for path in server.seen) == 1
 

@@ -78,10 +78,8 @@ def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, lis
     """The rows of each table; as a collection has them of `one`, where that is given."""
     reader, tables = Reader(location), {}
     for table in TABLES:
-        names = reader.snapshot().tables[table]
-        rows = reader.arrow(
-            table, [*store_tables.run_on_loop(names.schema()).names], where
-        ).to_pylist()
+        schema = store_tables.run_on_loop(reader.snapshot().tables[table].schema())
+        rows = reader.arrow(table, [*schema.names], where).to_pylist()
         for row in rows:
             row.pop(REPOSITORY, None)
             if one and table == "edges":
@@ -295,9 +293,8 @@ def test_all_stands_for_every_repository_there_is_now_and_names_are_those_of_wha
     assert space.engine(ALL, LOCAL).location.id == ALL
     space.close()
     every, some = together(settings, left, right, twin), together(settings, left, right)
-    assert {unit.path for unit in every.named(["one", "zed"])} == {
-        f"{left.id}/a.py", f"{twin.id}/z.py",
-    }  # fmt: skip
+    named = {unit.path for unit in every.named(["one", "zed"])}
+    assert named == {f"{left.id}/a.py", f"{twin.id}/z.py"}
     assert [unit.path for unit in some.named(["one"])] == ["left/a.py"]
     assert [unit.name for unit in some.units(Filter(paths=("left/a.py",)))] == ["one", "two"]
     assert every.version() == some.version()

@@ -203,6 +203,14 @@ def test_a_notebook_is_cut_by_cell_with_the_files_own_lines() -> None:
         assert [line.removesuffix("\n") for line in decoded] == unit.source_code.split("\n")
     everything = "".join(unit.source_code for unit in found)
     assert "iVBOR" not in everything and "secret output" not in everything
+    # Cells that are written on one line span that line.
+    found = units(json.dumps(notebook(CELLS)), "notebook")
+    assert [(unit.start_line, unit.end_line) for unit in found] == [(1, 1)] * 3
+    assert found[1].source_code == 'import os\n\nprint("a\\n")'
+    text = json.dumps(notebook([{"cell_type": "code", "source": "a = 1\nb = 2"}]), indent=1)
+    (unit,) = units(text, "notebook")
+    assert unit.source_code == "a = 1\nb = 2"
+    assert '"source": "a = 1' in text.split("\n")[unit.start_line - 1]
 
 
 def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() -> None:
@@ -212,16 +220,6 @@ def test_another_language_and_a_format_of_before_2015_which_is_cut_by_lines() ->
     old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["f(2)"]}]}]}
     (unit,) = units(json.dumps(old, indent=1), "notebook")
     assert '"f(2)"' in unit.source_code
-
-
-def test_cells_that_are_written_on_one_line_span_that_line() -> None:
-    found = units(json.dumps(notebook(CELLS)), "notebook")
-    assert [(unit.start_line, unit.end_line) for unit in found] == [(1, 1)] * 3
-    assert found[1].source_code == 'import os\n\nprint("a\\n")'
-    text = json.dumps(notebook([{"cell_type": "code", "source": "a = 1\nb = 2"}]), indent=1)
-    (unit,) = units(text, "notebook")
-    assert unit.source_code == "a = 1\nb = 2"
-    assert '"source": "a = 1' in text.split("\n")[unit.start_line - 1]
 
 
 def test_a_broken_notebook_is_cut_by_lines_and_a_long_cell_into_chunks() -> None:

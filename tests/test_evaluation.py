@@ -39,16 +39,13 @@ def score_question(question: Question, results: Sequence[dict[str, Any]]) -> Map
 
 
 def test_a_perfect_list_of_files_scores_one_and_an_empty_one_nothing() -> None:
-    best = [result("a.py"), result("b.py"), result("c.py")]
-    figures = score_question(QUESTION, best)
+    figures = score_question(QUESTION, [result("a.py"), result("b.py"), result("c.py")])
     for name in ("ndcg@10", "mrr@10", "recall@5", "recall@10", "hit@1"):
         assert figures[name] == 1
     of_contexts = {"answer in context"}  # of runs that say what would be sent
     assert set(score_question(QUESTION, [])) == set(FIGURES) - of_contexts
     assert not any(score_question(QUESTION, []).values())
-
-
-def test_files_are_graded_and_counted_once() -> None:
+    # Files are graded, and counted once.
     figures = score_question(QUESTION, [result("c.py"), result("c.py", 3, 9), result("b.py")])
     ideal = 2 + 2 / math.log2(3) + 1 / 2
     assert figures["ndcg@10"] == pytest.approx((1 + 2 / math.log2(3)) / ideal)
@@ -67,9 +64,7 @@ def test_a_result_finds_a_target_when_they_share_half_of_the_shorter_one() -> No
     late = Question("r-2", "r", "x", (Target("a.py", 2, 400, 410),))
     assert score_question(late, [result("a.py", 1, 1_000)])["line hit@1"] == 0
     assert score_question(late, [result("a.py", 200, 1_000)])["line hit@1"] == 1
-
-
-def test_a_target_is_found_once_and_one_result_may_find_several() -> None:
+    # A target is found once, and one result may find several.
     twice = score_question(QUESTION, [result("a.py", 10, 19), result("a.py", 11, 18)])
     assert twice["line recall@10"] == 0.5
     both = Question("r-3", "r", "x", (Target("a.py", 2, 1, 4), Target("a.py", 2, 6, 9)))

@@ -78,7 +78,7 @@ def test_only_one_plain_line_about_what_was_said_is_searched_for() -> None:
         assert usable_question(written, FOLLOW_UP, HISTORY, NAMES) == "", written
 
 
-def test_what_the_user_typed_as_code_quote_or_filter_must_still_be_there() -> None:
+def test_what_was_typed_as_code_quote_or_filter_must_be_there_and_no_secret() -> None:
     for typed in (
         "and does `add_article` call it?", 'and where does it say "out of stock"?',
         "and in @store/basket.py?", "and in path:store/ too?", "and in store/checkout.go?",
@@ -86,9 +86,5 @@ def test_what_the_user_typed_as_code_quote_or_filter_must_still_be_there() -> No
         assert usable_question("does total_price call itself?", typed, HISTORY, NAMES) == ""
         kept = f"{typed} total_price"
         assert usable_question(kept, typed, HISTORY, NAMES) == kept
-
-
-def test_a_secret_that_a_model_writes_is_masked() -> None:
-    assert SECRET not in usable_question(
-        f"who calls total_price with {SECRET}", FOLLOW_UP, HISTORY, NAMES
-    )
+    written = f"who calls total_price with {SECRET}"
+    assert SECRET not in usable_question(written, FOLLOW_UP, HISTORY, NAMES)
