@@ -150,5 +150,3 @@ def test_only_the_settings_read_the_environment() -> None:
         if ast.unparse(node.value) == "os"
     }
     assert readers <= {"environment.py", "settings.py"} | GITS_OWN_ENVIRONMENT
-
-

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from redis_server import free_port
 
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm import client as client_module
@@ -108,24 +109,12 @@ TOO_LONG = {
 
 
 def test_every_way_to_say_that_the_context_is_too_long_is_understood_and_no_other() -> None:
-    shown: list[Reply] = []
-
-    def answered(reply: Reply) -> ModelError:
-        shown.append(reply)
-        with pytest.raises(ModelError) as caught:
-            list(model.stream(MESSAGES))
-        return caught.value
-
-    with (
-        openai_server(lambda path, body: shown[-1]) as server,
-        Model(ModelAddress(server.base_url, "m1", KEY)) as model,
-    ):
-        for who, reply in TOO_LONG.items():
-            error = answered(reply)
-            assert isinstance(error, ContextLengthError), who
-            assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
-        for other in ("The context manager failed", "max_tokens must be positive"):
-            assert not isinstance(answered(failure(400, other)), ContextLengthError), other
+    for who, reply in TOO_LONG.items():
+        error, _ = fail(reply)
+        assert isinstance(error, ContextLengthError), who
+        assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
+    for other in ("The context manager failed", "max_tokens must be positive"):
+        assert not isinstance(fail(failure(400, other))[0], ContextLengthError), other
 
 
 @pytest.mark.parametrize(
@@ -165,8 +154,8 @@ def test_what_a_draft_was_asked_to_wait_the_answer_waits_before_its_first_reques
         with Model(ModelAddress(server.base_url, "m")) as model:
             for name in ("hyde-1", "hyde-2"):  # the second is not even sent
                 *_, stage = generate_bounded(name, model, lambda: MESSAGES, 9, PATIENCE, never)
-                assert "limits the rate" in stage.outcome
-            assert clock.now == begun
+                assert stage.outcome.startswith("failed") and "limits the rate" in stage.outcome
+            assert clock.now == begun and len(server.requests) == 1
             *waited, last = model.stream(MESSAGES)
         assert len(server.requests) == 2
     assert last == "at last" and clock.now == begun + 30
@@ -192,16 +181,11 @@ def test_a_wait_that_is_too_long_is_told_at_once(reply: Reply, seconds: str) -> 
     assert requests == 1
 
 
-def test_what_only_helps_an_answer_and_a_test_of_a_model_are_asked_for_once(
-    settings: Settings,
-) -> None:
+def test_a_test_of_a_model_is_asked_for_once(settings: Settings) -> None:
     with openai_server(lambda path, body: rate_limited(30)) as server:
-        with Model(ModelAddress(server.base_url, "m")) as model:
-            *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, PATIENCE, never)
-        assert stage.outcome.startswith("failed") and len(server.requests) == 1
         with pytest.raises(ModelError):
             Models(settings).test(ModelChoice("custom", "m", server.base_url))
-        assert len(server.requests) == 2
+        assert len(server.requests) == 1
 
 
 def test_what_nobody_thought_of_is_an_error_without_its_words(
@@ -261,28 +245,10 @@ def test_no_error_repeats_the_key_or_commands_the_terminal() -> None:
         f"No account for {KEY[3:15]}***",
         "line one\nline two\r\n\x1b[31mred\u202e",
     ):
-        script: Script = lambda path, body, words=words: failure(400, words)  # noqa: E731
-        with openai_server(script) as server:
-            model = Model(ModelAddress(server.base_url, "m", KEY))
-            with model, pytest.raises(ModelError) as caught:
-                list(model.stream(MESSAGES))
-        said = str(caught.value)
-        assert KEY[5:13] not in said and "****" not in said
-        assert said.isprintable()
-        assert caught.value.__cause__ is None and caught.value.__suppress_context__
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def refused(address: str, provider: str = "custom") -> ModelError:
-    model = Model(ModelAddress(address, "m", KEY, provider))
-    with model, pytest.raises(ModelError) as caught:
-        list(model.stream(MESSAGES))
-    return caught.value
+        error, _ = fail(failure(400, words))
+        assert KEY[5:13] not in str(error) and "****" not in str(error)
+        assert str(error).isprintable()
+        assert error.__cause__ is None and error.__suppress_context__
 
 
 @pytest.mark.parametrize(
@@ -296,9 +262,11 @@ def test_a_local_server_that_does_not_run_is_named_with_the_command_that_starts_
     provider: str, command: str
 ) -> None:
     address = f"http://127.0.0.1:{free_port()}/v1"
-    error = refused(address, provider)
-    assert error.message.startswith(f"{address} cannot be reached (")
-    assert command in error.hint
+    model = Model(ModelAddress(address, "m", KEY, provider))
+    with model, pytest.raises(ModelError) as caught:
+        list(model.stream(MESSAGES))
+    assert caught.value.message.startswith(f"{address} cannot be reached (")
+    assert command in caught.value.hint
 
 
 # Servers that mean harm or are broken: an error in a sentence, soon and in little memory
@@ -410,13 +378,11 @@ def ending(*events: bytes, end: str = "finished") -> Streamed:
 )
 def test_a_stream_that_ends_without_its_end_has_broken_off(reply: Streamed, why: str) -> None:
     pieces = list[Any]()
-    with (
-        openai_server(lambda path, body: reply) as server,
-        Model(ModelAddress(server.base_url, "m")) as model,
-        pytest.raises(ModelError) as caught,
-    ):
-        for piece in model.stream(MESSAGES):
-            pieces.append(piece)
+    with openai_server(lambda path, body: reply) as server:
+        model = Model(ModelAddress(server.base_url, "m"))
+        with model, pytest.raises(ModelError) as caught:
+            pieces.extend(iter(model.stream(MESSAGES)))
+        assert len(server.requests) == 1, "what began to come is not asked for again"
     assert "".join(pieces).startswith("Orders are")
     assert "broke off" in caught.value.message and why in caught.value.message
     assert "TIMEOUT" not in caught.value.hint, "it was not silent"
