@@ -399,14 +399,6 @@ def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
             models.test(ModelChoice("custom", "m", model.address.base_url))
 
 
-def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Settings) -> None:
-    models = Models(settings)
-    with openai_server() as server:
-        server.models = ["\x1b]0;owned\x07", "a\nb", "  ", "x" * 5_000, "\u202elanigiro", "good"]
-        choice = ModelChoice("custom", "", server.base_url)
-        assert models.list_models(choice) == ["good"]
-
-
 def test_a_flood_without_text_can_be_stopped() -> None:
     """The loop must come to notice it although there is always more to read."""
     flood = event({"choices": [{"index": 0, "delta": {"reasoning": "x"}}]}) * 200
