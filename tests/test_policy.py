@@ -35,18 +35,6 @@ def test_general_gets_the_question_alone() -> None:
         )
 
 
-def test_a_tagged_greeting_is_searched_for_with_history_and_past_answers() -> None:
-    for length in (0, 2):
-        decision = resolve("general", tagged=True, is_greeting=True, conversation_length=length)
-        assert (decision.intent, decision.reply) == ("knowledge_base", "")
-        assert decision.inject_rag and decision.use_curated_history
-
-
-def test_a_client_without_conversations_goes_on_from_its_users_context() -> None:
-    decision = resolve("continuation", conversation_length=0, has_context=True)
-    assert decision.intent == "continuation" and decision.use_cached_context
-
-
 def test_whatever_the_features_are_the_promises_hold() -> None:
     """A part of all combinations of what the rules look at, every intent, both retrieval modes."""
     looked_at = (
@@ -105,6 +93,11 @@ def test_what_is_decided_where_no_promise_tells_it() -> None:
         ("continuation", {**off, "code_signal": True}, "auto", {**code, "inject_rag": True}),
         ("continuation", off, "auto", {"intent": "general", **nothing}),
         ("continuation", {"conversation_length": 0}, "explicit", {"intent": "general", **nothing}),
+        ("continuation", {"conversation_length": 0, "has_context": True}, "explicit",
+         {"intent": "continuation", "use_cached_context": True}),
+        *(("general", {"tagged": True, "is_greeting": True, "conversation_length": length},
+           "explicit", {"intent": "knowledge_base", "reply": "", "inject_rag": True,
+                        "use_curated_history": True}) for length in (0, 2)),
         ("continuation", {"has_context": True}, "auto", {"searched_automatically": True}),
         ("continuation", {"has_context": True, "about_answer": True}, "auto",
          {"use_cached_context": True, "inject_rag": False}),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_kit import Open, Script, answer, ask, told
+from chat_kit import Script, answer, ask, told
 from openai_server import Streamed, delta, stream
 from serving import client_of
 
@@ -39,11 +39,6 @@ SEARCH = Streamed(
         delta(reason="tool_calls"),
     )
 )  # fmt: skip
-
-
-@pytest.fixture
-def engine(opened: Open, script: Script) -> Engine:
-    return opened(**script.settings)
 
 
 def reviewed(engine: Engine, *, use_model: bool = True, **issue: str) -> tuple[Any, list[ToolStep]]:
