@@ -267,13 +267,18 @@ def test_what_names_code_is_about_the_code_and_what_is_stored_of_its_writer_the_
         assert (intent, reply) == expected, question
 
 
-def test_another_program_cannot_delete_what_is_stored(engine: Engine) -> None:
+def test_what_is_confirmed_is_deleted_with_the_confirmation_but_not_for_another_program(
+    engine: Engine,
+) -> None:
     ask(engine, "thank you!")
     programs: tuple[dict[str, Any], ...] = ({"keep": False}, {"conversation": "api", "history": ()})
     for program in programs:
         events = ask(engine, "delete everything for good", **program)
         assert "Nothing was deleted" in answer(events)
         assert len(engine.conversations.turns("talk")) == 1
+    events = ask(engine, "delete this conversation for good")
+    assert "is deleted" in answer(events) and events[-1].data["turn"] == ""
+    assert [kept.id for kept in engine.conversations.all()] == ["api"]
 
 
 def test_a_deletion_holds_for_answers_that_are_being_written(
@@ -317,14 +322,6 @@ def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(engine: Engin
     assert [turn.id for turn in engine.conversations.turns("talk")] == [first], "that stays in use"
     engine.conversations.choose_branch("talk", done["turn"])
     assert [turn.id for turn in engine.conversations.turns("talk")] == [second, done["turn"]]
-
-
-def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(engine: Engine) -> None:
-    ask(engine, ASK)
-    events = ask(engine, "delete this conversation for good")
-    assert "is deleted" in answer(events)
-    assert events[-1].data["turn"] == ""
-    assert engine.conversations.all() == []
 
 
 # Pins.
