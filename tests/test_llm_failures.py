@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import re
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -273,86 +271,27 @@ def test_a_local_server_that_does_not_run_is_named_with_the_command_that_starts_
 
 DEEP = b"[" * 200_000
 
-Raw = Callable[[socket.socket], None]
-
-
-def raw(
-    body: bytes, status: str = "200 OK", kind: str = "text/event-stream", **headers: str
-) -> Raw:
-    """A reply of exactly these bytes, ended by closing the connection."""
-    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-
-    def send(connection: socket.socket) -> None:
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
-
-    return send
-
-
-def endless(portion: bytes, began: Callable[[], object] = lambda: None) -> Raw:
-    """A reply that goes on for as long as anybody listens; `began` is called once some is sent."""
-
-    def send(connection: socket.socket) -> None:
-        raw(portion)(connection)
-        began()
-        while True:
-            connection.sendall(portion)
-
-    return send
-
-
-@contextmanager
-def model_at(reply: Raw) -> Iterator[Model]:
-    """The model of a server that answers every request so."""
-
-    def serve(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            connection.settimeout(PATIENCE)
-            asked = b""
-            while b"\r\n\r\n" not in asked:
-                asked += connection.recv(65_536)
-            head, _, body = asked.partition(b"\r\n\r\n")
-            length = re.search(rb"content-length: (\d+)", head.lower())
-            while length and len(body) < int(length[1]):  # what is left unread resets the reply
-                body += connection.recv(65_536)
-            reply(connection)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, daemon=True).start()
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        with Model(ModelAddress(address, "m", KEY)) as model:
-            yield model
-        listener.shutdown(socket.SHUT_RDWR)
-
 
 def test_what_nobody_can_read_is_an_error_in_our_words() -> None:
     gc.collect()  # what other tests left cannot warn of itself at the end of the stack
     for reply in (
-        raw(b"data: " + DEEP + b"\n\n"),
-        raw(DEEP, kind="application/json"),
-        raw(DEEP, "400 Bad Request", "application/json"),
-        raw(b"no", "400 Bad Request", "text/plain; charset=idna"),
+        Streamed((b"data: " + DEEP + b"\n\n",)),
+        (200, {}, DEEP),
+        (400, {}, DEEP),
+        (400, {"Content-Type": "text/plain; charset=idna"}, b"no"),
     ):
-        with model_at(reply) as model:
-            for attempt in (lambda model=model: list(model.stream(MESSAGES)), model.list_models):
-                with pytest.raises(ModelError) as caught:
-                    attempt()
-                assert KEY not in str(caught.value)
+        error, _ = fail(reply)
+        assert KEY not in str(error)
+    with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
+        server.pages["/v1/models"] = DEEP
+        with pytest.raises(ModelError, match="it cannot be read"):
+            model.list_models()
 
 
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "LONGEST_ANSWER", 10_000)
-    with (
-        model_at(endless(delta("and so on ") * 10)) as model,
-        pytest.raises(ModelError, match=r"broke off: it is longer than 10,000 characters"),
-    ):
-        list(model.stream(MESSAGES))
+    error, _ = fail(Streamed(itertools.repeat(delta("and so on ") * 10)))
+    assert "broke off: it is longer than 10,000 characters" in error.message
     with openai_server(lambda path, body: stream(["x" * 9_999])) as server:
         model = Model(ModelAddress(server.base_url, "m"))
         assert model.complete(MESSAGES, 10) == "x" * 9_999
@@ -392,18 +331,27 @@ def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
     settings: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models_module, "time", clock)
-    late = endless(b": still here\n\n" * 99, lambda: clock.advance(models_module.TEST_SECONDS + 1))
-    with model_at(late) as model:
-        models = Models(settings)
-        with pytest.raises(ModelError, match="stayed silent"):
-            models.test(ModelChoice("custom", "m", model.address.base_url))
+
+    def signs_of_life() -> Iterator[bytes]:
+        yield b": still here\n\n" * 99
+        clock.advance(models_module.TEST_SECONDS + 1)
+        yield from itertools.repeat(b": still here\n\n" * 99)
+
+    with (
+        openai_server(lambda path, body: Streamed(signs_of_life())) as server,
+        pytest.raises(ModelError, match="stayed silent"),
+    ):
+        Models(settings).test(ModelChoice("custom", "m", server.base_url))
 
 
 def test_a_flood_without_text_can_be_stopped() -> None:
     """The loop must come to notice it although there is always more to read."""
     flood = event({"choices": [{"index": 0, "delta": {"reasoning": "x"}}]}) * 200
     came: list[Any] = []
-    with model_at(endless(flood)) as model:
+    with (
+        openai_server(lambda path, body: Streamed(itertools.repeat(flood))) as server,
+        Model(ModelAddress(server.base_url, "m")) as model,
+    ):
         for piece in model.stream(MESSAGES, cancelled=lambda: len(came) > 1_000):
             came.append(piece)
     assert not any(isinstance(one, str) for one in came)  # but what it thinks
