@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,7 +77,8 @@ def test_an_order_in_a_file_reaches_the_model_only_as_fenced_and_labelled_data(
         f"[MODE: explain]\n[INSTRUCTION]\n"
         f"{render_prompt('mode_explain', question=injection.question).rstrip()}\n"
     )
-    # The order is in the block, inside the chunks of its own file, which are labelled as such.
+    # The order is in the block, inside the chunks of its own file, which are labelled as such;
+    # beside the chunks there is nothing but the grammar, else the block cannot be read back.
     chunks = parse_block(block)
     own = [chunk for chunk in chunks if chunk.path == injection.path]
     assert any(injection.word in chunk.path + chunk.content for chunk in own)
@@ -87,27 +87,6 @@ def test_an_order_in_a_file_reaches_the_model_only_as_fenced_and_labelled_data(
     for chunk in own:
         if not injection.path.endswith(".ipynb"):  # of a notebook the cells' text is shown
             assert chunk.content == "\n".join(lines[chunk.start_line - 1 : chunk.end_line])
-    # Outside of the contents there is nothing but the grammar of the block.
-    bare = block
-    for chunk in chunks:
-        fence = re.escape(_fence(chunk.content))
-        bare, count = re.subn(
-            rf"{fence}{re.escape(chunk.language)}\n{re.escape(chunk.content)}\n{fence}\n",
-            "",
-            bare,
-            count=1,
-        )
-        assert count == 1
-    grammar = (
-        r"\[CONTEXT\]\n\n(?:=== CHUNK \d+ ===\nId: ctx_[0-9a-f]{8}\nPath: .*\nLines: \d+-\d+\n"
-    )
-    assert re.fullmatch(grammar + r"Language: [\w+#.-]*\n\n)+", bare)
-    if injection.word not in injection.path:
-        assert injection.word not in bare
-
-
-def _fence(content: str) -> str:
-    return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", content)), default=0))
 
 
 @pytest.mark.parametrize("injection", INJECTIONS[::3], ids=lambda one: one.name)
