@@ -195,16 +195,13 @@ def test_what_the_model_said_of_an_intent_is_recalled_for_half_an_hour_without_t
         assert call.recall("ada", UNSURE, False)
 
 
-def test_a_damaged_cache_costs_nothing() -> None:
+def test_a_cache_that_is_damaged_or_cannot_be_used_costs_nothing(tmp_path: Path) -> None:
     cache = Kept()
     for value in ("", "nonsense", '["general", 1]', '{"intent": "theft", "confidence": 1}', "5",
                   '{"intent": "general", "confidence": 7}', '{"intent": "general"}',
                   '{"intent": ["general"], "confidence": 1}', "[" * 9_000):  # fmt: skip
         cache.values[cache_key("ada", "delete my data", False)] = value
         assert SmallCall(cache, lambda: None, None).recall("ada", "delete my data", False) is None
-
-
-def test_a_cache_that_cannot_be_used_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     with with_model(lambda: says("general"), State(tmp_path / "state").values) as (call, _server):
         assert call.recall("ada", UNSURE, False) is None
@@ -248,7 +245,7 @@ def test_a_stop_ends_the_request_and_does_not_count_against_the_model() -> None:
         assert ask(call).intent
 
 
-def test_the_model_gets_one_short_request_without_secrets() -> None:
+def test_the_model_gets_one_short_request_without_secrets_that_tells_of_earlier_turns() -> None:
     with with_model(lambda: says("general"), Kept()) as (call, server):
         ask(call)
         assert len(server.requests) == 1
@@ -261,10 +258,7 @@ def test_the_model_gets_one_short_request_without_secrets() -> None:
     assert "still valid" in sent and secret not in sent
     long = messages_for("y" * 90_000, True, [Exchange("q" * 9_000, "a" * 9_000)] * 9, ["n"] * 99)
     assert len(str(long[1]["content"])) < 4_000
-
-
-def test_the_model_is_told_whether_turns_came_before() -> None:
-    first, later = (str(messages_for("x", said, (), ())[0]["content"]) for said in (False, True))
+    first, later = (str(messages_for("x", turns, (), ())[0]["content"]) for turns in (False, True))
     assert "first message" in first and "earlier turns." in later
     assert all(f"- {intent}:" in first for intent in INTENTS)
 

@@ -186,16 +186,13 @@ def test_a_tagged_follow_up_is_still_seen_as_one() -> None:
     assert not features_of("where is `Session.get` defined?", tagged=True, messages=2).is_followup
 
 
-def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_is_kept() -> None:
+def test_a_fact_beside_a_code_question_is_kept_and_what_is_not_to_be_kept_is_privacy() -> None:
     text = "I prefer short answers. How does the worker pool work?"
     for intent in ("knowledge_base", "profile"):
         seen = features_of(text, intent=intent)
         decision = decide(seen, Intent(intent, 0.6, "model"), auto=True)
         assert decision.intent == "knowledge_base" and decision.inject_rag, intent
         assert decision.save_profile, intent
-
-
-def test_what_is_not_to_be_kept_is_privacy_and_nothing_is_learnt() -> None:
     seen = features_of("My name is Lee, but please do not save it.", intent="profile")
     decision = decide(seen, Intent("profile", 0.9, "model"))
     assert (decision.intent, decision.save_profile) == ("privacy", False)

@@ -269,19 +269,13 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_by_the_next_wish(
 # HTTP
 
 
-@pytest.fixture
-def shared(data_dir: Path) -> FlaskClient:
-    settings = load_settings(data=data_dir, token="anna,bela", host="0.0.0.0")
-    return create_app(settings).test_client()
-
-
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_each_user_sees_and_deletes_only_what_is_theirs(
-    shared: FlaskClient, state: State, data_dir: Path
-) -> None:
+def test_each_user_sees_and_deletes_only_what_is_theirs(state: State, data_dir: Path) -> None:
+    settings = load_settings(data=data_dir, token="anna,bela", host="0.0.0.0")
+    shared = create_app(settings).test_client()
     anna, bela = (
         shared.get("/api/privacy", headers=bearer(token)).json["user"]  # type: ignore[index]
         for token in ("anna", "bela")
