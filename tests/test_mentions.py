@@ -130,8 +130,8 @@ def test_what_is_mentioned_is_returned_and_sent_in_the_place_of_the_last_whateve
         ("src/shop/payment.py", "src/shop/payment.py", {"pay", "refund"}),
     ):
         result = search.search(f"{NOISE} @{mentioned}", top=5)
-        found = [hit for hit in result.units if hit.unit.path == path]
-        assert names <= {hit.unit.name for hit in found} and "mentioned" in found[0].why
+        pointed = [hit for hit in result.units if hit.unit.path == path]
+        assert names <= {hit.unit.name for hit in pointed} and "mentioned" in pointed[0].why
         more = search.search(f"{NOISE} @{mentioned}", top=20).units
         others = [hit.unit.id for hit in result.units if hit.unit.path != path]
         best = [hit.unit.id for hit in more if hit.unit.path != path]

@@ -151,9 +151,9 @@ def test_a_payload_in_an_answer_a_path_or_code_is_harmless() -> None:
         html = render_markdown(f"[{path}.py:1-2]", lambda *_, path=path: path)
         assert not checked(html)[0], path
         for language in ("html", "javascript", "php", "unknown"):
-            wrong, shown = checked("\n".join(highlight_lines(payload, language)))
+            wrong, plain = checked("\n".join(highlight_lines(payload, language)))
             assert not wrong, payload
-            assert shown.rstrip("\n") == payload.replace("\r", " ").rstrip("\n")
+            assert plain.rstrip("\n") == payload.replace("\r", " ").rstrip("\n")
 
 
 @given(st.text(max_size=400))
