@@ -17,7 +17,7 @@ from waiting import PATIENCE, until
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.settings import load_settings
-from codeqa.store import Location, Tables, TextSearch, locate
+from codeqa.store import Tables, TextSearch, locate
 from codeqa.types import Progress
 from create_tables import main
 from tests.index_rows import clean_rows, rows
@@ -70,11 +70,6 @@ def mutate(root: Path, chance: random.Random) -> None:
     write_module(root, 1000 + chance.randrange(1000), chance.randrange(9))
 
 
-def wait_until_free(location: Location) -> None:
-    """A worker that was being forked holds the lock's descriptor until it execs."""
-    until(lambda: not holder_of(location))
-
-
 def start(root: Path, data: Path, *options: str, script: str = "") -> subprocess.Popen[bytes]:
     """A run in a process of its own, which leads its group as in a terminal."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -90,16 +85,17 @@ def start(root: Path, data: Path, *options: str, script: str = "") -> subprocess
     )
 
 
-def kill_and_complete(tmp_path: Path, seed: int, kills: int, files: int) -> int:
-    """Kill `kills` runs while files change, complete, compare; returns how many died."""
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_many_killed_runs_are_completed_row_for_row(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     root, data = tmp_path / "repo", tmp_path / "data"
-    for number in range(files):
+    for number in range(90):
         write_module(root, number, 0)
     settings = load_settings(data=data, workers=2)
     location = locate(settings, root)
     died = 0
-    for _ in range(kills):
+    for _ in range(8):
         process = start(root, data, *(["--full"] if chance.random() < 0.15 else []))
         before, most = {*location.folder.rglob("*")}, chance.randrange(1, 80)
         # Killed when it has written that many files, wherever it is then.
@@ -111,7 +107,8 @@ def kill_and_complete(tmp_path: Path, seed: int, kills: int, files: int) -> int:
         process.kill()
         process.communicate()
         died += process.returncode == -signal.SIGKILL
-        wait_until_free(location)
+        # A worker that was being forked holds the lock's descriptor until it execs.
+        until(lambda: not holder_of(location))
         if location.folder.exists() and Indexer(settings, location).status().files:
             Tables(location).find(TextSearch("methods", "step", 5))
         if chance.random() < 0.7:
@@ -120,13 +117,7 @@ def kill_and_complete(tmp_path: Path, seed: int, kills: int, files: int) -> int:
     assert rows(location) == clean_rows(root, tmp_path)
     status = Indexer(settings, location).status()
     assert (status.state, status.error) == ("ready", "")
-    return died
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 108))
-def test_many_killed_runs_are_completed_row_for_row(seed: int, tmp_path: Path) -> None:
-    assert kill_and_complete(tmp_path, seed, kills=8, files=90) > 0
+    assert died > 0
 
 
 @pytest.mark.slow
