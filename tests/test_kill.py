@@ -17,7 +17,7 @@ from waiting import PATIENCE, until
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import holder_of
 from codeqa.settings import load_settings
-from codeqa.store import Tables, TextSearch, locate
+from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress
 from create_tables import main
 from tests.index_rows import clean_rows, rows
@@ -70,6 +70,11 @@ def mutate(root: Path, chance: random.Random) -> None:
     write_module(root, 1000 + chance.randrange(1000), chance.randrange(9))
 
 
+def wait_until_free(location: Location) -> None:
+    """A worker that was being forked holds the lock's descriptor until it execs."""
+    until(lambda: not holder_of(location))
+
+
 def start(root: Path, data: Path, *options: str, script: str = "") -> subprocess.Popen[bytes]:
     """A run in a process of its own, which leads its group as in a terminal."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -108,7 +113,7 @@ def test_many_killed_runs_are_completed_row_for_row(seed: int, tmp_path: Path) -
         process.communicate()
         died += process.returncode == -signal.SIGKILL
         # A worker that was being forked holds the lock's descriptor until it execs.
-        until(lambda: not holder_of(location))
+        wait_until_free(location)
         if location.folder.exists() and Indexer(settings, location).status().files:
             Tables(location).find(TextSearch("methods", "step", 5))
         if chance.random() < 0.7:
