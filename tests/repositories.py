@@ -10,9 +10,18 @@ Write = Callable[[Path, Mapping[str, str | bytes]], Path]
 
 
 def git(folder: Path, *arguments: str) -> None:
-    """Run git in `folder`; submodules may come from folders. A failure fails the test."""
-    command = ["git", "-c", "protocol.file.allow=always", *arguments]
+    """Run git in `folder`, as somebody; submodules may come from folders. A failure fails the
+    test."""
+    somebody = ("-c", "user.name=A. Tester", "-c", "user.email=tester@example.org")
+    command = ["git", "-c", "protocol.file.allow=always", *somebody, *arguments]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+def executable(path: Path, text: str) -> Path:
+    """Write the program `path`; returns it."""
+    write(path.parent, {path.name: text})
+    path.chmod(0o755)
+    return path
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
