@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,16 @@ import pytest
 from chat_kit import FILES, Indexed, Listener, Open, Script, index
 from indexed import indexed as index_files
 from openai_server import openai_server
-from waiting import AT_ONCE, PATIENCE, Clock
+from waiting import AT_ONCE, Clock
 
 from codeqa.engine import Engine
 from codeqa.store import Tables
 
-LIMITS = {
-    "chat.ask": "FLUSH_SECONDS", "chat.conversations": "FLUSH_SECONDS", "render": "COLOUR_SECONDS",
-    "code.descriptions": "RESOLVE_SECONDS", "code.tools.edges": "SECONDS",
-    "code.tools.history": "SECONDS", "llm.client": "CONNECT_SECONDS FETCH_SECONDS LOCAL_SECONDS",
-    "llm.models": "LOCK_SECONDS", "repositories.files": "SEARCH_SECONDS",
-    "search.rerank": "HOSTED_SECONDS LOCAL_SECONDS", "state.cache": "SOCKET_SECONDS",
-}  # fmt: skip
-"""Seconds that work under test may take on a busy machine, by their module."""
+pytest_plugins = ("patient",)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(patient: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time of models, which passes where a test says so or a try is waited for. No other limit
     is reached, and what is read of an index is kept at once."""
     clock = Clock()
@@ -42,9 +34,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
     monkeypatch.setattr("codeqa.llm.client.time", clock)
     monkeypatch.setattr("codeqa.llm.client.Model.sleep", staticmethod(sleep))
-    for module, names in LIMITS.items():
-        for name in names.split():
-            monkeypatch.setattr(import_module(f"codeqa.{module}"), name, PATIENCE)
     monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
     return clock
 

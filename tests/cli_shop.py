@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from repositories import write
 from serving import serving
 
 from codeqa.cli import main
@@ -43,6 +45,9 @@ FILES = {
     "README.md": "# Shop\n\nBaskets hold articles until the customer pays.\n",
     "logo.png": "\x89PNG\0\0\0",
 }
+QUESTION = "@codebase how is an article put into the basket?"
+TITLE = QUESTION.removeprefix("@codebase ")
+ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,7 @@ Command = Callable[..., Result]
 def indexed_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small repository in a folder with a space, and its index in `indexed` beside it."""
     base = tmp_path_factory.mktemp("cli")
-    root = base / "my shop"
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+    root = write(base / "my shop", FILES)
     summary, progress = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("CODEQA_DATA", str(base / "indexed"))
@@ -87,6 +89,12 @@ def shop(indexed_shop: Path, patient: None) -> Path:
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree(indexed_shop.parent / "indexed", data)
     return indexed_shop
+
+
+def copied_settings(shop: Path, folder: Path, **more: Any) -> Settings:
+    """Settings whose data, with a copy of the shop's index, lie in `folder`."""
+    shutil.copytree(shop.parent / "data", folder / "data")
+    return load_settings(data=folder / "data", **more)
 
 
 def runner(capsys: pytest.CaptureFixture[str], program: Callable[[list[str]], int]) -> Command:
@@ -128,10 +136,9 @@ def copied_codeqa(codeqa: Command, shop: Path, tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def shop_settings(shop: Path, data_dir: Path) -> Settings:
-    """Settings with a copy of the shop's index."""
-    shutil.copytree(shop.parent / "data", data_dir)
-    return load_settings(data=data_dir, threads=8)
+def shop_settings(shop: Path, tmp_path: Path) -> Settings:
+    """Settings of the test's own data folder, with a copy of the shop's index."""
+    return copied_settings(shop, tmp_path, threads=8)
 
 
 @dataclass(frozen=True)

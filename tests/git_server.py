@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.repositories import git
+from tests.repositories import git, write
 from tests.waiting import PATIENCE
 
 
@@ -33,16 +33,13 @@ class GitServer:
         """Commit `files` on `branch` of the repository `owner/name`; None deletes one."""
         work, bare = self.folder / f"{name}.work", self.folder / f"{name}.git"
         if not work.is_dir():
-            bare.mkdir(parents=True)
-            git(bare, "init", "-q", "--bare", "-b", "main")
-            work.mkdir()
-            git(work, "init", "-q", "-b", "main")
+            git(self.folder, "init", "-q", "--bare", "-b", "main", str(bare))
+            git(self.folder, "init", "-q", "-b", "main", str(work))
             git(work, "remote", "add", "origin", str(bare))
         git(work, "checkout", "-q", "-B", branch)
-        for path, text in files.items():
-            target = work / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink() if text is None else target.write_text(text, encoding="utf-8")
+        write(work, {path: text for path, text in files.items() if text is not None})
+        for path in (path for path, text in files.items() if text is None):
+            (work / path).unlink()
         git(work, "add", "-A")
         git(work, "commit", "-qm", "some change", "--allow-empty")
         git(work, "push", "-qf", "origin", branch)

@@ -44,6 +44,11 @@ def hub_of(name: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     files = {path.relative_to(model).as_posix(): path.read_bytes() for path in paths}
     files |= {"model.safetensors": b"big", "README.md": b"# Read", "onnx/model_q4.onnx": b"big"}
 
+    tree = [
+        {"type": "file", "path": path, "size": len(body), "oid": path}
+        for path, body in files.items()
+    ]
+
     class Hub(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -67,12 +72,7 @@ def hub_of(name: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
                 siblings = [{"rfilename": file} for file in files]
                 self._answer({"id": name, "sha": SHA, "siblings": siblings})
             elif path == f"/api/models/{name}/tree/{SHA}":
-                self._answer(
-                    [
-                        {"type": "file", "path": file, "size": len(body), "oid": file}
-                        for file, body in files.items()
-                    ]
-                )
+                self._answer(tree)
             elif path.startswith(f"/{name}/resolve/{SHA}/"):
                 file = path.rsplit(f"{SHA}/", 1)[1]
                 if self.command == "GET":

@@ -89,18 +89,12 @@ class _Graph:
             last = self._add("Mul", last, mask)
             last = self._add("ReduceSum", last, self._value([1]), keepdims=0)
             last = self._add("MatMul", self._add("Div", last, total), self._weight(outputs))
-        inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if head == "score" else [])]
+        names = ["input_ids", "attention_mask", *(["token_type_ids"] if head == "score" else [])]
         self._nodes.append(helper.make_node("Identity", [last], ["output"]))
-        graph = helper.make_graph(
-            self._nodes,
-            "encoder",
-            [
-                helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
-                for name in inputs
-            ],
-            [helper.make_tensor_value_info("output", TensorProto.FLOAT, None)],
-            self._values,
-        )
+        make, shape = helper.make_tensor_value_info, ["batch", "length"]
+        inputs = [make(name, TensorProto.INT64, shape) for name in names]
+        output = [make("output", TensorProto.FLOAT, None)]
+        graph = helper.make_graph(self._nodes, "encoder", inputs, output, self._values)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
     def _weight(self, columns: int) -> str:

@@ -22,7 +22,6 @@ from waiting import LOOK_AGAIN, PATIENCE
 
 Plain = tuple[int, dict[str, str], Any]
 DEFAULT_MODELS = ("gpt-4o", "gpt-4o-mini", "text-embedding-3-small")
-TAKES_LONG = PATIENCE
 Gate = threading.Event | threading.Semaphore
 NEVER = threading.Event()
 """A gate that stays shut."""
@@ -33,14 +32,13 @@ class Streamed:
     """A reply in server-sent events.
 
     `events` are sent as they are, but for gates: the reply waits there until an Event is set or a
-    Semaphore is released. `delay` seconds pass before each event; `first` is the delay of the first
-    one when it differs. `end` is how the connection ends: "done" (`[DONE]`), "finished" (no
-    `[DONE]`) or "closed" (in the middle of the body). Even the status line waits for `begin`.
+    Semaphore is released. `delay` seconds pass before each event. `end` is how the connection
+    ends: "done" (`[DONE]`), "finished" (no `[DONE]`) or "closed" (in the middle of the body). Even
+    the status line waits for `begin`.
     """
 
     events: Iterable[bytes | Gate] = ()
     delay: float | None = None
-    first: float | None = None
     usage: tuple[int, int] | None = None
     end: str = "done"
     begin: Gate | None = None
@@ -150,12 +148,11 @@ def stream(
     delay: float | None = None,
     usage: tuple[int, int] | None = (7, 5),
     *,
-    first: float | None = None,
     reason: str | None = "stop",
     end: str = "done",
 ) -> Streamed:
     """An answer that comes in `pieces`, with gates where it waits (`Streamed`), or `delay` seconds
-    before each and `first` before the first.
+    before each.
 
     `usage` (prompt, completion tokens) is sent at the end to a client that asks for it; `reason`
     is the finish reason, None for a stream that never says that it is complete.
@@ -163,7 +160,7 @@ def stream(
     events = [delta(piece) if isinstance(piece, str) else piece for piece in pieces]
     if reason is not None:
         events.append(delta(reason=reason))
-    return Streamed(tuple(events), delay, first, usage, end)
+    return Streamed(tuple(events), delay, usage, end)
 
 
 def silent(seconds: float = 600, *, headers: bool = True) -> Streamed:
@@ -251,12 +248,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for number, data in enumerate(reply.events):
+        for data in reply.events:
             if not isinstance(data, bytes):
                 self._pass(data)
                 continue
-            wait = reply.delay if number or reply.first is None else reply.first
-            self._pass(time.monotonic() + (wait or 0.0))
+            self._pass(time.monotonic() + (reply.delay or 0.0))
             self._chunk(data)
         if self.close_connection:
             return

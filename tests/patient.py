@@ -10,7 +10,10 @@ import pytest
 from waiting import PATIENCE
 
 LIMITS = {
+    "codeqa.chat.ask": ("FLUSH_SECONDS",),
+    "codeqa.chat.conversations": ("FLUSH_SECONDS",),
     "codeqa.cli.served": ("HELLO_SECONDS",),
+    "codeqa.code.descriptions": ("RESOLVE_SECONDS",),
     "codeqa.code.tools.edges": ("SECONDS",),
     "codeqa.code.tools.history": ("SECONDS",),
     "codeqa.indexing.indexer": ("KEEP_UP_SECONDS",),
@@ -20,6 +23,7 @@ LIMITS = {
     "codeqa.repositories.files": ("SEARCH_SECONDS",),
     "codeqa.repository.git": ("HOST_SECONDS",),
     "codeqa.repository.walk": ("GIT_SECONDS", "SOON_SECONDS"),
+    "codeqa.search.rerank": ("HOSTED_SECONDS", "LOCAL_SECONDS"),
     "codeqa.state.cache": ("SOCKET_SECONDS",),
     "codeqa.state.database": ("BUSY_SECONDS",),
     "codeqa.web.answer_streams": ("ALIVE_SECONDS", "ENDING_SECONDS", "LATE"),

@@ -9,8 +9,6 @@ import json
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,13 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 from flask import Flask, request
 from flask.testing import FlaskClient
 from indexed import write
 from repositories import git
 from serving import serving
-from waiting import PATIENCE
 
 from codeqa.chat.values import AskOptions
 from codeqa.engine import EVERY_TOOL, open_engine, open_multi_repo
@@ -416,54 +412,6 @@ def test_a_header_that_came_twice_or_is_no_plain_text_makes_nobody_of_a_group(
         assert sees(mia, (groups, "größe, bänk, bank".encode())) == (200, True, False)
 
 
-SERVING = """
-import os, sys
-from pathlib import Path
-from codeqa.settings import load_settings
-from codeqa.web.app import bind, create_app, serve
-from codeqa.web.workers import serve_with_workers
-settings = load_settings(data=Path(sys.argv[1]), auth="header", auth_host="localhost")
-listener, app = bind("127.0.0.1", 0), create_app(settings)
-
-@app.after_request
-def sign(response):
-    response.headers["X-Process"] = str(os.getpid())
-    return response
-
-print(listener.getsockname()[1], flush=True)
-serve_with_workers(2, lambda: serve(app, settings, listener))
-"""
-
-
-@pytest.mark.slow
-def test_a_header_that_came_twice_makes_nobody_of_a_group_at_any_of_several_processes(
-    make: Callable[..., Flask],
-) -> None:
-    data = make().extensions["codeqa"].settings.data_dir
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVING, str(data)], cwd=ROOT, text=True, stdout=subprocess.PIPE
-    )
-    try:
-        assert server.stdout is not None
-        port, asked = int(server.stdout.readline()), dict[str, list[int]]()
-        while len(asked) < 2:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-            with closing(connection):
-                for sent in (["bank"], ["bank", "shop"]):  # by one connection, so of one process
-                    connection.putrequest("GET", "/api/repos")
-                    connection.putheader("X-Forwarded-User", "mia")
-                    for value in sent:
-                        connection.putheader("X-Forwarded-Groups", value)
-                    connection.endheaders()
-                    answer = connection.getresponse()
-                    answer.read()
-                    asked.setdefault(answer.headers["X-Process"], []).append(answer.status)
-        assert all(status[:2] == [200, 401] for status in asked.values())
-    finally:
-        server.terminate()
-        server.communicate()
-
-
 def test_a_page_elsewhere_whose_name_leads_here_cannot_speak_as_the_proxy(
     proxied: Callable[..., FlaskClient],
 ) -> None:
@@ -682,14 +630,15 @@ def test_a_conversation_over_all_stays_when_repositories_come_and_hides_with_the
 
 
 def test_the_log_says_who_asked_when_of_which_repository_and_never_what(
-    make: Callable[..., Flask], world: World, tmp_path: Path
+    make: Callable[..., Flask], world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "asked.jsonl"
     client = make(access_log=str(path)).test_client()
     key = "sk-" + "a1B2" * 12
 
-    def ask(client: Any, who: dict[str, str], repo: str) -> None:
-        client.post("/chat", json={"question": f"@codebase {key}", "repo": repo}, headers=who)
+    def ask(client: Any, who: dict[str, str], repo: str) -> int:
+        asked = {"question": f"@codebase {key}", "repo": repo}
+        return client.post("/chat", json=asked, headers=who).status_code
 
     def lines() -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text().splitlines()]
@@ -716,16 +665,9 @@ def test_the_log_says_who_asked_when_of_which_repository_and_never_what(
     client.post(f"/mcp?repo={world.open.id}", json=message, headers=MIA)
     texts = [one["text"] for one in lines()]
     assert "@codebase" in texts[0] and "needle" in texts[1] and key not in path.read_text()
-
-
-def test_a_log_that_cannot_be_written_is_said_and_costs_no_answer(
-    make: Callable[..., Flask], world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "asked.jsonl"
-    client = make(access_log=str(path)).test_client()
+    path.unlink()
     path.mkdir()
-    asked = {"question": "@codebase plain_pays", "repo": world.open.id}
-    assert client.post("/chat", json=asked, headers=MIA).status_code == 200
+    assert ask(client, MIA, world.open.id) == 200, "a log that cannot be written costs no answer"
     assert "access log cannot be written" in caplog.text
 
 

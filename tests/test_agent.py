@@ -136,22 +136,18 @@ def test_what_a_model_thinks_is_told_apart_from_its_answer_and_kept(
     assert order[-2:] == ["cited", "token"]
 
 
-def test_what_a_tool_has_shown_may_be_cited(engine: Engine, script: Script) -> None:
+def test_what_a_tool_has_shown_may_be_cited_and_is_kept(engine: Engine, script: Script) -> None:
     said = "Teapots are counted [legacy/stock.py:1-3], sold nowhere [shop/part1.py:60-61]."
-    script.replies = [openai_calls([("open_file", '{"path": "legacy/stock.py"}')]), stream([said])]
+    files = "legacy/stock.py", "shop/part2.py"
+    opening = [("open_file", f'{{"path": "{file}"}}') for file in files]
+    script.replies = [openai_calls(opening), stream([said])]
     done = deep(engine, "@codebase @shop/session.py how long is a month?")[-1].data
     assert [(c["path"], c["verified"]) for c in done["citations"]] == [
         ("legacy/stock.py", True), ("shop/part1.py", False),
     ]  # fmt: skip
-
-
-def test_steps_are_kept_with_the_turn(engine: Engine, script: Script) -> None:
-    script.replies = [openai_calls([("open_file", '{"path": "shop/part1.py"}')]), stream(ENDS)]
-    deep(engine)
     engine.conversations.flush()
-    (turn,) = engine.conversations.turns("talk")
-    (kept,) = turn.looked_up
-    assert kept["summary"] == "read shop/part1.py 1-61 of 61 lines"
+    *_, kept = engine.conversations.turns("talk")[0].looked_up
+    assert kept["summary"] == "read shop/part2.py 1-61 of 61 lines"
     assert len(kept["text"]) <= KEPT_RESULT + 2
 
 
@@ -221,9 +217,7 @@ def test_of_calls_without_end_the_first_are_made_and_sent_back(
     assert made == len(results(script)) == len(steps(events)) == agent.MOST_CALLS
     assert f"only the first {made} of at least" in results(script)[-1]
     assert answer(events) == "".join(ENDS)
-
-
-def test_calls_are_collected_up_to_a_length_of_all(engine: Engine, script: Script) -> None:
+    # They are collected up to a length of all.
     long = '{"pattern": "' + "x" * 40_000 + '%d"}'
     script.replies = [anthropic_calls([("grep", long % n) for n in range(4)]), stream(ENDS)]
     assert len(steps(deep(engine))) == 2

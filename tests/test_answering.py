@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import chat_kit
@@ -14,7 +14,7 @@ from chat_kit import answer, index, kinds
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import find_citations
-from codeqa.engine import Engine, open_engine
+from codeqa.engine import Engine
 from codeqa.selection import budget_of, build_context
 from codeqa.settings import load_settings
 from codeqa.types import Event
@@ -95,7 +95,9 @@ def ask(engine: Engine, question: str, **options: object) -> tuple[list[Event], 
     return events, answer(events)
 
 
-def test_a_tagged_question_is_classified_retrieved_and_answered(engine: Engine) -> None:
+def test_a_tagged_question_is_classified_retrieved_and_answered_with_true_citations(
+    engine: Engine,
+) -> None:
     events, text = ask(engine, "@codebase when does the session cookie expire?")
     assert kinds(events) == ["classified", "retrieved", "generating", "token", "done"]
     assert (events[0].data["intent"], events[0].data["confidence"]) == ("knowledge_base", 1.0)
@@ -109,13 +111,8 @@ def test_a_tagged_question_is_classified_retrieved_and_answered(engine: Engine) 
     assert "Forget the visitor when the ``cookie`` is too old." in text
     assert "[src/shop/session.py:" in text
     assert "age = cookie.age\n" in text
-
-
-def test_every_citation_of_an_answer_is_verified_and_true(engine: Engine) -> None:
-    events, text = ask(engine, "@codebase when does the session cookie expire?")
-    cited = events[-1].data["citations"]
-    assert cited
-    assert all(citation["verified"] for citation in cited)
+    cited = done["citations"]
+    assert cited and all(citation["verified"] for citation in cited)
     assert [(c["path"], c["start"], c["end"]) for c in cited] == [
         (c.path, c.start, c.end) for c in find_citations(text)
     ]
@@ -133,32 +130,21 @@ def test_an_answer_says_where_its_best_unit_is_used(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("question", "says", "says_not"),
     [
-        (
-            "what is this project?",
-            ["A small shop that sells teapots", "From [README.md:1-", "`src/shop/`",
-             "A shop for teapots.", "### Where it starts"],
-            "evil.example",
-        ),
-        (
-            "how are parcels delivered by pigeon",
-            ["> Parcels are sent by pigeon, see x and", "> ```\n> coo --fast\n> ```"],
-            "evil.example",
-        ),
-        (
-            "how are kubernetes volumes mounted for a session replica?",
-            ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files", "### `"],
-            "**Nothing",
-        ),
-        (
-            "when does a session cookie of Kerberos expire?",
-            ["**Nothing in this code or its documents says “Kerberos”.**", "### `Session.expire`"],
-            "evidence is weak",
-        ),
-        (
-            "how does the Session of a Parcel expire? path:src/",
-            ["**What was found does not say “Parcel”.** It stands in [README.md:"],
-            "evidence is weak",
-        ),
+        ("what is this project?",
+         ["A small shop that sells teapots", "From [README.md:1-", "`src/shop/`",
+          "A shop for teapots.", "### Where it starts"], "evil.example"),
+        ("how are parcels delivered by pigeon",
+         ["> Parcels are sent by pigeon, see x and", "> ```\n> coo --fast\n> ```"],
+         "evil.example"),
+        ("how are kubernetes volumes mounted for a session replica?",
+         ["**The evidence is weak.**", "“kubernetes”", "Searched: 8 of 8 files", "### `"],
+         "**Nothing"),
+        ("when does a session cookie of Kerberos expire?",
+         ["**Nothing in this code or its documents says “Kerberos”.**", "### `Session.expire`"],
+         "evidence is weak"),
+        ("how does the Session of a Parcel expire? path:src/",
+         ["**What was found does not say “Parcel”.** It stands in [README.md:"],
+         "evidence is weak"),
         ("Session", ["### `Session`", "- `open_session` ["], "### `open_session`"),
         ("zyzzyva qwxyz lang:python", ["**Nothing was found", "fewer filters"], "### "),
     ],
@@ -184,19 +170,16 @@ def test_indexed_text_cannot_break_out_of_an_answer(engine: Engine) -> None:
         assert "Not a heading" in text
         headings = [parsed[i + 1].content for i, t in enumerate(parsed) if t.type == "heading_open"]
         assert not any("Not a heading" in heading for heading in headings)
-        quoted = [
-            c for c in events[-1].data["citations"] if c["path"] == "README.md" and c["end"] == 2
-        ]
-        assert quoted == [], "a citation inside quoted text is text"
+        cited = {(one["path"], one["end"]) for one in events[-1].data["citations"]}
+        assert ("README.md", 2) not in cited, "a citation inside quoted text is text"
 
 
 def test_the_context_of_a_turn_is_what_was_packed(engine: Engine) -> None:
     question = "@codebase when does the session cookie expire?"
     events, _ = ask(engine, question)
     block = engine.conversations.turn(events[-1].data["turn"]).block
-    assert (
-        block.text == engine.chat.gatherer.context_for("when does the session cookie expire?").text
-    )
+    packed = engine.chat.gatherer.context_for("when does the session cookie expire?")
+    assert block.text == packed.text
     assert [c.id for c in parse_block(block.text)] == [c.id for c in block.chunks]
     assert len(block.text) <= engine.settings.context_characters
     assert all(chunk.unit_id and chunk.why for chunk in block.chunks)
@@ -265,16 +248,6 @@ def test_an_empty_question_is_an_error_that_says_so(engine: Engine) -> None:
     for question in ("   ", " @codebase \n", "@codebase /plan"):
         (event,) = ask(engine, question)[0]
         assert (event.kind, event.data["message"]) == ("error", "The question is empty.")
-
-
-def test_without_an_index_the_stream_says_what_to_do(
-    tmp_path: Path, write_files: Callable[..., Path]
-) -> None:
-    folder = write_files(tmp_path / "new", {"a.py": "x = 1\n"})
-    engine = open_engine(load_settings(data=tmp_path / "data"), folder)
-    events, _ = ask(engine, "@codebase x")
-    assert events[-1].kind == "error"
-    assert "codeqa index" in events[-1].data["hint"]
 
 
 def test_text_that_is_no_unicode_is_answered_all_the_same(engine: Engine) -> None:

@@ -97,15 +97,11 @@ def test_prose_reads_like_the_doc_comment_without_its_machinery() -> None:
         "```\n@app.route('/')\ndef x(): ...\n```\n\n"
         "- one more\n- two"
     )
-
-
-def test_what_was_typed_into_an_interpreter_keeps_its_lines() -> None:
+    # What was typed into an interpreter keeps its lines.
     doc = "Sum.\n\nExamples\n========\n\n>>> total([1,\n...        2])\n3\n\nMore.\n"
     typed = "```pycon\n>>> total([1,\n...        2])\n3\n```"
     assert prose(doc) == f"Sum.\n\n**Examples**\n\n{typed}\n\nMore."
-
-
-def test_links_that_the_text_defines_itself_read_as_their_text() -> None:
+    # Links that the text defines itself read as their text.
     doc = "A wrapper around [Jinja] and [x].\n\n[jinja]: https://example.org/\n"
     assert prose(doc) == "A wrapper around Jinja and \\[x\\]."
 
@@ -245,11 +241,6 @@ def test_a_path_that_could_be_read_as_something_else_is_code_and_no_citation() -
     ):  # fmt: skip
         text = f"See {cite(path, 3, 9)}."
         assert find_citations(text) == []
-        assert set(tokens_of(text)) <= {
-            "paragraph_open",
-            "inline",
-            "text",
-            "code_inline",
-            "paragraph_close",
-        }
+        kinds = {"paragraph_open", "inline", "text", "code_inline", "paragraph_close"}
+        assert set(tokens_of(text)) <= kinds
         assert path in markdown.parseInline(text)[0].children[1].content

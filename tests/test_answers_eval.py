@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from benchmarks.retrieval.sets import HERE, questions_of
 from evals.answers.cases import Case, Place, commits, load_cases, problems
 from evals.answers.judge import judge
 
+of_shop = partial(Case, repository="shop", commit="1")
 CASES = (
-    Case(
+    of_shop(
         id="shop-1",
-        repository="shop",
-        commit="1",
         kind="how",
         question="How is the total of a cart computed?",
         lines=(Place("shop/cart.py:4-6"), Place("shop/cart.py:8-9", necessary=False)),
@@ -21,20 +21,16 @@ CASES = (
         must_mention=(("discount", "price"), ("total",)),
         must_not_say=("tax",),
     ),
-    Case(
+    of_shop(
         id="shop-2",
-        repository="shop",
-        commit="1",
         kind="callers",
         question="Who calls total?",
         lines=(Place("shop/mail.py:1-2"),),
         must_cite=(("shop/mail.py",),),
         must_mention=(("send_invoice",),),
     ),
-    Case(
+    of_shop(
         id="shop-3",
-        repository="shop",
-        commit="1",
         kind="trap",
         question="How are zeppelins refuelled over Greenland?",
     ),

@@ -56,9 +56,9 @@ def test_the_model_may_ask_for_one_more_search_whose_chunks_go_on_from_the_first
 ) -> None:
     pieces = [delta(text) for text in ("SEA", REQUEST.removeprefix("SEA")[:9])]
     rest = REQUEST.removeprefix("SEA")[9:]
-    script.replies = [Streamed((*pieces, delta(rest), delta(reason="stop"))), stream(ENDS)]
+    ends = (*ENDS, "It ends [1].")
+    script.replies = [Streamed((*pieces, delta(rest), delta(reason="stop"))), stream(ends)]
     events = normal(engine)
-    assert answer(events) == "".join(ENDS), "nothing of the request is told as an answer"
     (step,) = looked_up(events)
     assert step["summary"] == "Searched once more: warehouse_part_4 shop/part2.py"
     assert GUESS in step["text"] and "shop/part4.py:1-" in step["text"]
@@ -68,20 +68,13 @@ def test_the_model_may_ask_for_one_more_search_whose_chunks_go_on_from_the_first
     shown, added = first[-1]["content"][1]["text"], second[-1]["content"][1]["text"]
     assert "def warehouse_part_4" in added and "def warehouse_part_2" in added
     assert numbers_in(shown + added) == list(range(1, len(numbers_in(shown + added)) + 1))
+    path = shown.split("Path: ")[1].split("\n")[0]
+    lines = shown.split("Lines: ")[1].split("\n")[0]
+    # Nothing of the request is told as an answer, and a number means the chunk that it stood at.
+    assert answer(events) == f"{''.join(ENDS)}It ends [{path}:{lines}]."
     done = events[-1].data
-    assert [one["verified"] for one in done["citations"]] == [True]
+    assert [one["verified"] for one in done["citations"]] == [True, True]
     assert done["tokens"]["prompt"] > 0
-
-
-def test_a_number_means_the_chunk_that_it_stood_at_after_a_second_search(
-    engine: Engine, script: Script
-) -> None:
-    script.replies = [stream([REQUEST]), stream(["It ends [1]."])]
-    events = normal(engine)
-    first = script.bodies[0]["messages"][-1]["content"][1]["text"]
-    path = first.split("Path: ")[1].split("\n")[0]
-    lines = first.split("Lines: ")[1].split("\n")[0]
-    assert answer(events) == f"It ends [{path}:{lines}]."
 
 
 def test_no_third_call_is_made_and_the_reader_sees_no_request(

@@ -77,20 +77,16 @@ def test_the_block_is_written_as_specified() -> None:
 def test_the_id_depends_on_path_symbol_and_content_and_on_nothing_else() -> None:
     one = chunk_id("a.py", "f", "x = 1")
     assert one == chunk_id("a.py", "f", "x = 1")
-    assert one.startswith("ctx_")
-    assert len(one) == 12
+    assert one.startswith("ctx_") and len(one) == 12
     others = [chunk_id("b.py", "f", "x = 1"), chunk_id("a.py", "g", "x = 1")]
     others += [chunk_id("a.py", "f", "x = 2"), chunk_id("a.pyf", "", "x = 1")]
     assert len({one, *others}) == 5
 
 
-def test_a_chunk_that_cannot_be_written_is_refused() -> None:
+def test_a_chunk_that_cannot_be_written_is_refused_and_a_path_is_quoted() -> None:
     for end, language, why in ((2, "python", "1-2"), (1, "py thon`", "language")):
         with pytest.raises(ValueError, match=why):
             format_block([Chunk("ctx_00000000", "a.py", 1, end, language, "one line")])
-
-
-def test_a_path_that_could_break_its_line_is_quoted() -> None:
     chunk = Chunk("ctx_0000000a", "a\nLines: 9-9", 1, 1, "python", "x")
     text = format_block([chunk])
     assert 'Path: "a\\nLines: 9-9"\n' in text

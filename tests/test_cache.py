@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import socket
+import socketserver
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from redis_server import RedisServer, redis_server, server_binaries
-from waiting import AT_ONCE, Clock, until
+from waiting import AT_ONCE, LOOK_AGAIN, Clock, until
 
 from codeqa.errors import SettingsError
 from codeqa.settings import load_settings
@@ -52,33 +53,22 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
 def listener(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[socket.socket]]]:
     """A server that does `serve` with each connection: its URL, and the connections."""
     calls: list[socket.socket] = []
-    listening = socket.create_server(("127.0.0.1", 0))
 
-    def accept() -> None:
-        while True:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                return
-            calls.append(connection)
-            threading.Thread(target=attend, args=(connection,), daemon=True).start()
+    class Serving(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            calls.append(self.request)
+            with suppress(OSError):
+                serve(self.request)
 
-    def attend(connection: socket.socket) -> None:
-        with connection:
-            try:
-                serve(connection)
-            except OSError:
-                return
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"redis://127.0.0.1:{listening.getsockname()[1]}", calls
-    finally:
-        # The shutdown wakes up the thread that waits in accept().
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Serving) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(LOOK_AGAIN,))
+        thread.start()
+        try:
+            yield f"redis://127.0.0.1:{server.server_address[1]}", calls
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 # Both backends alike
@@ -127,56 +117,41 @@ def test_any_text_comes_back_as_it_was(cache: Cache) -> None:
 
 
 @needs_server
-def test_the_setting_chooses_the_cache(shared_server: RedisServer, data_dir: Path) -> None:
-    state = State(data_dir).values
-    assert open_redis(load_settings()) is None
-    chosen = open_redis(load_settings(redis_url=shared_server.url))
-    chosen.set("chosen", "v", 60)
-    assert "v" in shared_server.command("GET", "chosen")
-    assert state.get("chosen") is None
-
-
-@needs_server
-def test_keys_and_lifetimes_are_those_of_the_caller(shared_server: RedisServer) -> None:
+def test_the_setting_chooses_the_cache_whose_keys_and_lifetimes_are_those_of_the_caller(
+    shared_server: RedisServer,
+) -> None:
     shared_server.command("FLUSHALL")
-    RedisCache(shared_server.url).set(KEY, "v", 24 * 3600.0)
+    assert open_redis(load_settings()) is None
+    open_redis(load_settings(redis_url=shared_server.url)).set(KEY, "v", 24 * 3600.0)
     assert shared_server.command("KEYS", "*").splitlines()[-1] == KEY
+    assert "v" in shared_server.command("GET", KEY)
     left = int(shared_server.command("PTTL", KEY)[1:])
     assert 24 * 3600_000 - 5_000 < left <= 24 * 3600_000
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:6379",
-        "redis://localhost:port",
-        "redis://:secret/word@localhost",
-        "redis://:1234/secret@localhost",
-        "redis://:1234#secret@localhost",
+def test_what_is_no_address_of_a_server_is_said_without_repeating_it() -> None:
+    for url in (
+        "localhost:6379", "redis://localhost:port", "redis://:secret/word@localhost",
+        "redis://:1234/secret@localhost", "redis://:1234#secret@localhost",
         "redis://:12@secret@localhost",
         "redis://:secret@localhost?nonsense=secret",
-    ],
-)
-def test_what_is_no_address_of_a_server_is_said_without_repeating_it(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"^REDIS_URL is no address .* Write it as") as caught:
-        RedisCache(url)
-    assert "secret" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
-    with pytest.raises(SettingsError):
-        open_redis(load_settings(redis_url=url))
+    ):  # fmt: skip
+        with pytest.raises(
+            SettingsError, match=r"^REDIS_URL is no address .* Write it as"
+        ) as caught:
+            open_redis(load_settings(redis_url=url))
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
+def test_the_address_is_shown_without_name_and_password() -> None:
+    for url, shown in (
         ("redis://", "localhost"),
         ("redis://name:pass%2Fword@example.org/2?socket_timeout=60", "example.org/2"),
         ("rediss://:password@[::1]:7000/1", "[::1]:7000/1"),
         ("unix://name:password@/run/redis.sock?db=1", "/run/redis.sock"),
-    ],
-)
-def test_the_address_is_shown_without_name_and_password(url: str, shown: str) -> None:
-    assert RedisCache(url).address == shown
+    ):
+        assert RedisCache(url).address == shown
 
 
 # Outages: real servers that are killed, freeze, or misbehave
@@ -273,7 +248,6 @@ def test_no_server_however_odd_costs_an_answer(
         (["--requirepass", "right"], "AuthenticationError"),
         (["--maxmemory", "1", "--maxmemory-policy", "noeviction"], "OutOfMemoryError"),
     ],
-    ids=["password", "memory"],
 )
 def test_a_server_that_refuses_is_said_in_words(
     tmp_path: Path, options: list[str], reason: str, caplog: pytest.LogCaptureFixture

@@ -28,10 +28,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chat_kit.Indexed]
     folder = tmp_path_factory.mktemp("changes")
     root = folder / "shop"
     author = ("-c", "user.name=A. Tester", "-c", "user.email=tester@example.org")
+    git(folder, "init", "-q", "shop")
     for tag, files in (("v1", chat_kit.FILES), ("v2", NEW)):
         write(root, files)
-        if tag == "v1":
-            git(folder, "init", "-q", "shop")
         git(root, "add", ".")
         git(root, *author, "commit", "-qm", f"{tag} of the shop")
         git(root, "tag", tag)
@@ -67,9 +66,13 @@ def test_without_a_model_the_answer_is_the_list_with_the_diff_of_the_best(engine
     )
     text = chat_kit.answer(events)
     assert "`shop/stock.py:1-3 at v1` `count_teapots`, removed" in text
-    assert "v2 of the shop" in text
-    assert "```diff" in text
+    assert "v2 of the shop" in text and "```diff" in text
     assert all(citation["verified"] for citation in events[-1].data["citations"])
+    # Words that are no commits are searched for.
+    lunch = chat_kit.ask(engine, "@codebase what changed between lunch and dinner?")
+    assert "no commit" not in chat_kit.answer(lunch)
+    missing = chat_kit.ask(engine, "@codebase what changed between v1 and v9?")
+    assert "no commit 'v9'" in chat_kit.answer(missing)
 
 
 def test_a_model_is_sent_what_changed(shop: chat_kit.Indexed, engine: Engine) -> None:
@@ -97,10 +100,3 @@ def test_a_message_that_asks_for_changes() -> None:
         asked = exact_question(question)
         assert asked is not None
         assert (asked.tool, asked.arguments) == ("history", {"commit": commit, "about": about})
-
-
-def test_words_that_are_no_commits_are_searched_for(engine: Engine) -> None:
-    lunch = chat_kit.ask(engine, "@codebase what changed between lunch and dinner?")
-    assert "no commit" not in chat_kit.answer(lunch)
-    missing = chat_kit.ask(engine, "@codebase what changed between v1 and v9?")
-    assert "no commit 'v9'" in chat_kit.answer(missing)

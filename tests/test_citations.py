@@ -197,11 +197,7 @@ def test_a_citation_is_struck_for_its_file_and_lines_and_for_what_was_never_show
 
 
 def test_what_is_no_citation_is_not_checked(tables: Tables) -> None:
-    for text in (
-        "x[0:5] and [16:9], [::1]",
-        "[twice.py:1]",
-        "it runs on `localhost:8080` or `a.py:1`",
-    ):
+    for text in ("x[0:5] and [16:9], [::1]", "[twice.py:1]", "on `localhost:8080` or `a.py:1`"):
         assert verify_all(text, code_of(tables)) == []
 
 
@@ -238,9 +234,8 @@ def test_what_an_earlier_turn_has_shown_may_be_cited_on_every_later_one(
     engine: Engine, script: Script
 ) -> None:
     ask(engine, ASK)
-    script.replies = [
-        stream(["As said, it ends [shop/session.py:8-9]. Not so [shop/stock.py:1].\n"])
-    ]
+    says = "As said, it ends [shop/session.py:8-9]. Not so [shop/stock.py:1].\n"
+    script.replies = [stream([says])]
     about = "@codebase path:legacy how does old_count count the teapots?"
     first, second = told(ask(engine, about), "done")["citations"]
     assert first["verified"] and not second["verified"]

@@ -138,19 +138,15 @@ def test_a_data_folder_that_cannot_be_written_is_said(
 # search
 
 
-def test_search_shows_place_symbol_score_and_why(shop_codeqa: Command, shop: Path) -> None:
+def test_search_shows_place_symbol_score_and_why_and_json_has_every_field(
+    shop_codeqa: Command, shop: Path
+) -> None:
     result = shop_codeqa("search", "put an article into the basket", "--repo", shop)
     assert result.status == 0, result.err
     first = result.out.splitlines()[0].split()
     assert first[0] == "1" and first[1].startswith("store/basket.py:")
-    assert "Basket.add_article" in result.out
+    assert "Basket.add_article" in result.out and "why: " in result.out
     assert float(first[-1]) > 0
-    assert "why: " in result.out
-
-
-def test_search_as_json_is_one_object_with_every_field_and_says_which_reranker_was_used(
-    shop_codeqa: Command, shop: Path
-) -> None:
     call = ("search", "total price", "--repo", shop, "--top", "2")
     result = shop_codeqa(*call, "--json")
     document = json.loads(result.out)
@@ -203,14 +199,6 @@ def test_a_repository_is_named_or_that_of_the_folder_or_the_last_one_used(
     for folder in (tmp_path, shop / "store"):
         monkeypatch.chdir(folder)
         assert "store/basket.py" in codeqa("search", "add article").out
-
-
-def test_a_repository_without_an_index_says_how_to_make_one(
-    codeqa: Command, tmp_path: Path
-) -> None:
-    for command in ("search", "ask"):
-        result = codeqa(command, "anything", "--repo", tmp_path)
-        assert result.status == 1 and "codeqa index" in result.error
 
 
 def test_no_command_shows_the_help_and_is_bad_usage(codeqa: Command) -> None:
@@ -267,33 +255,31 @@ def test_repos_list_shows_numbers_size_and_place(shop_codeqa: Command, shop: Pat
     assert shop.stat().st_ctime - 86_400 < row["updated_at"] <= time.time()
 
 
-def test_no_repositories_is_an_empty_list(codeqa: Command) -> None:
+def test_without_an_index_the_list_is_empty_and_it_is_said_how_to_make_one(
+    codeqa: Command, tmp_path: Path
+) -> None:
     result = codeqa("repos", "list")
     assert (result.status, result.out) == (0, "")
     assert "codeqa index" in result.err
     assert json.loads(codeqa("repos", "list", "--json").out) == []
+    for command in ("search", "ask"):
+        result = codeqa(command, "anything", "--repo", tmp_path)
+        assert result.status == 1 and "codeqa index" in result.error
 
 
 def test_repos_remove_deletes_the_index_and_nothing_else(
     copied_codeqa: Command, shop: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
+    unasked = copied_codeqa("repos", "remove", shop)  # nobody is there to be asked
+    assert unasked.status == 2 and "--yes" in unasked.error
+    assert copied_codeqa("repos", "list").out
     removed = copied_codeqa("repos", "remove", "my shop", "--yes")
     assert (removed.status, removed.out) == (0, f"Removed the index of {shop}\n")
     assert not any((data / "repos").iterdir())
     assert (shop / "store" / "basket.py").exists()
     again = copied_codeqa("repos", "remove", "my shop", "--yes")
     assert again.status == 1 and "is not indexed" in again.error
-
-
-def test_repos_remove_asks_nobody_when_nobody_is_there(shop_codeqa: Command, shop: Path) -> None:
-    result = shop_codeqa("repos", "remove", shop)
-    assert result.status == 2
-    assert "--yes" in result.error
-    assert shop_codeqa("repos", "list").out
-
-
-# doctor
 
 
 def test_doctor_passes_on_a_sound_installation_and_never_shows_a_secret(
@@ -331,12 +317,7 @@ def test_doctor_survives_an_index_that_cannot_be_read(
 # models
 
 
-@pytest.fixture
-def typed_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{KEY}\n"))
-
-
-def test_every_provider_is_listed_with_the_state_of_its_key(
+def test_every_provider_is_listed_with_its_key_and_what_chose_the_model_is_named(
     codeqa: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GROQ_API_KEY", KEY)
@@ -348,11 +329,19 @@ def test_every_provider_is_listed_with_the_state_of_its_key(
     assert "gpt-4o" in rows["openai"] and "https://gateway.example/v1" in rows["openai"]
     assert "unneeded" in rows["ollama"] and "missing" in rows["anthropic"]
     assert "No model is used" in result.err and KEY not in result.out + result.err
+    for setting, words in (
+        ("ollama/qwen3", "In use: ollama/qwen3 at 127.0.0.1 (set by CODEQA_MODEL)"),
+        ("anthropic", "There is no key for Anthropic."),
+    ):
+        monkeypatch.setenv("CODEQA_MODEL", setting)
+        named = codeqa("models")
+        assert named.status == 0 and words in named.err
 
 
 def test_a_model_is_used_until_none_is(
-    codeqa: Command, server: ScriptedServer, data_dir: Path, typed_key: None
+    codeqa: Command, server: ScriptedServer, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{KEY}\n"))
     used = codeqa("models", "use", "custom/m", "--url", server.base_url, "--key-stdin")
     assert used.status == 0, used.err
     assert "custom/m at 127.0.0.1" in used.out
@@ -367,17 +356,6 @@ def test_a_model_is_used_until_none_is(
     for result in (used, shown, none):
         assert KEY not in result.out + result.err
     assert (data_dir / "models.json").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_setting_is_named_as_what_chose_the_model_and_its_key_when_it_is_missing(
-    codeqa: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CODEQA_MODEL", "ollama/qwen3")
-    shown = codeqa("models")
-    assert "In use: ollama/qwen3 at 127.0.0.1 (set by CODEQA_MODEL)" in shown.err
-    monkeypatch.setenv("CODEQA_MODEL", "groq")
-    shown = codeqa("models")
-    assert shown.status == 0 and "There is no key for Groq." in shown.err
 
 
 def test_what_is_no_key_is_refused_without_repeating_it(
@@ -418,6 +396,13 @@ def test_the_answer_of_a_model_is_printed_and_what_made_it_is_said_beside_it(
     assert question in sent and "add_article" in sent and "[MODE: review]" in sent
     strict = json.dumps(PROMPTS["strict"].text.strip()).strip('"')
     assert [strict in last_message(request) for request in server.requests] == [False, True]
+    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--json")
+    answer = json.loads(result.out)
+    assert (result.status, result.err) == (0, "")
+    assert (answer["question"], answer["answer"]) == (QUESTION, "".join(ANSWER))
+    assert answer["model"] == "custom/m" and answer["citations"][0]["verified"] is True
+    tokens = {"prompt": 1_234, "completion": 56, "estimated": False, "cost": 0.0}
+    assert answer["tokens"] == tokens
 
 
 def test_citations_that_are_not_true_are_named(
@@ -432,17 +417,6 @@ def test_citations_that_are_not_true_are_named(
         "Not verified: store/basket.py:70-90, the file has 14 lines; "
         "no/such.py:3, no indexed file has this path"
     )
-
-
-def test_another_model_is_asked_at_the_address_that_was_picked(
-    shop_codeqa: Command, shop: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CODEQA_MODEL_URL")
-    shop_codeqa("models", "use", "custom/m", "--url", server.base_url)
-    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/other")
-    shop_codeqa("models", "none")
-    assert "Model: custom/other at 127.0.0.1" in result.err
-    assert server.requests[-1][1]["model"] == "other"
 
 
 def test_without_a_model_nothing_is_sent(
@@ -526,16 +500,3 @@ def test_a_model_that_fails_is_one_line_with_a_next_step(
         assert result.error.endswith("Or ask with --no-model.")
         assert (as_json.status, as_json.out) == (1, "")
         assert server.headers[0]["authorization"] == f"Bearer {KEY}"
-
-
-def test_one_object_holds_the_answer_and_how_it_came_about(
-    shop_codeqa: Command, shop: Path, server: ScriptedServer
-) -> None:
-    result = shop_codeqa("ask", QUESTION, "--repo", shop, "--model", "custom/m", "--json")
-    said = json.loads(result.out)
-    assert (result.status, result.err) == (0, "")
-    assert (said["question"], said["answer"]) == (QUESTION, "".join(ANSWER))
-    assert said["model"] == "custom/m" and said["citations"][0]["verified"] is True
-    assert said["tokens"] == {
-        "prompt": 1_234, "completion": 56, "estimated": False, "cost": 0.0,
-    }  # fmt: skip

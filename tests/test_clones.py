@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from repositories import git as run_git
 from repositories import write
-from waiting import PATIENCE, Clock
+from waiting import Clock
 
 from codeqa.cli.main import main
 from codeqa.errors import RepositoryError, UsageError
@@ -229,17 +228,11 @@ def test_over_ssh_nothing_can_be_asked(
 
 
 def test_two_at_once_make_one_clone(server: GitServer, shop: str, settings: Settings) -> None:
-    found: list[Path] = []
+    def work(_: int) -> Path:
+        return clone(find_git(), read_remote(shop), clones_folder(settings), quiet)
 
-    def work() -> None:
-        found.append(clone(find_git(), read_remote(shop), clones_folder(settings), quiet))
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert len(found) == 3 and len(set(found)) == 1
+    with ThreadPoolExecutor(3) as pool:
+        assert len({*pool.map(work, range(3))}) == 1
     assert clones_folder(settings).stat().st_mode & 0o077 == 0
     assert sum("git-upload-pack" in path and "service" in path for path in server.seen) == 1
 
@@ -346,7 +339,9 @@ HOSTED = {
 }  # fmt: skip
 
 
-def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(tmp_path: Path) -> None:
+def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = write(tmp_path / "shop", {"app {1}/the store#2.py": "x = 1\n"})
     assert hosted_lines(root, "x.py") == ""
     run_git(root, "init", "-q")
@@ -363,29 +358,12 @@ def test_a_line_has_an_address_at_the_host_that_the_repository_came_from(tmp_pat
         run_git(root, "remote", "set-url", "upstream", remote)
         shown = hosted_lines(root / "app {1}", "the store#2.py").format(start=1, end=2)
         assert shown == address.format(commit=head.stdout.strip(), path=path), remote
-
-
-def test_where_lines_are_hosted_git_is_asked_once_for_each_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root, started = write(tmp_path / "shop", {"a.py": "x = 1\n", "b.py": "y = 2\n"}), []
-    commit = ("commit", "--allow-empty", "-qm", "The shop")
-    remote = ("remote", "add", "origin", "https://github.com/anna/shop")
-    seen = ("update-ref", "refs/remotes/origin/main", "HEAD")
-    for command in (("init", "-q"), commit, remote, seen):
-        run_git(root, *command)
-    process = subprocess.Popen
-
-    def counted(*given: Any, **more: Any) -> Any:
-        started.append(given)
-        return process(*given, **more)
-
-    monkeypatch.setattr(subprocess, "Popen", counted)
-    first, once = hosted_lines(root, "a.py"), len(started)
-    assert first.endswith("/a.py#L{start}-L{end}") and once
-    assert hosted_lines(root, "b.py") == first.replace("a.py", "b.py")
-    assert hosted_lines(root, "a.py") == first and len(started) == once
-    run_git(root, *commit)
+    run_git(root, "remote", "set-url", "upstream", "https://github.com/anna/shop")
+    first = hosted_lines(root, "a.py")
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("git is asked again"))
+        assert hosted_lines(root, "b.py") == first.replace("a.py", "b.py") != ""
+    run_git(root, "commit", "--allow-empty", "-qm", "More of it")
     assert hosted_lines(root, "a.py") == "", "the host does not have that commit yet"
-    run_git(root, *seen)
+    run_git(root, "update-ref", "refs/remotes/upstream/main", "HEAD")
     assert hosted_lines(root, "a.py") not in ("", first)

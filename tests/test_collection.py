@@ -49,12 +49,10 @@ FILES = {
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("collection")
     settings = load_settings(data=base / "data")
-    for name, files in FILES.items():
-        (base / name).mkdir()
-        for path, text in files.items():
-            (base / name / path).write_text(text)
-        Indexer(settings, locate(settings, base / name)).run()
-    together(settings, *(locate(settings, base / name) for name in FILES))
+    places = [locate(settings, write(base / name, files)) for name, files in FILES.items()]
+    for one in places:
+        Indexer(settings, one).run()
+    together(settings, *places)
     return base
 
 
@@ -81,10 +79,8 @@ def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, lis
     """The rows of each table; as a collection has them of `one`, where that is given."""
     reader, tables = Reader(location), {}
     for table in TABLES:
-        names = reader.snapshot().tables[table]
-        rows = reader.arrow(
-            table, [*store_tables.run_on_loop(names.schema()).names], where
-        ).to_pylist()
+        schema = store_tables.run_on_loop(reader.snapshot().tables[table].schema())
+        rows = reader.arrow(table, [*schema.names], where).to_pylist()
         for row in rows:
             row.pop(REPOSITORY, None)
             if one and table == "edges":
@@ -203,8 +199,7 @@ def test_descriptions_and_vectors_that_come_later_are_copied(
     tables = together(settings, left, right)
     mine = rows_of(tables.location, where=f"{REPOSITORY} = '{end_of(left.id)}'")
     assert mine == rows_of(left, end_of(left.id))
-    described = rows_of(tables.location)
-    texts = [row["llm_comment"] for row in described["methods"]]
+    texts = [row["llm_comment"] for row in rows_of(tables.location)["methods"]]
     assert texts.count("Says what it does.") == 2
     # One of them has no such vectors, so that none is searched by them.
     assert [column for column, _ in tables.vector_columns()] == ["vector"]
@@ -221,11 +216,8 @@ def test_what_is_removed_leaves_the_collection_and_its_files(
     remove_repository(settings, right)
     assert_copied(settings, left)
     folder = Path(tables.location.tables)
-    assert not [
-        file
-        for file in folder.rglob("*")
-        if file.is_file() and b"unspeakable_word" in file.read_bytes()
-    ]
+    for file in folder.rglob("*"):
+        assert not file.is_file() or b"unspeakable_word" not in file.read_bytes()
     with pytest.raises(IndexMissingError):
         together(settings, replace(right, id="gone-00000000"))
 
@@ -261,13 +253,12 @@ def test_indices_are_built_behind_the_question_and_rows_may_be_copied_meanwhile(
         own(self)
 
     monkeypatch.setattr(Collection, "tidy", slowly)
-    names = [f"fresh_{number}" for number in range(60)]
-    (left.root / "a.py").write_text("".join(f"def {one}():\n    pass\n\n\n" for one in names))
+    many = "".join(f"def fresh_{number}():\n    pass\n\n\n" for number in range(60))
+    (left.root / "a.py").write_text(many)
     Indexer(settings, left).run()
     asked.look_again()
-    assert going.wait(PATIENCE) and asked.named([name_key(names[0])]), (
-        "it is found while the indices are old"
-    )
+    assert going.wait(PATIENCE)
+    assert asked.named([name_key("fresh_0")]), "it is found while the indices are old"
     on.set()
     collection.close(PATIENCE)
     counts = [
@@ -326,9 +317,8 @@ def test_all_stands_for_every_repository_there_is_now_and_names_are_those_of_wha
     assert space.engine(ALL, LOCAL).location.id == ALL
     space.close()
     every, some = together(settings, left, right, twin), together(settings, left, right)
-    assert {unit.path for unit in every.named(["one", "zed"])} == {
-        f"{left.id}/a.py", f"{twin.id}/z.py",
-    }  # fmt: skip
+    named = {unit.path for unit in every.named(["one", "zed"])}
+    assert named == {f"{left.id}/a.py", f"{twin.id}/z.py"}
     assert [unit.path for unit in some.named(["one"])] == ["left/a.py"]
     assert [unit.name for unit in some.units(Filter(paths=("left/a.py",)))] == ["one", "two"]
     assert every.version() == some.version()

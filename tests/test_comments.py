@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,17 +57,6 @@ def values(tmp_path: Path) -> ValueStore:
     return State(tmp_path).values
 
 
-class FakeModel:
-    """Keeps what it is asked, and describes everything as `d`."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
-        self.asked.append(messages[1]["content"])
-        return "d"
-
-
 def test_a_model_over_http_describes_each_method(values: ValueStore) -> None:
     def script(path: str, body: dict[str, Any]) -> Reply:
         text = str(body["messages"][1]["content"])
@@ -86,15 +75,22 @@ def test_a_model_over_http_describes_each_method(values: ValueStore) -> None:
 def test_a_description_is_paid_for_once_wherever_the_code_stands_until_it_changes(
     values: ValueStore,
 ) -> None:
-    model = FakeModel()
+    asked: list[str] = []
+
+    def model(messages: Sequence[Message], max_tokens: int) -> str:
+        asked.append(messages[1]["content"])
+        return "d"
+
     here = method("f")
     there = replace(here, path="moved/b.py", id="other")
     assert len(list(describe([here, there], model, "m", values))) == 2
     assert list(describe([there], model, "m", values)) == [(there, "d")]
-    assert len(model.asked) == 1
-    list(describe([method("f", 7)], model, "m", values))
+    assert len(asked) == 1
+    list(describe([method("f", 5_000)], model, "m", values))
     list(describe([here], model, "another", values))
-    assert len(model.asked) == 3
+    assert len(asked) == 3
+    # A long method is sent by its beginning, cut at a line.
+    assert len(asked[1]) <= MAX_CHARACTERS + 20 and asked[1].endswith("    work()")
 
 
 def test_no_more_requests_than_allowed_run_at_once(
@@ -120,13 +116,6 @@ def test_no_more_requests_than_allowed_run_at_once(
     list(describe(units, complete, "m", values, progress=seen.append))
     assert most == 4
     assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 12, 12)
-
-
-def test_a_long_method_is_sent_by_its_beginning_cut_at_a_line(values: ValueStore) -> None:
-    model = FakeModel()
-    list(describe([method("f", 5_000)], model, "m", values))
-    assert len(model.asked[0]) <= MAX_CHARACTERS + 20
-    assert model.asked[0].endswith("    work()")
 
 
 def test_the_chosen_model_is_asked_unless_another_is_named(
@@ -166,8 +155,7 @@ def test_a_caller_that_stops_does_not_wait_for_what_is_under_way(values: ValueSt
         assert server.wait_for_requests(6)  # else there is nothing to end
         described.close()
         assert server.wait_for_disconnects(5)
-    pool = [one.name for one in threading.enumerate() if one.name.startswith("ThreadPool")]
-    assert pool == []
+    assert not [one for one in threading.enumerate() if one.name.startswith("ThreadPool")]
 
 
 @pytest.fixture
@@ -230,23 +218,14 @@ FILES = {"a.py": python("first", "second"), "b.py": python("third"), "c.py": pyt
 WORDS = {"first": "zebra", "second": "walrus", "third": "ocelot", "fourth": "badger"}
 
 
-def about(messages: Sequence[Any]) -> str:
+def complete(messages: Sequence[Message], max_tokens: int = 0) -> str:
     """The description that a model gives: a word that the code does not have."""
     name = str(messages[1]["content"]).split("def ")[1].split("(")[0]
     return f"Counts the {WORDS.get(name, 'wombat')} stripes."
 
 
-def complete(messages: Sequence[Message], max_tokens: int) -> str:
-    return about(messages)
-
-
 def script(path: str, body: dict[str, Any]) -> Reply:
-    return completion(about(body["messages"]))
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    return write(tmp_path / "repo", FILES)
+    return completion(complete(body["messages"]))
 
 
 @pytest.fixture(scope="module")
@@ -299,8 +278,7 @@ def test_short_methods_classes_and_code_that_nobody_wrote_here_are_not_described
         "vendor/b.py": python("theirs"),
         "tests/t.py": python("t"),
     }
-    location = locate(settings, write(tmp_path / "mixed", files))
-    Indexer(settings, location).run()
+    location = indexed(tmp_path, files).location
     assert [u.name for u in plan_comments(settings, location, "m").units] == ["own", "t"]
 
 
@@ -380,13 +358,11 @@ def test_indexing_goes_on_while_a_model_is_asked(settings: Settings, location: L
         if "def third" in messages[1]["content"]:
             (location.root / "b.py").write_text(FILES["b.py"].replace("third_a = x", "third_a = 1"))
             summaries.append(Indexer(settings, location).run(wait=False))
-        return about(messages)
+        return complete(messages)
 
     units = plan_comments(settings, location, "m").units
     written = add_comments(settings, location, units, indexing, "m")
-    assert summaries[0].changed == 1
-    assert written == 3
-    assert comments(location)["third"] == ""
+    assert (summaries[0].changed, written, comments(location)["third"]) == (1, 3, "")
 
 
 def test_a_failure_keeps_what_was_described(settings: Settings, location: Location) -> None:
@@ -396,14 +372,13 @@ def test_a_failure_keeps_what_was_described(settings: Settings, location: Locati
         asked.append(messages[1]["content"])
         if "def third" in messages[1]["content"]:
             raise ModelError("the host is down.", "Try again.")
-        return about(messages)
+        return complete(messages)
 
     units = plan_comments(settings, location, "m").units
     with pytest.raises(ModelError, match="down"):
         add_comments(settings, location, units, failing, "m")
-    assert {name for name, text in comments(location).items() if text} == {
-        "first", "second", "fourth"
-    }  # fmt: skip
+    described = {name for name, text in comments(location).items() if text}
+    assert described == {"first", "second", "fourth"}
     assert comment(settings, location) == 1
     assert len(asked) == 4
 
@@ -436,20 +411,14 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         yield server
 
 
-@pytest.fixture
-def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """What somebody types at a terminal."""
-
-    def typed(text: str) -> None:
+def test_index_with_comments_describes_over_http_what_was_agreed_to(
+    location: Location, codeqa: Command, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def says(text: str) -> None:
+        """What somebody types at a terminal."""
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{text}\n"))
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
 
-    return typed
-
-
-def test_index_with_comments_describes_over_http_what_was_agreed_to(
-    location: Location, codeqa: Command, scripted: ScriptedServer, says: Callable[[str], None]
-) -> None:
     command = ("index", location.root, "--comments", "--model", "custom/m")
     says("n")
     refused = codeqa(*command).out
@@ -469,8 +438,9 @@ def test_index_with_comments_describes_over_http_what_was_agreed_to(
 
 
 def test_index_with_comments_asks_before_anything_is_done(
-    repository: Path, settings: Settings, codeqa: Command, scripted: ScriptedServer
+    tmp_path: Path, settings: Settings, codeqa: Command, scripted: ScriptedServer
 ) -> None:
+    repository = write(tmp_path / "repo", FILES)
     command = ("index", repository, "--comments")
     unasked = codeqa(*command, "--model", "custom/m")
     without = codeqa(*command, "--yes")
@@ -490,7 +460,5 @@ def test_no_source_is_told_in_messages(
     with openai_server(lambda path, body: refused) as server:
         monkeypatch.setenv("CODEQA_MODEL_URL", server.base_url)
         result = codeqa("index", location.root, "--comments", "--model", "custom/m", "--yes")
-    assert result.status == 1
-    assert server.requests
-    assert "Traceback" not in result.err
-    assert "third_a = x\n" not in result.err
+    assert result.status == 1 and server.requests
+    assert "Traceback" not in result.err and "third_a = x\n" not in result.err

@@ -12,8 +12,8 @@ from codeqa.errors import NotFoundError
 from codeqa.indexing import Indexer
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion, Mentioned, fold
 from codeqa.search.mentions import as_mention, resolve_mentions, take_mentions
-from codeqa.settings import Settings, load_settings
-from codeqa.store import Tables, locate
+from codeqa.settings import load_settings
+from codeqa.store import Tables
 from codeqa.types import Unit
 from codeqa.web.app import create_app
 from tests.indexed import emptied, indexed
@@ -28,26 +28,13 @@ FILES = {
     "shop/app.py": (
         "class Shop:\n"
         '    """All of it."""\n\n'
-        "    @property\n"
-        "    def name(self):\n"
-        "        return 'shop'\n\n"
-        "    @name.setter\n"
-        "    def name(self, value):\n"
-        "        self._name = value\n\n"
-        "    def add_url_rule(self, rule):\n"
-        "        return rule\n\n\n"
-        "def route(rule):\n"
-        "    return rule\n\n\n"
-        "def router(rule):\n"
-        "    return rule\n\n\n"
-        "def make_route(rule):\n"
-        "    return rule\n\n\n"
-        "def rerouted(rule):\n"
-        "    return rule\n\n\n"
-        "def Makefile():\n"
-        "    return 1\n\n\n"
-        "def getHTTPResponse():\n"
-        "    return 2\n"
+        "    @property\n    def name(self):\n        return 'shop'\n\n"
+        "    @name.setter\n    def name(self, value):\n        self._name = value\n\n"
+        "    def add_url_rule(self, rule):\n        return rule\n"
+        + "".join(
+            f"\n\ndef {name}(rule):\n    return rule\n"
+            for name in ("route", "router", "make_route", "rerouted", "Makefile", "getHTTPResponse")
+        )
     ),
     "shop/admin/app.py": (
         "class Shop:\n    def close(self):\n        return 3\n\n\ndef close():\n    pass\n"
@@ -116,24 +103,10 @@ def test_files_and_folders_are_found_by_name_and_by_path(completer: MentionCompl
         ("sh/ad/ap", ["shop/admin/app.py"]),
         ("订单", ["shop/订单/"]),
         ("服务", ["shop/订单/服务.py"]),
+        ("", ["lib/", "shop/", "tests/", "/Makefile", "README.md"]),  # the nearest to the root
     ):
         found = [text.strip('"') for text in texts(completer, typed, "file", "folder")]
         assert found[: len(first)] == first
-
-
-def test_before_anything_is_typed_what_lies_nearest_to_the_root_is_offered(
-    completer: MentionCompleter,
-) -> None:
-    found = texts(completer, "")
-    assert found[:5] == ["lib/", "shop/", "tests/", "/Makefile", "README.md"]
-
-
-def test_places_say_what_and_where_they_are(completer: MentionCompleter) -> None:
-    place = completer.complete("add_url")[0]
-    assert place == MentionCompletion(
-        "symbol", "Shop.add_url_rule", "Shop.add_url_rule", "shop/app.py:12", "shop/app.py",
-        12, 13, "method",
-    )  # fmt: skip
     folder = completer.complete("shop/")[0]
     assert (folder.label, folder.detail, folder.path) == ("shop/", "6 files", "shop/")
 
@@ -168,23 +141,20 @@ def test_every_symbol_is_written_so_that_it_means_itself_alone(
     of: dict[tuple[str, str], list[Unit]] = {}
     for unit in units:
         of.setdefault((unit.path, unit.qualified_name), []).append(unit)
-    offered = set()
-    for unit in units:
-        for place in completer.complete(unit.name, 50):
-            if place.kind != "symbol":
-                continue
-            offered.add((place.path, place.label))
-            mention = meant(tables, place)
+    places = {place for unit in units for place in completer.complete(unit.name, 50)}
+    symbols = [place for place in places if place.kind == "symbol"]
+    for place in symbols:
+        mention = meant(tables, place)
+        if mention.lines:
+            assert mention.files == (place.path,)
+            assert mention.lines == (place.line, place.end_line)
+        else:
             same = {one.id for one in of[place.path, place.label]}
-            if mention.lines:
-                assert mention.files == (place.path,)
-                assert mention.lines == (place.line, place.end_line)
-            else:
-                assert set(mention.units) == same, place.text
+            assert set(mention.units) == same, place.text
     unreachable = {(u.path, u.qualified_name) for u in units if u.kind == "module"}
     unreachable |= {(u.path, u.qualified_name) for u in units if not fold(u.name)}
     assert len(unreachable) < len(of) / 2
-    assert set(of) - unreachable <= offered
+    assert set(of) - unreachable <= {(place.path, place.label) for place in symbols}
 
 
 def test_every_file_and_folder_is_written_so_that_it_means_itself_alone(
@@ -203,10 +173,8 @@ def test_every_file_and_folder_is_written_so_that_it_means_itself_alone(
 def test_twins_are_told_apart_by_their_module_and_a_test_by_its_place(
     completer: MentionCompleter,
 ) -> None:
-    found = {
-        place.path: place.text for place in completer.complete("Shop") if place.label == "Shop"
-    }
-    assert found == {
+    twins = [place for place in completer.complete("Shop") if place.label == "Shop"]
+    assert {place.path: place.text for place in twins} == {
         "shop/app.py": "shop.app.Shop",
         "shop/admin/app.py": "admin.app.Shop",
         "tests/test_app.py": "test_app.Shop",
@@ -275,8 +243,7 @@ def test_names_follow_the_index_and_the_older_ones_serve_meanwhile(tmp_path: Pat
     completer = MentionCompleter(lambda: tables)
     assert texts(completer, "before") == ["before"]
     (tmp_path / "repo" / "src" / "b.py").write_text("def afterwards():\n    return 2\n")
-    settings = load_settings(data=tmp_path / "data", workers=1)
-    Indexer(settings, locate(settings, tmp_path / "repo")).run()
+    Indexer(load_settings(data=tmp_path / "data", workers=1), tables.location).run()
 
     def follows() -> bool:
         assert texts(completer, "before") == ["before"]
@@ -297,12 +264,8 @@ def test_an_empty_repository_completes_to_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def settings(tables: Tables) -> Settings:
-    return load_settings(data=tables.location.root.parent / "data", workers=1)
-
-
-@pytest.fixture(scope="module")
-def client(tables: Tables, settings: Settings) -> Iterator[Any]:
+def client(tables: Tables) -> Iterator[Any]:
+    settings = load_settings(data=tables.location.root.parent / "data", workers=1)
     app = create_app(settings, tables.location.root)
     yield app.test_client()
     app.extensions["codeqa"].close()
@@ -310,15 +273,11 @@ def client(tables: Tables, settings: Settings) -> Iterator[Any]:
 
 def test_the_page_gets_places_the_tree_and_mentions(client: Any) -> None:
     reply = client.get("/api/complete", query_string={"q": "add_u"}).json
-    assert reply == {
-        "items": [
-            {
-                "kind": "symbol", "text": "Shop.add_url_rule", "label": "Shop.add_url_rule",
-                "detail": "shop/app.py:12", "path": "shop/app.py", "line": 12, "end_line": 13,
-                "what": "method",
-            }
-        ],
-    }  # fmt: skip
+    assert reply == {"items": [{
+        "kind": "symbol", "text": "Shop.add_url_rule", "label": "Shop.add_url_rule",
+        "detail": "shop/app.py:12", "path": "shop/app.py", "line": 12, "end_line": 13,
+        "what": "method",
+    }]}  # fmt: skip
     assert len(client.get("/api/complete?q=s&limit=3").json["items"]) == 3
     tree = client.get("/api/tree").json
     assert tree["folders"][0] == {"name": "lib", "path": "lib/", "files": 3}

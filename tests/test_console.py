@@ -18,12 +18,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def failing(error: BaseException, *arguments: str) -> int:
+def failing(error: BaseException) -> int:
     @command.command("fail", [])
     def fail() -> None:
         raise error
 
-    return command.run_command(fail, arguments)
+    return command.run_command(fail, ())
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,6 @@ def test_a_failure_is_one_line_and_a_status(
     assert shown.out == ""
     assert shown.err.startswith("codeqa: ") and shown.err.count("\n") == 1
     assert line in shown.err
-
-
-def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert failing(RepositoryError("It is gone."), "--debug") == 1
-    shown = capsys.readouterr().err
-    assert "Traceback" in shown and shown.endswith("codeqa: It is gone.\n")
 
 
 def shown_on(stream: io.StringIO) -> str:
@@ -119,22 +113,11 @@ def test_on_a_terminal_the_seconds_that_a_model_is_waited_for_count_down() -> No
 
 def test_the_summary_tells_everything_in_aligned_columns() -> None:
     summary = IndexSummary(
-        repository="/src/flask",
-        files=236,
-        methods=1_200,
-        classes=98,
-        documents=310,
-        references=9_876,
-        changed=230,
-        removed=1,
-        unchanged=5,
-        replaced=2,
-        broken=3,
-        skipped={"binary": 12, "lock file": 1},
-        seconds=75.2,
-        bytes_on_disk=12_345_678,
+        repository="/src/flask", files=236, methods=1_200, classes=98, documents=310,
+        references=9_876, changed=230, removed=1, unchanged=5, replaced=2, broken=3,
+        skipped={"binary": 12, "lock file": 1}, seconds=75.2, bytes_on_disk=12_345_678,
         vectors={"codeqa/code-table-1": 1_608, "openai/large": 20},
-    )
+    )  # fmt: skip
     stream = io.StringIO()
     console.print_summary(summary, stream)
     assert stream.getvalue().splitlines() == [

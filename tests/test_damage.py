@@ -52,7 +52,7 @@ def opened(location: Location, name: str) -> Any:
 
 
 def replace_by_a_file(path: Path) -> None:
-    shutil.rmtree(path)
+    delete(path)
     path.write_text("not a folder")
 
 
@@ -107,8 +107,7 @@ RARE = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Location:
-    folder = tmp_path_factory.mktemp("made")
-    return indexed(folder, FILES).location
+    return indexed(tmp_path_factory.mktemp("made"), FILES).location
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ def test_a_model_is_looked_at_without_asking_its_server() -> None:
 
 
 def test_the_reranker_that_would_be_used_is_named_or_it_is_said_why_not(tmp_path: Path) -> None:
-    found = check("reranker", load_settings(reranker="built-in"))
-    assert found == Check("reranker", True, "built-in", "")
+    built_in = check("reranker", load_settings(reranker="built-in"))
+    assert built_in == Check("reranker", True, "built-in", "")
     assert check("reranker", load_settings()).ok
     found = check("reranker", load_settings(reranker=str(tmp_path / "no-checkpoint")))
     assert not found.ok and found.detail and found.hint

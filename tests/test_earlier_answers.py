@@ -6,7 +6,6 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import pytest
 from chat_kit import ASK, FILES, SAYS, Open, Script, ask, index, parts, told
 from openai_server import stream
 
@@ -42,15 +41,14 @@ def test_an_answer_with_a_thumb_up_is_sent_along_to_another_conversation(
     assert "first" not in sent(earlier_answers=True)
 
 
-@pytest.mark.parametrize(
-    "says", ["The session ends after a while.", "`expire_session` ends it [shop/nowhere.py:1-3]."]
-)
 def test_an_answer_without_a_right_citation_is_sent_along_nowhere(
-    engine: Engine, script: Script, says: str
+    engine: Engine, script: Script
 ) -> None:
-    script.replies = [stream([says])]
-    first = told(ask(engine, ASK, conversation="first"), "done")
-    engine.conversations.rate(first["turn"], 1)
+    for says in ("The session ends after a while.", "`expire_session` ends [shop/nowhere.py:1-3]."):
+        script.replies = [stream([says])]
+        wrong = told(ask(engine, ASK, conversation=says), "done")
+        assert wrong["earlier"] == []
+        engine.conversations.rate(wrong["turn"], 1)
     script.replies = [stream(SAYS)]
     assert told(ask(engine, ASK), "done")["earlier"] == []
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -24,12 +24,12 @@ from codeqa.indexing.runs import CANCELLED, CancelledError
 from codeqa.settings import Settings, load_settings
 from codeqa.store import EmbeddingRecord, Location, Tables, TextSearch, VectorSearch, locate
 from codeqa.text.tokens import estimate_tokens
+from codeqa.text.unit_text import unit_text
 from codeqa.types import Progress
-from tests.indexed import copied, indexed
+from tests.indexed import copied, indexed, write
 from tests.openai_server import Reply, Script, ScriptedServer, failure, openai_server
 from tests.waiting import AT_ONCE
 
-WriteFiles = Callable[[Path, Mapping[str, str | bytes]], Path]
 DIMENSION = 16
 FILES = {
     "app.py": "def load_config(path):\n    return path\n\n\ndef render(page):\n    return page\n",
@@ -69,18 +69,16 @@ def register(sent: list[list[str]]) -> Iterator[Callable[..., None]]:
     known = get_registry()
     before = dict(known._functions)
 
-    def add(
-        alias: str, dimension: int = DIMENSION, embed: Callable[[str], list[float]] = bag
-    ) -> None:
+    def add(alias: str) -> None:
         class BagOfWords(TextEmbeddingFunction):
             name: str = "bag"
 
             def ndims(self) -> int:
-                return dimension
+                return DIMENSION
 
             def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
                 sent.append(list(texts))
-                return [(embed(text) * 3)[:dimension] for text in texts]
+                return [bag(text) for text in texts]
 
         known._functions.pop(alias, None)
         known.register(alias)(BagOfWords)
@@ -172,6 +170,9 @@ def test_a_redirect_is_not_followed() -> None:
         assert other.requests == []
 
 
+OTHER_DIMENSION = embeddings({"input": ["text"]}, 5)
+
+
 @pytest.mark.parametrize(
     ("reply", "message", "hint", "tries"),
     [
@@ -179,8 +180,9 @@ def test_a_redirect_is_not_followed() -> None:
         (failure(404, "no model"), r"with status 404: no model", "base URL", 1),
         (failure(429, "slow"), "with status 429", "CODEQA_EMBEDDING_BATCH", 4),
         (failure(429, "slow", {"Retry-After": "600"}), "with status 429", "kept", 1),
+        (OTHER_DIMENSION, "5 dimensions, 8 were expected", "CODEQA_EMBEDDING_DIMENSION=5", 1),
     ],
-    ids=["401", "404", "429", "429-long"],
+    ids=["401", "404", "429", "429-long", "dimension"],
 )
 def test_each_refusal_says_what_it_is_and_what_to_do(
     reply: Reply, message: str, hint: str, tries: int
@@ -189,7 +191,7 @@ def test_each_refusal_says_what_it_is_and_what_to_do(
     with openai_embedding(lambda path, body: reply) as (embedding, server), caught as error:
         embedding.embed_passages(["text"])
     assert hint in error.value.hint
-    assert "127.0.0.1" in error.value.message
+    assert "127.0.0.1" in error.value.message or reply is OTHER_DIMENSION
     assert "\n" not in str(error.value) and "sk-test" not in str(error.value)
     assert len(server.requests) == tries
 
@@ -200,16 +202,6 @@ def test_an_unreachable_host_is_named() -> None:
     with pytest.raises(EmbeddingError, match=r"127\.0\.0\.1:\d+\) cannot be reached") as caught:
         embedding.embed_query("question")
     assert "network" in caught.value.hint
-
-
-def test_another_dimension_than_expected_names_both_and_the_setting() -> None:
-    caught = pytest.raises(EmbeddingError, match="5 dimensions, 8 were expected")
-    with (
-        openai_embedding(lambda path, body: embeddings(body, 5)) as (embedding, _),
-        caught as error,
-    ):
-        embedding.embed_passages(["text"])
-    assert "CODEQA_EMBEDDING_DIMENSION=5" in error.value.hint
 
 
 def test_what_cannot_be_chosen_is_said_before_anything_is_sent() -> None:
@@ -233,11 +225,6 @@ def test_a_missing_package_of_a_provider_is_named(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(EmbeddingError, match=said) as caught:
             chosen_embedding(load_settings(embedding=name))
         assert hint in caught.value.hint
-
-
-def test_keys_alone_choose_nothing() -> None:
-    assert chosen_embedding(load_settings(openai_api_key="k", jina_api_key="k")) is None
-    assert fast_embedding() is None
 
 
 # Cutting
@@ -272,12 +259,6 @@ def choosing(indexer: Indexer, name: str, **more: Any) -> Indexer:
     return Indexer(settings, indexer.location)
 
 
-def _code(tables: Tables, name: str) -> str:
-    from codeqa.text.unit_text import unit_text
-
-    return unit_text(tables.named([name.replace("_", "")])[0])
-
-
 def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_another_is_chosen(
     indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
@@ -294,7 +275,8 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     assert max(map(len, sent)) == 2
     steps = [step for step in seen if step.phase == "embedding"]
     assert (steps[-1].done, steps[-1].total) == (counts.units, counts.units)
-    vector = np.array(bag(_code(tables, "find_user")), dtype=np.float32)
+    text = unit_text(tables.named(["finduser"])[0])
+    vector = np.array(bag(text), dtype=np.float32)
     best = tables.find(VectorSearch("methods", "vector_refined", vector, 1))
     assert best[0][0].name == "find_user"
     assert (chosen.status().embedding, chosen.status().embedded) == ("bags/bag", counts.units)
@@ -311,9 +293,7 @@ def test_the_chosen_embedding_fills_its_own_column_anew_where_code_changed_or_an
     assert counts.refined == counts.units
 
 
-def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
-    indexer: Indexer, register: Callable[..., None]
-) -> None:
+def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(indexer: Indexer) -> None:
     answers = 0
 
     def script(path: str, body: dict[str, Any]) -> Reply:
@@ -322,15 +302,8 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
         return embeddings(body) if answers != 2 else failure(401, "expired")
 
     with openai_server(script) as server:
-        settings = indexer.settings.model_copy(
-            update={
-                "embedding": "openai/text-embedding-3-large",
-                "embedding_dimension": 8,
-                "embedding_batch": 1,
-                "openai_base_url": server.base_url,
-            }
-        )
-        chosen = Indexer(settings, indexer.location)
+        own = {"embedding_dimension": 8, "embedding_batch": 1, "openai_base_url": server.base_url}
+        chosen = choosing(indexer, "openai/text-embedding-3-large", **own)
         with pytest.raises(EmbeddingError, match="refused the key") as caught:
             chosen.run()
         assert "can be searched" in caught.value.hint
@@ -344,21 +317,6 @@ def test_an_embedding_that_fails_leaves_text_searchable_and_is_resumed(
     assert chosen.status().error == ""
 
 
-def test_a_question_that_shares_no_word_with_the_code_finds_it_by_meaning(
-    indexer: Indexer, register: Callable[..., None]
-) -> None:
-    def meaning(text: str) -> list[float]:
-        """One axis per concept, so that synonyms meet although they share no letter."""
-        concepts = (("config", "preferences"), ("page", "screen"), ("user", "customer"))
-        return [0.05 + sum(map(text.lower().count, words)) for words in concepts]
-
-    register("concepts", len(meaning("")), meaning)
-    engine = open_engine(choosing(indexer, "concepts/synonyms").settings, indexer.location.root)
-    engine.index.run()
-    found = engine.search.search("search for each customer").units
-    assert (found[0].unit.name, *found[0].channels) == ("find_user", "vector_refined")
-
-
 def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
     indexer: Indexer,
     register: Callable[..., None],
@@ -367,15 +325,15 @@ def test_vectors_of_files_asked_about_come_first_then_one_of_each_file(
 ) -> None:
     register("bags")
     monkeypatch.setattr("codeqa.indexing.passes.os.cpu_count", lambda: 2)  # one worker
-    engine = open_engine(
-        indexer.settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1}),
-        indexer.location.root,
-    )
+    chosen = choosing(indexer, "bags/bag", embedding_batch=1)
+    engine = open_engine(chosen.settings, indexer.location.root)
     engine.search.search("how is a page rendered?", path="app.py")
     engine.index.run()
     passages = [text for batch in sent for text in batch if text.startswith("codeqa/1")]
     paths = [re.findall("path: (.*)", text)[0] for text in passages]
     assert paths == ["app.py", "app.py", "store.py", "README.md", "store.py"]
+    (first, *_) = engine.search.search("find the user").units
+    assert (first.unit.name, "vector_refined" in first.channels) == ("find_user", True)
 
 
 def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_priority(
@@ -409,18 +367,12 @@ def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_pr
 
 
 def test_vectors_are_saved_every_20_files_and_a_cancelled_run_goes_on_there(
-    settings: Settings,
-    tmp_path: Path,
-    write_files: WriteFiles,
-    register: Callable[..., None],
-    sent: list[list[str]],
-    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings, tmp_path: Path, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
     register("bags")
     files = {f"m{n}.py": f"def load_{n}():\n    return {n}\n" for n in range(45)}
-    root = write_files(tmp_path / "many", files)
-    every = settings.model_copy(update={"embedding": "bags/bag", "embedding_batch": 1})
-    chosen = Indexer(every, locate(every, root))
+    many = Indexer(settings, locate(settings, write(tmp_path / "many", files)))
+    chosen = choosing(many, "bags/bag", embedding_batch=1)
 
     def cancel(step: Progress) -> None:
         if step.phase == "embedding" and step.done == 41:
@@ -440,6 +392,8 @@ def test_vectors_are_saved_every_20_files_and_a_cancelled_run_goes_on_there(
 def test_nothing_is_sent_unless_a_setting_names_the_provider(
     indexer: Indexer, register: Callable[..., None], sent: list[list[str]]
 ) -> None:
+    assert chosen_embedding(load_settings(openai_api_key="k", jina_api_key="k")) is None
+    assert fast_embedding() is None
     register("bags")
     with openai_server(lambda path, body: embeddings(body)) as server:
         settings = load_settings(

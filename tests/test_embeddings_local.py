@@ -21,6 +21,7 @@ from codeqa.search.hybrid import Search
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Tables, locate
 from tests.onnx_models import make_model
+from tests.repositories import write
 
 __all__ = ["hub_cache"]
 
@@ -52,23 +53,20 @@ def test_what_begins_with_no_providers_name_runs_here() -> None:
         ("/models/x", "/models/x"),
         ("./x", "./x"),
         ("~/x", "~/x"),
-        ("openai/text-embedding-3-large", ""),
-        ("jina/jina-embeddings-v3", ""),
-        ("ollama/nomic-embed-text", ""),
-        ("large", ""),
-        ("", ""),
     ):
         assert local_model(setting) == name
+    for elsewhere in ("openai/text-embedding-3-large", "jina/v3", "ollama/nomic", "large", ""):
+        assert local_model(elsewhere) == ""
 
 
 def test_a_model_in_a_folder_fills_vectors_and_answers_questions(
     settings: Settings, tmp_path: Path
 ) -> None:
-    root = tmp_path / "shop"
-    root.mkdir()
-    (root / "basket.py").write_text("def price_of(basket):\n    return basket.total.price\n")
-    (root / "visit.py").write_text("def session(cookie):\n    return cookie.session.expire\n")
-    location = locate(settings, root)
+    files = {
+        "basket.py": "def price_of(basket):\n    return basket.total.price\n",
+        "visit.py": "def session(cookie):\n    return cookie.session.expire\n",
+    }
+    location = locate(settings, write(tmp_path / "shop", files))
     Indexer(settings, location).run()
     tables = Tables(location)
     counts = tables.counts()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, Run
+from repositories import write
 
 import codeqa
 from codeqa.engine import open_engine
@@ -24,8 +24,8 @@ pytest_plugins = ("cli_shop",)
 
 
 @pytest.fixture
-def repository(tmp_path: Path, write_files: Callable[..., Path]) -> Path:
-    return write_files(tmp_path / "shop", {"a.py": "def total():\n    return 1\n"})
+def repository(tmp_path: Path) -> Path:
+    return write(tmp_path / "shop", {"a.py": "def total():\n    return 1\n"})
 
 
 def test_an_engine_opens_before_there_is_an_index_and_sees_it_once_made(
@@ -69,11 +69,9 @@ def test_a_repository_is_remembered_listed_and_removed_by_id_path_or_name(
         find_repository(settings, "shop")
 
 
-def test_a_name_that_fits_two_repositories_is_neither(
-    settings: Settings, tmp_path: Path, write_files: Callable[..., Path]
-) -> None:
+def test_a_name_that_fits_two_repositories_is_neither(settings: Settings, tmp_path: Path) -> None:
     for number, folder in enumerate(("one", "two")):
-        location = locate(settings, write_files(tmp_path / folder / "shop", {"a.py": "x = 1\n"}))
+        location = locate(settings, write(tmp_path / folder / "shop", {"a.py": "x = 1\n"}))
         save_location(location)
         os.utime(location.folder / "repository.json", (number, number))
     with pytest.raises(NotFoundError, match="2 repositories"):

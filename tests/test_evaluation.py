@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +15,15 @@ from codeqa.errors import UsageError
 from evals.search.questions import Question, Target, load_questions
 from evals.search.ranked import Ranked, load_ranked, save_ranked
 from evals.search.scores import FIGURES, compare, score
+from tests.repositories import write
 
 if TYPE_CHECKING:
     from cli_shop import Command
 
 pytest_plugins = ("cli_shop",)
 
-WriteFiles = Callable[[Path, Mapping[str, str]], Path]
-
-QUESTION = Question(
-    "r-1",
-    "r",
-    "where is it opened?",
-    (Target("a.py", 2, 10, 19, "open"), Target("b.py", 2, 1, 4, "close"), Target("c.py", 1)),
-    category="behaviour",
-    language="python",
-)
+TARGETS = Target("a.py", 2, 10, 19, "open"), Target("b.py", 2, 1, 4, "close"), Target("c.py", 1)
+QUESTION = Question("r-1", "r", "where is it opened?", TARGETS, "behaviour", "python")
 
 
 def result(path: str, start: int = 0, end: int = 0) -> dict[str, Any]:
@@ -46,16 +39,13 @@ def score_question(question: Question, results: Sequence[dict[str, Any]]) -> Map
 
 
 def test_a_perfect_list_of_files_scores_one_and_an_empty_one_nothing() -> None:
-    best = [result("a.py"), result("b.py"), result("c.py")]
-    figures = score_question(QUESTION, best)
+    figures = score_question(QUESTION, [result("a.py"), result("b.py"), result("c.py")])
     for name in ("ndcg@10", "mrr@10", "recall@5", "recall@10", "hit@1"):
         assert figures[name] == 1
     of_contexts = {"answer in context"}  # of runs that say what would be sent
     assert set(score_question(QUESTION, [])) == set(FIGURES) - of_contexts
     assert not any(score_question(QUESTION, []).values())
-
-
-def test_files_are_graded_and_counted_once() -> None:
+    # Files are graded, and counted once.
     figures = score_question(QUESTION, [result("c.py"), result("c.py", 3, 9), result("b.py")])
     ideal = 2 + 2 / math.log2(3) + 1 / 2
     assert figures["ndcg@10"] == pytest.approx((1 + 2 / math.log2(3)) / ideal)
@@ -74,9 +64,7 @@ def test_a_result_finds_a_target_when_they_share_half_of_the_shorter_one() -> No
     late = Question("r-2", "r", "x", (Target("a.py", 2, 400, 410),))
     assert score_question(late, [result("a.py", 1, 1_000)])["line hit@1"] == 0
     assert score_question(late, [result("a.py", 200, 1_000)])["line hit@1"] == 1
-
-
-def test_a_target_is_found_once_and_one_result_may_find_several() -> None:
+    # A target is found once, and one result may find several.
     twice = score_question(QUESTION, [result("a.py", 10, 19), result("a.py", 11, 18)])
     assert twice["line recall@10"] == 0.5
     both = Question("r-3", "r", "x", (Target("a.py", 2, 1, 4), Target("a.py", 2, 6, 9)))
@@ -155,12 +143,12 @@ def test_ranked_lists_come_back_as_they_were_written_also_packed(tmp_path: Path)
 
 
 @pytest.fixture
-def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
+def asked(tmp_path: Path) -> Path:
     """A folder with questions and the two repositories that they are about."""
     basket = "def total_price(basket):\n    return sum(basket.prices)\n"
     door = "def open_door(key):\n    return key.turn()\n"
-    write_files(tmp_path / "trees" / "shop", {"basket.py": basket})
-    write_files(tmp_path / "trees" / "gate", {"door.py": door, "bell.py": "def ring(): pass\n"})
+    write(tmp_path / "trees" / "shop", {"basket.py": basket})
+    write(tmp_path / "trees" / "gate", {"door.py": door, "bell.py": "def ring(): pass\n"})
     lines = {"grade": 2, "start": 1, "end": 2}
     write_lines(
         tmp_path / "q.jsonl",
@@ -172,7 +160,9 @@ def asked(tmp_path: Path, write_files: WriteFiles) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, judged: Command) -> None:
+def test_a_batch_is_indexed_asked_written_and_judged_and_what_is_missing_is_named(
+    asked: Path, judged: Command
+) -> None:
     out = asked / "ranked.jsonl"
     arguments = ("--questions", str(asked / "q.jsonl"), "--out", str(out))
     done = judged(*arguments, "--trees", str(asked / "trees"))
@@ -190,10 +180,6 @@ def test_a_batch_is_indexed_asked_written_and_judged(asked: Path, judged: Comman
     assert run["figures"]["hit@1"]["mean"] == 1 and run["missing"] == 0
     assert run["groups"]["category"]["symbol"]["hit@1"]["questions"] == 1
     assert document["differences"]["minus ranked.jsonl"]["hit@1"]["mean"] == 0
-
-
-def test_what_is_missing_is_one_sentence(asked: Path, judged: Command) -> None:
-    given = ("--questions", asked / "q.jsonl", "--out", asked / "ranked.jsonl")
-    done = judged(*map(str, given), "--trees", str(asked))
-    assert done.status == 2
-    assert "lacks the folders gate, shop" in done.err and "Traceback" not in done.err
+    missing = judged(*arguments, "--trees", str(asked))
+    assert missing.status == 2
+    assert "lacks the folders gate, shop" in missing.err and "Traceback" not in missing.err

@@ -25,7 +25,7 @@ from evals.search.questions import load_questions
 from evals.search.sentences import leaks, question_of
 from evals.search.thumbs import CitedLines
 from tests.openai_server import openai_server, stream
-from tests.repositories import Write, git
+from tests.repositories import git, write
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, write_files: Write) -> Path:
-    return write_files(tmp_path / "shop", FILES)
+def shop(tmp_path: Path) -> Path:
+    return write(tmp_path / "shop", FILES)
 
 
 # Sentences
@@ -135,10 +135,10 @@ def test_the_first_sentence_of_a_comment_is_the_question() -> None:
 
 
 def test_the_copy_holds_what_would_be_indexed_and_no_secret(
-    tmp_path: Path, write_files: Write, settings: Settings, temporary: Path
+    tmp_path: Path, settings: Settings, temporary: Path
 ) -> None:
     token = "ghp_" + "a1B2" * 9
-    root = write_files(
+    root = write(
         tmp_path / "root",
         {
             **FILES,
@@ -169,10 +169,8 @@ def test_the_copy_holds_what_would_be_indexed_and_no_secret(
 # Questions
 
 
-def test_comments_become_questions_and_are_emptied_line_for_line(
-    tmp_path: Path, write_files: Write
-) -> None:
-    folder = write_files(tmp_path / "copy", FILES)
+def test_comments_become_questions_and_are_emptied_line_for_line(tmp_path: Path) -> None:
+    folder = write(tmp_path / "copy", FILES)
     found = comment_questions(folder, sorted(FILES))
     asked = {one.question: one.relevant[0] for one in found}
     coin = asked["Rounds an amount of money to the smallest coin that exists here"]
@@ -195,19 +193,16 @@ def test_every_kind_of_question_has_its_targets_and_neither_repository_nor_index
 ) -> None:
     before = {path: path.read_bytes() for path in shop.rglob("*.py")}
     with prepared(settings, shop, quiet, count=60) as own:
-        by_kind: dict[str, list[Any]] = {}
-        for one in own.questions:
-            by_kind.setdefault(one.category, []).append(one)
-        assert set(by_kind) == {"comment", "symbol", "callers"}
+        assert {one.category for one in own.questions} == {"comment", "symbol", "callers"}
         assert {one.repo for one in own.questions} == {"shop"}
-        symbols = {one.question: one.relevant[0] for one in by_kind["symbol"]}
-        assert symbols and all(target.symbol.endswith(q) for q, target in symbols.items())
-        callers = {one.question: one.relevant for one in by_kind["callers"]}
-        calls = callers["what calls round_amount?"]
-        assert [(t.symbol, t.grade) for t in calls] == [("pay_everything", 2), ("round_amount", 1)]
         # Emptied comments are in the index of the copy neither.
         text = "\n".join(unit.source_code for unit in own.tables.units())
-        assert not any(leaks(one.question, text) for one in by_kind["comment"])
+        for one in own.questions:
+            if one.category == "symbol":
+                assert one.relevant[0].symbol.endswith(one.question)
+            assert one.category != "comment" or not leaks(one.question, text)
+        (calls,) = (q.relevant for q in own.questions if q.question == "what calls round_amount?")
+        assert [(t.symbol, t.grade) for t in calls] == [("pay_everything", 2), ("round_amount", 1)]
         assert not own.location.folder.is_relative_to(data_dir)
         assert own.location.root != locate(settings, shop).root
     assert {path: path.read_bytes() for path in shop.rglob("*.py")} == before
@@ -221,10 +216,8 @@ def thumb(question: str, *cited: CitedLines, value: int = 1, searched: bool = Tr
     return SimpleNamespace(question=question, value=value, cited=cited, searched=searched)
 
 
-def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(
-    tmp_path: Path, write_files: Write
-) -> None:
-    folder = write_files(tmp_path / "copy", FILES)
+def test_thumbs_up_ask_for_the_places_that_the_answer_stood_on(tmp_path: Path) -> None:
+    folder = write(tmp_path / "copy", FILES)
     place = CitedLines("shop/till.py", 4, 8)
     elsewhere = (CitedLines("gone.py", 1, 2), CitedLines("../x", 1, 1))
     thumbs = [
@@ -284,11 +277,9 @@ def test_a_wish_that_cannot_be_met_is_said_before_anything_is_done(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
-def test_a_run_that_is_stopped_leaves_no_copy_behind(
-    tmp_path: Path, write_files: Write, temporary: Path
-) -> None:
+def test_a_run_that_is_stopped_leaves_no_copy_behind(tmp_path: Path, temporary: Path) -> None:
     many = {f"part{n}/basket{n}.py": BASKET.replace("Basket", f"Basket{n}") for n in range(150)}
-    root = write_files(tmp_path / "large", many)
+    root = write(tmp_path / "large", many)
     process = subprocess.Popen(
         [sys.executable, "-m", "evals.search", str(root), "--count", "200"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import chat_kit
 import pytest
@@ -62,10 +63,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     engine.close()
 
 
-def ask(engine: Engine, question: str, conversation: str = "") -> str:
+def ask(engine: Engine, question: str, conversation: str = "", **options: Any) -> str:
     """The answer; all that it cites has been verified, and its diagram can be read."""
     talk = conversation or uuid.uuid4().hex
-    events = chat_kit.ask(engine, f"@codebase {question}", conversation=talk)
+    events = chat_kit.ask(engine, f"@codebase {question}", conversation=talk, **options)
     assert all(citation["verified"] for citation in events[-1].data["citations"])
     text = chat_kit.answer(events)
     for drawn in re.findall(r"```mermaid\n(.*?)\n```", text, re.DOTALL):
@@ -139,15 +140,12 @@ def test_the_command_for_what_is_not_listed_can_be_given(tmp_path: Path) -> None
 
 
 def test_asked_again_with_chosen_code_it_is_still_counted_first(engine: Engine) -> None:
-    talk, question = uuid.uuid4().hex, "@codebase who calls keep_order?"
-    first = chat_kit.ask(engine, question, conversation=talk)[-1].data["turn"]
-    pin = ("shop/base.py:4-6",)
-    events = chat_kit.ask(engine, question, conversation=talk, replaces=first, pin=pin)
-    text = chat_kit.answer(events)
+    talk, question = uuid.uuid4().hex, "who calls keep_order?"
+    first = chat_kit.ask(engine, f"@codebase {question}", conversation=talk)[-1].data["turn"]
+    text = ask(engine, question, talk, replaces=first, pin=("shop/base.py:4-6",))
     assert text.startswith("*Counted from the index, without a language model.*")
     counted, _, code = text.partition("def save")
     assert "**keep_order is called in 1 place.**" in counted and code
-    assert all(citation["verified"] for citation in events[-1].data["citations"])
 
 
 def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
@@ -157,7 +155,7 @@ def test_a_follow_up_means_what_was_found_before(engine: Engine) -> None:
     assert " is called in " in ask(engine, "list its callers", talk)
 
 
-def test_other_questions_are_searched_for() -> None:
+def test_other_questions_and_words_that_nothing_is_called_are_searched_for(engine: Engine) -> None:
     for question in (
         "how does orders call keep_order?", "who calls the shots when two stores disagree?",
         "what changed between the two versions of the wire format?", "tests",
@@ -166,9 +164,6 @@ def test_other_questions_are_searched_for() -> None:
         "which routes are protected by the login check?", "where is the session used up?",
     ):  # fmt: skip
         assert exact_question(question) is None, question
-
-
-def test_a_word_that_nothing_is_called_is_a_word(engine: Engine) -> None:
     for question in ("what uses memory?", "what changed in 3.0?", '"no such order of 3"'):
         assert "Counted from" not in ask(engine, question)
 

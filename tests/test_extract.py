@@ -116,9 +116,8 @@ def test_a_file_that_holds_its_grammar_up_is_given_up(monkeypatch: pytest.Monkey
 
 def test_deep_nesting_is_read_and_functions_nested_a_thousand_deep_keep_their_owners() -> None:
     nested = b"(" * 50_000 + b")" * 50_000
-    parsed = parse_file(
-        "deep.py", b"def f():\n    return g(" + nested + b")\n\n\ndef h():\n    f()\n"
-    )
+    code = b"def f():\n    return g(" + nested + b")\n\n\ndef h():\n    f()\n"
+    parsed = parse_file("deep.py", code)
     assert [unit.name for unit in parsed.units] == ["f", "h"]
     depth = 1000
     data = "".join("function f() {\n" for _ in range(depth)) + "}\n" * depth
@@ -146,12 +145,9 @@ def test_bytes_that_are_not_utf8_are_replaced_and_counted_and_a_byte_order_mark_
     assert parsed.units[0].source_code.startswith("def")
 
 
-def test_columns_count_characters() -> None:
+def test_columns_count_characters_windows_line_ends_stay_and_line_feeds_alone_end_a_line() -> None:
     parsed = parse_file("a.py", 'def f(x): pass\n\nf("ééé", f(1))\n'.encode(), "source")
     assert [(e.line, e.column) for e in parsed.references] == [(3, 1), (3, 10)]
-
-
-def test_windows_line_ends_stay_and_only_line_feeds_end_a_line() -> None:
     data = b"# doc\r\ndef f():\r\n    return 1\r\n\r\n\r\ndef g():\r\n    f()\r\n"
     parsed = parse_file("a.py", data, "source")
     assert [(u.name, u.start_line, u.end_line) for u in parsed.units] == [("f", 1, 3), ("g", 6, 7)]
@@ -163,23 +159,15 @@ def test_windows_line_ends_stay_and_only_line_feeds_end_a_line() -> None:
 
 def test_ids_stay_when_other_code_moves() -> None:
     def ids(code: bytes) -> dict[str, str]:
-        units = parse_file("a.py", code, "source").units
-        return {unit.name: unit.id for unit in units if unit.is_method}
+        return {unit.name: unit.id for unit in parse_file("a.py", code).units if unit.is_method}
 
     before = ids(b"def f(): pass\n\n\ndef g(): pass\n")
     assert ids(b"import x\n\n\ndef g(): pass\n\n\ndef f(): pass\n") == before
 
 
 def test_same_named_definitions_all_survive() -> None:
-    source = b"""
-class A:
-    def run(self): return 1
-class B:
-    def run(self): return 2
-class A:
-    def run(self): return 3
-def run(): return 4
-"""
+    source = b"".join(b"class %c:\n    def run(self): pass\n" % name for name in b"ABA")
+    source += b"def run(): pass\n"
     files = [parse_file(path, source) for path in ("one.py", "two.py")]
     units = [unit for parsed in files for unit in parsed.units if unit.is_method]
     assert len({unit.id for unit in units}) == len(units) == 8
@@ -233,10 +221,8 @@ def test_items_inside_rust_macros_are_units_at_their_own_lines_and_columns() -> 
     data = RUST_MACROS.encode()
     parsed = parse_file("a.rs", data)
     check(parsed, data)
-    assert {(u.qualified_name, u.kind, u.start_line, u.end_line) for u in parsed.units} >= {
-        ("spawn", "function", 3, 3),
-        ("Task::wake", "method", 6, 6),
-    }
+    places = {(u.qualified_name, u.kind, u.start_line, u.end_line) for u in parsed.units}
+    assert places >= {("spawn", "function", 3, 3), ("Task::wake", "method", 6, 6)}
     assert {("cfg_rt", 2, 1), ("wake", 3, 22), ("cfg_unstable", 4, 5), ("Task", 5, 14)} == {
         (edge.name, edge.line, edge.column) for edge in parsed.references
     }

@@ -1,7 +1,7 @@
 """A repository that tries to run something when it is listed; nothing runs.
 
 Every attack leaves a marker file when its command is executed. For the attacks that
-`git ls-files` itself falls for, a test first shows that plain git does execute them.
+`git ls-files` itself falls for, the test first shows that plain git does execute them.
 """
 
 from __future__ import annotations
@@ -139,18 +139,16 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("name", ["fsmonitor", "a fetched ignore file", "upload-pack"])
-def test_plain_git_executes_the_attack(name: str, repo: Path, command: str, marker: Path) -> None:
-    ATTACKS[name](repo, command)
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    subprocess.run(listing, cwd=repo, check=False, capture_output=True)
-    assert marker.exists()
+FALLEN_FOR = {"fsmonitor", "a fetched ignore file", "upload-pack"}
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_listing_executes_nothing(name: str, repo: Path, command: str, marker: Path) -> None:
     ATTACKS[name](repo, command)
-    marker.unlink(missing_ok=True)  # planting itself runs git
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    subprocess.run(listing, cwd=repo, check=False, capture_output=True)
+    assert marker.exists() or name not in FALLEN_FOR, "plain git executes the attack"
+    marker.unlink(missing_ok=True)  # planting itself runs git as well
     found = listed(repo)
     assert not marker.exists(), marker.read_text()
     assert {"a.py", "sub/b.py"} <= set(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from chat_kit import features_of
+from repositories import git, write
 
 from codeqa.chat.hooks import ARGUMENTS, Hooks, load_hooks
 from codeqa.chat.values import Gathered
@@ -20,10 +20,10 @@ from codeqa.errors import SettingsError
 from codeqa.routing.intents import Intent
 from codeqa.routing.policy import Features, PolicyDecision, decide
 from codeqa.settings import Settings, load_settings
+from codeqa.store.location import locate, save_location
 from codeqa.types import Chunk
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "hooks.md"
-SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 ASKED = Gathered("how is it paid?", "explain", NO_CONTEXT, searched=False)
 DECISION = PolicyDecision("knowledge_base", suggest_codebase=True)
 INTENT = Intent("knowledge_base", 0.9, "heuristics")
@@ -35,14 +35,11 @@ Plugins = Callable[..., Settings]
 def plugins(tmp_path: Path, data_dir: Path) -> Plugins:
     """`plugins(name="text of the file", …)`: settings that name a folder with these files."""
 
-    def write(**files: str) -> Settings:
-        folder = tmp_path / "plugins"
-        folder.mkdir(exist_ok=True)
-        for name, text in files.items():
-            (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    def named(**files: str) -> Settings:
+        folder = write(tmp_path / "plugins", {f"{name}.py": files[name] for name in files})
         return load_settings(data=data_dir, plugins=str(folder))
 
-    return write
+    return named
 
 
 def hook(name: str, body: str, argument: str = "asked", decorator: str = "") -> str:
@@ -67,10 +64,6 @@ def appends(text: str) -> str:
     return hook("after_generation", f"return text + {text!r}", "text")
 
 
-def chunk(path: str, line: int = 1, content: str = "x = 1\n") -> Chunk:
-    return Chunk(f"ctx_{line}", path, line, line, "python", content)
-
-
 def decide_by(
     hooks: Hooks, features: Features | None = None, question: str = "q"
 ) -> tuple[PolicyDecision, tuple[str, ...]]:
@@ -85,8 +78,6 @@ def decide_by(
 
 def indexed_repository(folder: Path, settings: Settings) -> Path:
     """`folder` as a repository that the data folder knows of."""
-    from codeqa.store.location import locate, save_location
-
     folder.mkdir(parents=True, exist_ok=True)
     save_location(locate(settings, folder))
     return folder
@@ -261,17 +252,11 @@ def test_a_folder_in_an_indexed_repository_is_refused(
     assert not (tmp_path / "executed").exists()
     with pytest.raises(SettingsError, match="is not a folder"):
         load_hooks(load_settings(data=data_dir, plugins="/no/such/folder"))
-
-
-def test_a_folder_beside_what_is_indexed_in_the_same_work_tree_is_refused(
-    settings: Settings, data_dir: Path, tmp_path: Path
-) -> None:
-    tree = tmp_path / "cloned"
-    (tree / "plugins").mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", str(tree)], check=True)
-    indexed_repository(tree / "src", settings)
+    beside = write(tmp_path / "tree" / "plugins", {})  # in the work tree of what is indexed
+    git(tmp_path / "tree", "init", "-q")
+    indexed_repository(tmp_path / "tree" / "src", settings)
     with pytest.raises(SettingsError, match="lies in the repository"):
-        load_hooks(load_settings(data=data_dir, plugins=str(tree / "plugins")))
+        load_hooks(load_settings(data=data_dir, plugins=str(beside)))
 
 
 def test_a_link_into_an_indexed_repository_is_not_executed(
@@ -290,27 +275,25 @@ def test_a_link_into_an_indexed_repository_is_not_executed(
 # the document
 
 
-def example() -> str:
-    """The plugin of docs/hooks.md."""
-    document = DOCUMENT.read_text("utf-8")
-    found = re.search(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[1]
-
-
 def test_the_example_of_the_document_does_what_it_says(plugins: Plugins) -> None:
-    hooks = load_hooks(plugins(house_rules=example()))
+    document = DOCUMENT.read_text("utf-8")
+    example = re.search(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    assert example
+    hooks = load_hooks(plugins(house_rules=example[1]))
     assert hooks.skipped == ()
-    assert all(f"| `{name}` |" in DOCUMENT.read_text("utf-8") for name in ARGUMENTS)
-    question, intent = "where is a payment stored?", Intent("knowledge_base", 0.9, "heuristics")
+    assert all(f"| `{name}` |" in document for name in ARGUMENTS)
+    question = "where is a payment stored?"
     features = features_of(question)
     decision, problems = hooks.run(
-        "policy_override", decide(features, intent),
-        features=features, intent=intent, question=question,
+        "policy_override", decide(features, INTENT),
+        features=features, intent=INTENT, question=question,
     )  # fmt: skip
     assert decision.inject_rag and not decision.suggest_codebase and not problems
     assert decision.rules[-1] == "hook house_rules.py:search_for_payments"
-    block = ContextBlock((chunk("legacy/pay.py"), chunk("pay.py")))
+    legacy, pay = (
+        Chunk("ctx_1", path, 1, 1, "python", "x = 1\n") for path in ("legacy/pay.py", "pay.py")
+    )
+    block = ContextBlock((legacy, pay))
     given = replace(ASKED, question="a Payment?", block=block)
     asked, problems = hooks.run("before_generation", given)
     assert asked.strict and [c.path for c in asked.block.chunks] == ["pay.py"] and not problems

@@ -113,31 +113,44 @@ def outcomes(result: SearchResult) -> dict[str, str]:
 # What is sent
 
 
-def test_the_first_draft_is_asked_for_with_the_question_alone(opened: Open) -> None:
-    with openai_server(script()) as server:
-        opened(**asking(server)).search.search(QUESTION, hyde="one")
-    ((_, body),) = server.requests
-    assert body["model"] == "gpt-4o-mini"
-    assert body["max_tokens"] == 400
-    system, user = body["messages"]
-    assert (system["role"], user["role"]) == ("system", "user")
-    assert user["content"] == f"Help predict the answer to the query: {QUESTION}"
-    assert "visitors" not in system["content"]
-
-
-def test_the_second_draft_is_asked_for_with_what_was_found_and_the_first(opened: Open) -> None:
+def test_the_first_draft_gets_the_question_alone_and_the_second_what_was_found_and_the_first(
+    opened: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="codeqa")
     with openai_server(script()) as server:
         result = opened(**asking(server)).search.search(QUESTION, hyde="two")
     assert asked_for(server) == ["hyde-1", "hyde-2"]
-    body = server.requests[1][1]
-    assert (body["model"], body["max_tokens"]) == ("gpt-4o-mini", 768)
-    system, user = (message["content"] for message in body["messages"])
+    first, second = (body for _, body in server.requests)
+    assert (first["model"], first["max_tokens"]) == ("gpt-4o-mini", 400)
+    system, user = first["messages"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert user["content"] == f"Help predict the answer to the query: {QUESTION}"
+    assert "visitors" not in system["content"]
+    assert (second["model"], second["max_tokens"]) == ("gpt-4o-mini", 768)
+    system, user = (message["content"] for message in second["messages"])
     assert QUESTION in system
-    block, asked, first = user.partition("\n\nPredict the answer to the query: ")
+    block, asked, draft = user.partition("\n\nPredict the answer to the query: ")
     assert block.startswith("[CONTEXT]\n\n=== CHUNK 1 ===\nId: ") and block.endswith("```")
-    assert asked and first.strip() == result.stages[0].text
+    assert asked and draft.strip() == result.stages[0].text
     assert "self.level - amount" not in system and "def refill(self, now):\n" in block
     assert outcomes(result) == {"hyde-1": "done", "hyde-2": "done", "search": "done"}
+    (logged,) = [record for record in caplog.records if SHARPER in record.getMessage()]
+    assert (logged.levelname, logged.getMessage()) == ("DEBUG", f"-query_v2- {SHARPER}")
+
+
+def test_the_second_draft_sees_each_text_once_no_more_than_fits_and_no_secret(
+    opened: Open,
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    with openai_server(script()) as server:
+        search = opened(**asking(server), context_characters=2_000).search
+        search.search(f"{QUESTION} and prices rounded {secret}", hyde="two")
+    assert len(server.requests) == 2 and secret not in json.dumps(server.requests)
+    user = server.requests[1][1]["messages"][1]["content"]
+    defined = re.findall(r"(?:def|class) \w+", user.partition("Predict the answer")[0])
+    assert len(defined) == len(set(defined))
+    assert "class TokenBucket" in defined and "def greet_visitor" in defined
+    assert len(user) < 2_000 + len(DRAFT) + 100
 
 
 def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keeps(
@@ -164,39 +177,6 @@ def test_five_of_each_table_are_the_second_drafts_context_and_what_a_search_keep
         assert places == sorted(places)
         assert any("hyde-2 text" in hit.channels for hit in kept)
     assert found.reranker == "built-in"
-
-
-def test_the_second_draft_is_logged_for_debugging_alone(
-    opened: Open, caplog: pytest.LogCaptureFixture
-) -> None:
-    with openai_server(script()) as server:
-        search = opened(**asking(server)).search
-        caplog.set_level(logging.INFO)
-        search.search(QUESTION, hyde="two")
-        assert "query_v2" not in caplog.text and SHARPER not in caplog.text
-        caplog.set_level(logging.DEBUG, logger="codeqa.search.by_model")
-        search.search(QUESTION, hyde="two")
-    (record,) = [one for one in caplog.records if one.name == "codeqa.search.by_model"]
-    assert record.getMessage() == f"-query_v2- {SHARPER}"
-
-
-def test_the_second_draft_sees_each_text_once_and_no_more_than_fits(opened: Open) -> None:
-    with openai_server(script()) as server:
-        search = opened(**asking(server), context_characters=2_000).search
-        search.search(f"{QUESTION} and prices rounded", hyde="two")
-    user = server.requests[1][1]["messages"][1]["content"]
-    defined = re.findall(r"(?:def|class) \w+", user.partition("Predict the answer")[0])
-    assert len(defined) == len(set(defined))
-    assert "class TokenBucket" in defined and "def greet_visitor" in defined
-    assert len(user) < 2_000 + len(DRAFT) + 100
-
-
-def test_a_secret_in_the_question_is_not_sent(opened: Open) -> None:
-    secret = "ghp_" + "a1B2" * 9
-    with openai_server(script()) as server:
-        opened(**asking(server)).search.search(f"{QUESTION} {secret}", hyde="two")
-    assert len(server.requests) == 2
-    assert secret not in json.dumps(server.requests)
 
 
 def test_the_small_model_drafts_where_it_is_sure_to_be(opened: Open) -> None:

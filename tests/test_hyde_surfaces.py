@@ -93,16 +93,11 @@ def test_the_stages_come_with_the_stream_and_in_order(client: FlaskClient) -> No
     done = told[-1]
     assert done["hyde"] == "two"
     assert [stage["name"] for stage in done["stages"]] == ["hyde-1", "hyde-2", "search"]
-
-
-def test_a_client_that_did_not_ask_for_more_gets_the_stream_as_it_was(client: FlaskClient) -> None:
+    # A client that did not ask for more gets the stream as it was.
     lines = ask(client, render=False)
-    assert [one.get("stage") for one in annotations(lines)[:-1]] == [
-        "classified", "retrieved", "generating",
-    ]  # fmt: skip
-    assert set(annotations(lines)[-1]) == {
-        "intent", "confidence", "retrieval_info", "query_tags",
-    }  # fmt: skip
+    *before, done = annotations(lines)
+    assert [one.get("stage") for one in before] == ["classified", "retrieved", "generating"]
+    assert set(done) == {"intent", "confidence", "retrieval_info", "query_tags"}
     assert DRAFTS[400] not in "".join(lines)
 
 

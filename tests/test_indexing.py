@@ -215,8 +215,8 @@ def test_a_repository_whose_files_are_gone_says_so_and_finds_nothing(
     assert (status.state, status.files) == ("ready", 0) and "no source files here" in status.error
     assert tables.find(TextSearch("methods", "gone", 5)) == []
     assert last_used(load_settings(data=tmp_path / "data")) is None
-    write(tables.location.root, {"b.py": "def there():\n    pass\n"})
-    assert indexer.run().files == 1
+    write(tables.location.root, {"README.md": "# Shop\n\nIt sells.\n"})
+    assert indexer.run().documents == 1, "documents alone can be asked about"
     assert indexer.status().error == ""
 
 
@@ -236,11 +236,6 @@ def test_a_folder_without_source_is_refused_and_noted_nowhere(
     with pytest.raises(RepositoryError, match=f"^no source files here: .*{what}"):
         Indexer(settings, locate(settings, root)).run()
     assert last_used(settings) is None and not list_locations(settings)
-
-
-def test_documents_alone_can_be_asked_about(settings: Settings, tmp_path: Path) -> None:
-    root = write(tmp_path / "folder", {"README.md": "# Shop\n\nIt sells.\n"})
-    assert Indexer(settings, locate(settings, root)).run().documents == 1
 
 
 def test_the_state_is_told_without_the_tables(built: Indexer, settings: Settings) -> None:

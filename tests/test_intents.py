@@ -86,6 +86,9 @@ def messages(table: dict[str, str], history: bool) -> Iterator[tuple[str, str, b
 def test_a_message_gets_the_intent_of_its_definition() -> None:
     for intent, text, history in (*messages(FIRST, False), *messages(LATER, True)):
         assert by_words(read(text), has_history=history).name == intent
+        assert by_words(read(text), has_history=False).name != "continuation", "of no message"
+    pasted = "x = 1\n" * LONGEST + "\nwhere is this parsed?"
+    assert by_words(read(pasted), has_history=False).name == "knowledge_base"
 
 
 def test_the_shipped_weights_know_the_messages_that_they_were_fitted_to() -> None:
@@ -96,14 +99,11 @@ def test_the_shipped_weights_know_the_messages_that_they_were_fitted_to() -> Non
     assert sum(right) / len(some) >= 0.95
 
 
-def test_a_first_message_is_never_a_continuation() -> None:
-    texts = [text for _, text, _ in (*messages(FIRST, False), *messages(LATER, True))]
-    assert all(by_words(read(text), has_history=False).name != "continuation" for text in texts)
-
-
-def test_the_reason_names_the_words_that_decided() -> None:
-    found = by_words(read("delete my data"), has_history=False)
-    assert found.source == "heuristics" and "“my" in found.reason
+def test_the_reason_names_the_words_that_decided_and_who_says_little_is_not_sure_of() -> None:
+    made = by_words(read("delete my data"), has_history=False)
+    assert made.source == "heuristics" and "“my" in made.reason
+    assert by_words(read("hello"), has_history=False).confidence > 0.9
+    assert by_words(read(UNSURE), has_history=False).confidence < MODEL_BELOW
 
 
 def test_a_question_in_another_language_is_searched_for_when_no_model_says_otherwise() -> None:
@@ -114,11 +114,6 @@ def test_a_question_in_another_language_is_searched_for_when_no_model_says_other
     ):
         found = by_words(read(text), has_history=False)
         assert found.name == "knowledge_base" and found.confidence < MODEL_BELOW
-
-
-def test_confidence_is_low_where_little_is_said() -> None:
-    assert by_words(read("hello"), has_history=False).confidence > 0.9
-    assert by_words(read(UNSURE), has_history=False).confidence < MODEL_BELOW
 
 
 def test_any_text_has_an_intent() -> None:
@@ -133,16 +128,10 @@ def test_any_text_has_an_intent() -> None:
             assert found.name in INTENTS and 0 < found.confidence <= 1 and found.reason
 
 
-def test_a_long_paste_changes_nothing() -> None:
-    pasted = "x = 1\n" * LONGEST + "\nwhere is this parsed?"
-    assert by_words(read(pasted), has_history=False).name == "knowledge_base"
-
-
 def test_an_english_word_stands_for_its_forms() -> None:
-    known = lexicon()
     for form in ("store", "stores", "stored", "storing"):
-        assert "STORE" in known.kinds(form)
-    assert "SOFTWARE" in known.kinds("queries") and not known.kinds("restored")
+        assert "STORE" in lexicon().kinds(form)
+    assert "SOFTWARE" in lexicon().kinds("queries") and not lexicon().kinds("restored")
 
 
 class Kept:
@@ -151,10 +140,8 @@ class Kept:
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
         self.seconds: list[float] = []
-        self.asked: list[str] = []
 
     def get(self, key: str) -> str | None:
-        self.asked.append(key)
         return self.values.get(key)
 
     def set(self, key: str, value: str, seconds: float) -> None:
@@ -208,16 +195,13 @@ def test_what_the_model_said_of_an_intent_is_recalled_for_half_an_hour_without_t
         assert call.recall("ada", UNSURE, False)
 
 
-def test_a_damaged_cache_costs_nothing() -> None:
+def test_a_cache_that_is_damaged_or_cannot_be_used_costs_nothing(tmp_path: Path) -> None:
     cache = Kept()
     for value in ("", "nonsense", '["general", 1]', '{"intent": "theft", "confidence": 1}', "5",
                   '{"intent": "general", "confidence": 7}', '{"intent": "general"}',
                   '{"intent": ["general"], "confidence": 1}', "[" * 9_000):  # fmt: skip
         cache.values[cache_key("ada", "delete my data", False)] = value
         assert SmallCall(cache, lambda: None, None).recall("ada", "delete my data", False) is None
-
-
-def test_a_cache_that_cannot_be_used_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     with with_model(lambda: says("general"), State(tmp_path / "state").values) as (call, _server):
         assert call.recall("ada", UNSURE, False) is None
@@ -261,7 +245,7 @@ def test_a_stop_ends_the_request_and_does_not_count_against_the_model() -> None:
         assert ask(call).intent
 
 
-def test_the_model_gets_one_short_request_without_secrets() -> None:
+def test_the_model_gets_one_short_request_without_secrets_that_tells_of_earlier_turns() -> None:
     with with_model(lambda: says("general"), Kept()) as (call, server):
         ask(call)
         assert len(server.requests) == 1
@@ -274,10 +258,7 @@ def test_the_model_gets_one_short_request_without_secrets() -> None:
     assert "still valid" in sent and secret not in sent
     long = messages_for("y" * 90_000, True, [Exchange("q" * 9_000, "a" * 9_000)] * 9, ["n"] * 99)
     assert len(str(long[1]["content"])) < 4_000
-
-
-def test_the_model_is_told_whether_turns_came_before() -> None:
-    first, later = (str(messages_for("x", said, (), ())[0]["content"]) for said in (False, True))
+    first, later = (str(messages_for("x", turns, (), ())[0]["content"]) for turns in (False, True))
     assert "first message" in first and "earlier turns." in later
     assert all(f"- {intent}:" in first for intent in INTENTS)
 

@@ -151,29 +151,3 @@ def test_only_the_settings_read_the_environment() -> None:
         if ast.unparse(node.value) == "os"
     }
     assert readers <= {"environment.py", "settings.py"} | GITS_OWN_ENVIRONMENT
-
-
-CLOCK = re.compile(r"\.(monotonic|perf_counter|process_time|thread_time|time)\(\)")
-
-
-def differences_of_clocks(tree: ast.AST) -> Iterator[int]:
-    """Lines of assertions that compare a span of time, as `time.monotonic() - began < 5` does."""
-    for node in ast.walk(tree):
-        for span in ast.walk(node) if isinstance(node, ast.Assert) else ():
-            subtracts = isinstance(span, ast.BinOp) and isinstance(span.op, ast.Sub)
-            if subtracts and CLOCK.search(ast.unparse(span)):
-                yield node.lineno
-
-
-def test_no_test_judges_seconds() -> None:
-    """What must not wait is given something to wait for that never comes, and a test that does
-    not end is ended by pytest-timeout; speed is measured by benchmarks/."""
-    assert list(differences_of_clocks(ast.parse("assert time.monotonic() - began < 5")))
-    texts = {path: path.read_text("utf-8") for path in sorted((ROOT / "tests").rglob("*.py"))}
-    lines = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path, text in texts.items()
-        if CLOCK.search(text) and "fixtures" not in path.parts
-        for line in differences_of_clocks(ast.parse(text))
-    ]
-    assert lines == []

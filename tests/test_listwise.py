@@ -127,7 +127,8 @@ def test_the_last_line_counts_and_no_more_than_five_of_its_numbers(asked: Asked)
     assert len(moved) == FILES_NAMED
 
 
-def test_a_model_that_cannot_help_is_not_asked_and_the_reason_is_told(asked: Asked) -> None:
+def test_a_model_that_may_not_or_cannot_help_is_not_asked(asked: Asked) -> None:
+    asked.open(hyde="two").search(QUESTION, hyde="", order=True, use_model=False)
     found = asked.open().search("weigh_parcel_3", hyde="off", order=True)
     assert asked.bodies == []
     why = "skipped: the question is a name that is defined here"
@@ -143,12 +144,6 @@ def test_a_draft_that_did_not_help_is_the_last_helping_call(
     assert len(asked.bodies) == 1
     assert [stage.name for stage in found.stages] == ["hyde-1", "hyde-2", "search", ORDER]
     assert found.stages[-1].outcome == "skipped: the model did not help with a draft"
-
-
-def test_no_model_is_asked_where_none_may_be(asked: Asked) -> None:
-    search = asked.open(hyde="two")
-    search.search(QUESTION, hyde="", order=True, use_model=False)
-    assert asked.bodies == []
 
 
 def test_what_the_model_names_stands_first_also_after_a_reranker(asked: Asked) -> None:

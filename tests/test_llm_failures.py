@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import re
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from redis_server import free_port
 
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm import client as client_module
@@ -108,24 +107,12 @@ TOO_LONG = {
 
 
 def test_every_way_to_say_that_the_context_is_too_long_is_understood_and_no_other() -> None:
-    shown: list[Reply] = []
-
-    def answered(reply: Reply) -> ModelError:
-        shown.append(reply)
-        with pytest.raises(ModelError) as caught:
-            list(model.stream(MESSAGES))
-        return caught.value
-
-    with (
-        openai_server(lambda path, body: shown[-1]) as server,
-        Model(ModelAddress(server.base_url, "m1", KEY)) as model,
-    ):
-        for who, reply in TOO_LONG.items():
-            error = answered(reply)
-            assert isinstance(error, ContextLengthError), who
-            assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
-        for other in ("The context manager failed", "max_tokens must be positive"):
-            assert not isinstance(answered(failure(400, other)), ContextLengthError), other
+    for who, reply in TOO_LONG.items():
+        error, _ = fail(reply)
+        assert isinstance(error, ContextLengthError), who
+        assert "CODEQA_CONTEXT_CHARACTERS" in error.hint
+    for other in ("The context manager failed", "max_tokens must be positive"):
+        assert not isinstance(fail(failure(400, other))[0], ContextLengthError), other
 
 
 @pytest.mark.parametrize(
@@ -165,8 +152,8 @@ def test_what_a_draft_was_asked_to_wait_the_answer_waits_before_its_first_reques
         with Model(ModelAddress(server.base_url, "m")) as model:
             for name in ("hyde-1", "hyde-2"):  # the second is not even sent
                 *_, stage = generate_bounded(name, model, lambda: MESSAGES, 9, PATIENCE, never)
-                assert "limits the rate" in stage.outcome
-            assert clock.now == begun
+                assert stage.outcome.startswith("failed") and "limits the rate" in stage.outcome
+            assert clock.now == begun and len(server.requests) == 1
             *waited, last = model.stream(MESSAGES)
         assert len(server.requests) == 2
     assert last == "at last" and clock.now == begun + 30
@@ -192,16 +179,11 @@ def test_a_wait_that_is_too_long_is_told_at_once(reply: Reply, seconds: str) -> 
     assert requests == 1
 
 
-def test_what_only_helps_an_answer_and_a_test_of_a_model_are_asked_for_once(
-    settings: Settings,
-) -> None:
+def test_a_test_of_a_model_is_asked_for_once(settings: Settings) -> None:
     with openai_server(lambda path, body: rate_limited(30)) as server:
-        with Model(ModelAddress(server.base_url, "m")) as model:
-            *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, PATIENCE, never)
-        assert stage.outcome.startswith("failed") and len(server.requests) == 1
         with pytest.raises(ModelError):
             Models(settings).test(ModelChoice("custom", "m", server.base_url))
-        assert len(server.requests) == 2
+        assert len(server.requests) == 1
 
 
 def test_what_nobody_thought_of_is_an_error_without_its_words(
@@ -261,28 +243,10 @@ def test_no_error_repeats_the_key_or_commands_the_terminal() -> None:
         f"No account for {KEY[3:15]}***",
         "line one\nline two\r\n\x1b[31mred\u202e",
     ):
-        script: Script = lambda path, body, words=words: failure(400, words)  # noqa: E731
-        with openai_server(script) as server:
-            model = Model(ModelAddress(server.base_url, "m", KEY))
-            with model, pytest.raises(ModelError) as caught:
-                list(model.stream(MESSAGES))
-        said = str(caught.value)
-        assert KEY[5:13] not in said and "****" not in said
-        assert said.isprintable()
-        assert caught.value.__cause__ is None and caught.value.__suppress_context__
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def refused(address: str, provider: str = "custom") -> ModelError:
-    model = Model(ModelAddress(address, "m", KEY, provider))
-    with model, pytest.raises(ModelError) as caught:
-        list(model.stream(MESSAGES))
-    return caught.value
+        error, _ = fail(failure(400, words))
+        assert KEY[5:13] not in str(error) and "****" not in str(error)
+        assert str(error).isprintable()
+        assert error.__cause__ is None and error.__suppress_context__
 
 
 @pytest.mark.parametrize(
@@ -296,95 +260,38 @@ def test_a_local_server_that_does_not_run_is_named_with_the_command_that_starts_
     provider: str, command: str
 ) -> None:
     address = f"http://127.0.0.1:{free_port()}/v1"
-    error = refused(address, provider)
-    assert error.message.startswith(f"{address} cannot be reached (")
-    assert command in error.hint
+    model = Model(ModelAddress(address, "m", KEY, provider))
+    with model, pytest.raises(ModelError) as caught:
+        list(model.stream(MESSAGES))
+    assert caught.value.message.startswith(f"{address} cannot be reached (")
+    assert command in caught.value.hint
 
 
 # Servers that mean harm or are broken: an error in a sentence, soon and in little memory
 
 DEEP = b"[" * 200_000
 
-Raw = Callable[[socket.socket], None]
-
-
-def raw(
-    body: bytes, status: str = "200 OK", kind: str = "text/event-stream", **headers: str
-) -> Raw:
-    """A reply of exactly these bytes, ended by closing the connection."""
-    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-
-    def send(connection: socket.socket) -> None:
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
-
-    return send
-
-
-def endless(portion: bytes, began: Callable[[], object] = lambda: None) -> Raw:
-    """A reply that goes on for as long as anybody listens; `began` is called once some is sent."""
-
-    def send(connection: socket.socket) -> None:
-        raw(portion)(connection)
-        began()
-        while True:
-            connection.sendall(portion)
-
-    return send
-
-
-@contextmanager
-def model_at(reply: Raw) -> Iterator[Model]:
-    """The model of a server that answers every request so."""
-
-    def serve(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            connection.settimeout(PATIENCE)
-            asked = b""
-            while b"\r\n\r\n" not in asked:
-                asked += connection.recv(65_536)
-            head, _, body = asked.partition(b"\r\n\r\n")
-            length = re.search(rb"content-length: (\d+)", head.lower())
-            while length and len(body) < int(length[1]):  # what is left unread resets the reply
-                body += connection.recv(65_536)
-            reply(connection)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, daemon=True).start()
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        with Model(ModelAddress(address, "m", KEY)) as model:
-            yield model
-        listener.shutdown(socket.SHUT_RDWR)
-
 
 def test_what_nobody_can_read_is_an_error_in_our_words() -> None:
     gc.collect()  # what other tests left cannot warn of itself at the end of the stack
     for reply in (
-        raw(b"data: " + DEEP + b"\n\n"),
-        raw(DEEP, kind="application/json"),
-        raw(DEEP, "400 Bad Request", "application/json"),
-        raw(b"no", "400 Bad Request", "text/plain; charset=idna"),
+        Streamed((b"data: " + DEEP + b"\n\n",)),
+        (200, {}, DEEP),
+        (400, {}, DEEP),
+        (400, {"Content-Type": "text/plain; charset=idna"}, b"no"),
     ):
-        with model_at(reply) as model:
-            for attempt in (lambda model=model: list(model.stream(MESSAGES)), model.list_models):
-                with pytest.raises(ModelError) as caught:
-                    attempt()
-                assert KEY not in str(caught.value)
+        error, _ = fail(reply)
+        assert KEY not in str(error)
+    with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
+        server.pages["/v1/models"] = DEEP
+        with pytest.raises(ModelError, match="it cannot be read"):
+            model.list_models()
 
 
 def test_an_answer_without_an_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "LONGEST_ANSWER", 10_000)
-    with (
-        model_at(endless(delta("and so on ") * 10)) as model,
-        pytest.raises(ModelError, match=r"broke off: it is longer than 10,000 characters"),
-    ):
-        list(model.stream(MESSAGES))
+    error, _ = fail(Streamed(itertools.repeat(delta("and so on ") * 10)))
+    assert "broke off: it is longer than 10,000 characters" in error.message
     with openai_server(lambda path, body: stream(["x" * 9_999])) as server:
         model = Model(ModelAddress(server.base_url, "m"))
         assert model.complete(MESSAGES, 10) == "x" * 9_999
@@ -410,13 +317,11 @@ def ending(*events: bytes, end: str = "finished") -> Streamed:
 )
 def test_a_stream_that_ends_without_its_end_has_broken_off(reply: Streamed, why: str) -> None:
     pieces = list[Any]()
-    with (
-        openai_server(lambda path, body: reply) as server,
-        Model(ModelAddress(server.base_url, "m")) as model,
-        pytest.raises(ModelError) as caught,
-    ):
-        for piece in model.stream(MESSAGES):
-            pieces.append(piece)
+    with openai_server(lambda path, body: reply) as server:
+        model = Model(ModelAddress(server.base_url, "m"))
+        with model, pytest.raises(ModelError) as caught:
+            pieces.extend(iter(model.stream(MESSAGES)))
+        assert len(server.requests) == 1, "what began to come is not asked for again"
     assert "".join(pieces).startswith("Orders are")
     assert "broke off" in caught.value.message and why in caught.value.message
     assert "TIMEOUT" not in caught.value.hint, "it was not silent"
@@ -426,26 +331,27 @@ def test_a_test_of_a_model_that_only_shows_signs_of_life_ends(
     settings: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models_module, "time", clock)
-    late = endless(b": still here\n\n" * 99, lambda: clock.advance(models_module.TEST_SECONDS + 1))
-    with model_at(late) as model:
-        models = Models(settings)
-        with pytest.raises(ModelError, match="stayed silent"):
-            models.test(ModelChoice("custom", "m", model.address.base_url))
 
+    def signs_of_life() -> Iterator[bytes]:
+        yield b": still here\n\n" * 99
+        clock.advance(models_module.TEST_SECONDS + 1)
+        yield from itertools.repeat(b": still here\n\n" * 99)
 
-def test_names_of_models_that_a_terminal_would_obey_are_left_out(settings: Settings) -> None:
-    models = Models(settings)
-    with openai_server() as server:
-        server.models = ["\x1b]0;owned\x07", "a\nb", "  ", "x" * 5_000, "\u202elanigiro", "good"]
-        choice = ModelChoice("custom", "", server.base_url)
-        assert models.list_models(choice) == ["good"]
+    with (
+        openai_server(lambda path, body: Streamed(signs_of_life())) as server,
+        pytest.raises(ModelError, match="stayed silent"),
+    ):
+        Models(settings).test(ModelChoice("custom", "m", server.base_url))
 
 
 def test_a_flood_without_text_can_be_stopped() -> None:
     """The loop must come to notice it although there is always more to read."""
     flood = event({"choices": [{"index": 0, "delta": {"reasoning": "x"}}]}) * 200
     came: list[Any] = []
-    with model_at(endless(flood)) as model:
+    with (
+        openai_server(lambda path, body: Streamed(itertools.repeat(flood))) as server,
+        Model(ModelAddress(server.base_url, "m")) as model,
+    ):
         for piece in model.stream(MESSAGES, cancelled=lambda: len(came) > 1_000):
             came.append(piece)
     assert not any(isinstance(one, str) for one in came)  # but what it thinks

@@ -25,8 +25,11 @@ MESSAGES = [{"role": "user", "content": "hi"}]
 KEY = "sk-test-0123456789abcdef"
 
 
+Make = Callable[..., Models]
+
+
 @pytest.fixture
-def make(data_dir: Path) -> Callable[..., Models]:
+def make(data_dir: Path) -> Make:
     """`make(model=…, groq_api_key=…)`: Models over settings with the data in `data_dir`."""
 
     def models(**values: Any) -> Models:
@@ -94,16 +97,14 @@ def test_what_is_no_address_is_refused_without_repeating_it() -> None:
 # Which is in force
 
 
-def test_nothing_is_chosen_at_first_whatever_is_exported(make: Callable[..., Models]) -> None:
+def test_nothing_is_chosen_at_first_whatever_is_exported(make: Make) -> None:
     models = make(openai_api_key=KEY, groq_api_key=KEY)
     assert models.current() is None and models.source() == ""
     assert models.answer_model() is None
     assert models.key_state(ModelChoice("groq", "x")) == "exported"
 
 
-def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
-    make: Callable[..., Models],
-) -> None:
+def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(make: Make) -> None:
     assert make(model="ollama/qwen3").source() == "setting"
     make(model="ollama/qwen3").choose(ModelChoice("ollama", "gemma3"))
     again = make(model="ollama/qwen3")
@@ -113,13 +114,14 @@ def test_a_setting_chooses_and_a_pick_takes_its_place_until_it_changes(
     moved = make(model="ollama/qwen3", model_url="http://gpu:11434/v1")
     assert moved.source() == "setting"
     assert make(model="ollama/qwen3").current() == ModelChoice("ollama", "gemma3")
+    assert make(model="none").current() is None and make(model="none").answer_model() is None
     make(model="ollama/qwen3").choose(None)
     without = make(model="ollama/qwen3")
     assert without.current() is None and without.source() == "page"
     assert without.answer_model() is None
 
 
-def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[..., Models]) -> None:
+def test_a_commands_own_choice_comes_before_pick_and_setting(make: Make) -> None:
     make(model="ollama/qwen3").choose(ModelChoice("ollama", "gemma3"))
     models = make(model="ollama/qwen3")
     models.prefer("ollama/qwen3")
@@ -130,7 +132,7 @@ def test_a_commands_own_choice_comes_before_pick_and_setting(make: Callable[...,
 
 
 def test_a_commands_choice_of_the_provider_in_use_is_asked_at_the_address_in_use(
-    make: Callable[..., Models],
+    make: Make,
 ) -> None:
     models = make(model="no-such/model")
     models.choose(ModelChoice("custom", "m", "http://10.0.0.5:8000/v1"), KEY)
@@ -143,13 +145,7 @@ def test_a_commands_choice_of_the_provider_in_use_is_asked_at_the_address_in_use
         make().prefer("custom/other")
 
 
-def test_a_setting_of_none_is_no_model_and_ends_a_pick(make: Callable[..., Models]) -> None:
-    make().choose(ModelChoice("ollama", "gemma3"))
-    assert make().current() == ModelChoice("ollama", "gemma3")
-    assert make(model="none").current() is None and make(model="none").answer_model() is None
-
-
-def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
+def test_an_impossible_setting_is_said(make: Make) -> None:
     with pytest.raises(SettingsError, match=r"CODEQA_MODEL .* no model provider 'gpt-4o'"):
         make(model="gpt-4o").current()
     with pytest.raises(SettingsError, match="needs an address"):
@@ -159,9 +155,7 @@ def test_an_impossible_setting_is_said(make: Callable[..., Models]) -> None:
 # Addresses and keys
 
 
-def test_the_settings_address_is_that_of_the_provider_which_the_setting_names(
-    make: Callable[..., Models],
-) -> None:
+def test_the_settings_address_is_that_of_the_provider_which_the_setting_names(make: Make) -> None:
     models = make(model="openai/gpt-4o", model_url="http://gpu:8000/v1", model_key="for-gpu")
     target = models.address(ModelChoice("openai", "o3"))
     assert (target.base_url, target.key, target.host) == ("http://gpu:8000/v1", "for-gpu", "gpu")
@@ -169,7 +163,7 @@ def test_the_settings_address_is_that_of_the_provider_which_the_setting_names(
     assert make(model_url="http://gpu:1/v1").address(ModelChoice("custom", "m")).host == "gpu"
 
 
-def test_an_exported_key_goes_to_its_own_provider_only(make: Callable[..., Models]) -> None:
+def test_an_exported_key_goes_to_its_own_provider_only(make: Make) -> None:
     models = make(groq_api_key=KEY, openai_api_key="for-openai")
     assert models.address(ModelChoice("groq", "m")).key == KEY
     elsewhere = models.address(ModelChoice("groq", "m", "https://collector.example/v1"))
@@ -185,14 +179,14 @@ def test_an_exported_key_goes_to_its_own_provider_only(make: Callable[..., Model
     assert "CEREBRAS_API_KEY" in caught.value.hint
 
 
-def test_openais_address_of_the_environment_is_openais(make: Callable[..., Models]) -> None:
+def test_openais_address_of_the_environment_is_openais(make: Make) -> None:
     models = make(openai_base_url="http://gpu:1/v1/", openai_api_key=KEY)
     target = models.address(ModelChoice("openai", "m"))
     assert (target.base_url, target.key) == ("http://gpu:1/v1", KEY)
     assert make(openai_base_url="http://gpu:1/v1").address(ModelChoice("openai", "m")).key == ""
 
 
-def test_a_key_is_kept_for_the_place_that_it_was_given_for(make: Callable[..., Models]) -> None:
+def test_a_key_is_kept_for_the_place_that_it_was_given_for(make: Make) -> None:
     models = make()
     box = ModelChoice("custom", "m", "http://box:8000/v1")
     models.choose(box, f" {KEY}\n")
@@ -205,7 +199,7 @@ def test_a_key_is_kept_for_the_place_that_it_was_given_for(make: Callable[..., M
 
 
 def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported_one(
-    make: Callable[..., Models],
+    make: Make,
 ) -> None:
     models = make(groq_api_key="exported-key")
     groq = ModelChoice("groq", "m")
@@ -217,9 +211,7 @@ def test_a_key_that_is_given_comes_before_a_kept_one_and_that_before_an_exported
     assert models.address(groq).key == "kept-key"  # choosing without a key forgets none
 
 
-def test_a_model_without_the_key_that_it_needs_cannot_be_chosen(
-    make: Callable[..., Models],
-) -> None:
+def test_a_model_without_the_key_that_it_needs_cannot_be_chosen(make: Make) -> None:
     models = make()
     assert models.key_state(ModelChoice("ollama", "")) == "unneeded"
     assert models.key_state(ModelChoice("mistral", "")) == "missing"
@@ -228,9 +220,7 @@ def test_a_model_without_the_key_that_it_needs_cannot_be_chosen(
     assert models.current() is None
 
 
-def test_a_key_that_no_header_takes_is_refused_without_repeating_it(
-    make: Callable[..., Models],
-) -> None:
+def test_a_key_that_no_header_takes_is_refused_without_repeating_it(make: Make) -> None:
     for key in ("two words", "zwölf", "line\nbreak", "x" * 5000):
         with pytest.raises(UsageError, match="key") as caught:
             make().choose(ModelChoice("groq", "m"), key)
@@ -240,7 +230,7 @@ def test_a_key_that_no_header_takes_is_refused_without_repeating_it(
         assert key not in str(exported.value)
 
 
-def test_no_key_shows_in_any_representation(make: Callable[..., Models]) -> None:
+def test_no_key_shows_in_any_representation(make: Make) -> None:
     models = make()
     models.choose(ModelChoice("groq", "m"), KEY)
     model = models.answer_model()
@@ -253,7 +243,7 @@ def test_no_key_shows_in_any_representation(make: Callable[..., Models]) -> None
 
 
 def test_the_file_is_for_its_owner_alone_from_its_first_byte(
-    make: Callable[..., Models], data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes: list[int] = []
     real = os.open
@@ -281,9 +271,7 @@ def test_the_file_is_for_its_owner_alone_from_its_first_byte(
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b'{"pick": {}}', b"[" * 100_000])
-def test_a_damaged_file_is_said_and_not_fatal(
-    content: bytes, make: Callable[..., Models], data_dir: Path
-) -> None:
+def test_a_damaged_file_is_said_and_not_fatal(content: bytes, make: Make, data_dir: Path) -> None:
     data_dir.mkdir()
     (data_dir / FILE_NAME).write_bytes(content)
     (data_dir / FILE_NAME).chmod(0o644)
@@ -297,7 +285,7 @@ def test_a_damaged_file_is_said_and_not_fatal(
     assert stat.S_IMODE(damaged.stat().st_mode) == 0o600
 
 
-def test_many_writers_lose_no_key(make: Callable[..., Models]) -> None:
+def test_many_writers_lose_no_key(make: Make) -> None:
     choices = [ModelChoice("custom", "m", f"http://box-{number}/v1") for number in range(8)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda choice: make().choose(choice, KEY), choices))
@@ -308,7 +296,7 @@ def test_many_writers_lose_no_key(make: Callable[..., Models]) -> None:
 
 
 def test_known_are_those_in_use_picked_before_or_with_a_key_and_no_other_is_called(
-    make: Callable[..., Models],
+    make: Make,
 ) -> None:
     assert make().known() == {}
     models = make(openai_api_key=KEY, model="ollama/qwen3")
@@ -327,7 +315,7 @@ def test_known_are_those_in_use_picked_before_or_with_a_key_and_no_other_is_call
             models.called(name)
 
 
-def test_a_model_is_connected_once_and_kept_for_the_next_turn(make: Callable[..., Models]) -> None:
+def test_a_model_is_connected_once_and_kept_for_the_next_turn(make: Make) -> None:
     with openai_server() as server:
         models = make(model="custom/m", model_url=server.base_url)
         first = models.answer_model()
@@ -341,8 +329,9 @@ def test_a_model_is_connected_once_and_kept_for_the_next_turn(make: Callable[...
         models.close()
 
 
-def test_models_are_listed_once_each(make: Callable[..., Models]) -> None:
-    with openai_server(models=["gpt-4o", "whisper-1", "gpt-4o"]) as server:
+def test_models_are_listed_once_each_and_none_that_a_terminal_would_obey(make: Make) -> None:
+    odd = ["\x1b]0;owned\x07", "a\nb", "  ", "x" * 5_000, "\u202elanigiro"]
+    with openai_server(models=["gpt-4o", *odd, "whisper-1", "gpt-4o"]) as server:
         choice = ModelChoice("custom", "", server.base_url)
         assert make().list_models(choice, KEY) == ["gpt-4o", "whisper-1"]
         assert server.exchanges[0].headers["authorization"] == f"Bearer {KEY}"
@@ -351,16 +340,14 @@ def test_models_are_listed_once_each(make: Callable[..., Models]) -> None:
         assert make().list_models(choice) == []
 
 
-def test_a_list_that_is_refused_or_is_none_says_so(make: Callable[..., Models]) -> None:
+def test_a_list_that_is_refused_or_is_none_says_so(make: Make) -> None:
     with openai_server() as server, pytest.raises(ModelError, match="not a chat API"):
         make().list_models(ModelChoice("custom", "", f"{server.base_url}/nothing"))
     with pytest.raises(ModelError, match="cannot be reached"):
         make().list_models(ModelChoice("custom", "", server.base_url))
 
 
-def test_a_test_says_how_long_a_word_took(
-    make: Callable[..., Models], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_test_says_how_long_a_word_took(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("codeqa.llm.models.time", clock)
 

@@ -7,9 +7,6 @@ import pytest
 from codeqa.search.hybrid import Search, SearchResult
 from codeqa.search.mentions import (
     GUARANTEED,
-    Mention,
-    guaranteed,
-    keep_guaranteed,
     readings,
     resolve_mentions,
     take_mentions,
@@ -17,7 +14,6 @@ from codeqa.search.mentions import (
 from codeqa.selection import budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.types import Hit, Unit
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")
@@ -83,7 +79,7 @@ def test_what_follows_a_mention_is_not_part_of_it() -> None:
         assert meant in readings(written)
 
 
-def test_files_are_found_by_the_end_of_their_path(tables: Tables) -> None:
+def test_files_are_found_by_the_end_of_their_path_and_folders_with_a_slash(tables: Tables) -> None:
     for written, files in (
         ("src/shop/app.py", ["src/shop/app.py"]),
         ("basket.py", ["src/shop/basket.py"]),
@@ -96,17 +92,14 @@ def test_files_are_found_by_the_end_of_their_path(tables: Tables) -> None:
         (mention,), unknown = resolve_mentions(tables, [written])
         assert list(mention.files) == files
         assert not unknown
-
-
-def test_folders_are_found_with_a_slash(tables: Tables) -> None:
-    for written, folders in (
-        ("src/shop/", ["src/shop/"]),
-        ("shop/", ["src/shop/"]),
-        ("/src/", ["src/"]),
-        ("path with spaces/", ["path with spaces/"]),
+    for written, folder in (
+        ("src/shop/", "src/shop/"),
+        ("shop/", "src/shop/"),
+        ("/src/", "src/"),
+        ("path with spaces/", "path with spaces/"),
     ):
         (mention,), _ = resolve_mentions(tables, [written])
-        assert list(mention.folders) == folders
+        assert mention.folders == (folder,)
 
 
 def test_symbols_are_found_by_name_owner_and_module(tables: Tables) -> None:
@@ -127,27 +120,26 @@ def test_what_is_not_in_the_index_is_no_mention(tables: Tables) -> None:
         assert resolve_mentions(tables, [written]) == ([], [written])
 
 
-def test_a_mentioned_symbol_is_returned_and_sent_whatever_the_words_find(
+def test_what_is_mentioned_is_returned_and_sent_in_the_place_of_the_last_whatever_words_find(
     search: Search, tables: Tables, settings: Settings
 ) -> None:
-    assert not any(hit.unit.name == "weigh" for hit in search.search(NOISE, top=5).units)
-    result = search.search(f"{NOISE} @weigh", top=5)
-    (hit,) = (hit for hit in result.units if hit.unit.name == "weigh")
-    assert "mentioned" in hit.why
-    assert len(result.units) == 5
-    block = build_context(tables, result, settings, budget_of("fast", settings))
-    assert any("def weigh" in chunk.content for chunk in block.chunks)
-
-
-def test_the_best_units_of_a_mentioned_file_are_returned_and_sent(
-    search: Search, tables: Tables, settings: Settings
-) -> None:
-    assert "src/shop/payment.py" not in paths(search.search(NOISE, top=5))
-    result = search.search(f"{NOISE} @src/shop/payment.py", top=5)
-    units = [hit.unit.name for hit in result.units if hit.unit.path == "src/shop/payment.py"]
-    assert {"pay", "refund"} <= set(units)
-    block = build_context(tables, result, settings, budget_of("fast", settings))
-    assert "src/shop/payment.py" in {chunk.path for chunk in block.chunks}
+    plain = search.search(NOISE, top=5)
+    assert all(hit.unit.path.startswith("src/noise/") for hit in plain.units)
+    for mentioned, path, names in (
+        ("weigh", "src/shop/basket.py", {"weigh"}),
+        ("src/shop/payment.py", "src/shop/payment.py", {"pay", "refund"}),
+    ):
+        result = search.search(f"{NOISE} @{mentioned}", top=5)
+        pointed = [hit for hit in result.units if hit.unit.path == path]
+        assert names <= {hit.unit.name for hit in pointed} and "mentioned" in pointed[0].why
+        more = search.search(f"{NOISE} @{mentioned}", top=20).units
+        others = [hit.unit.id for hit in result.units if hit.unit.path != path]
+        best = [hit.unit.id for hit in more if hit.unit.path != path]
+        assert len(result.units) == 5 and others == best[: len(others)]
+        block = build_context(tables, result, settings, budget_of("fast", settings))
+        assert path in {chunk.path for chunk in block.chunks}
+    (only,) = search.search(f"{NOISE} @weigh", top=1).units
+    assert only.unit.name == "weigh"
 
 
 def test_of_a_long_file_only_some_units_are_guaranteed(search: Search) -> None:
@@ -220,18 +212,3 @@ def test_a_path_that_is_not_there_is_said_with_the_nearest(search: Search) -> No
     (warning,) = search.search("total @src/shap/").warnings
     assert "did you mean @src/shop/?" in warning
     assert search.search("total @nothing").warnings == ()
-
-
-def hit(number: int, path: str = "a.py") -> Hit:
-    line = 10 * number
-    name = f"f{number}"
-    return Hit(Unit(path, "python", "function", name, name, "", line, line + 5, id=name), 1.0)
-
-
-def test_guaranteed_hits_take_the_places_of_the_last() -> None:
-    hits = [hit(number) for number in range(8)]
-    wanted = guaranteed(hits, [Mention("x", units=("f6",)), Mention("y", units=("f1",))])
-    assert [one.unit.id for one in wanted] == ["f6", "f1"]
-    assert [one.unit.id for one in keep_guaranteed(hits, wanted, 4)] == ["f0", "f1", "f2", "f6"]
-    assert [one.unit.id for one in keep_guaranteed(hits, wanted, 1)] == ["f6"]
-    assert [one.unit.id for one in keep_guaranteed(hits, (), 3)] == ["f0", "f1", "f2"]

@@ -59,31 +59,21 @@ def test_the_messages_are_rules_then_history_then_the_question_with_the_block() 
     assert block == {"type": "text", "text": BLOCK.text}
 
 
-def test_each_mode_is_named_and_asks_for_something_of_its_own() -> None:
-    asked_for = set()
+def test_each_mode_asks_for_something_of_its_own_below_the_question_as_it_was_typed() -> None:
+    asked_for, question = set(), "what is $question {x} $$?"
     for mode in MODES:
-        text = as_sent(build_messages(asked(mode=mode)))[-1]["parts"][0]
-        assert text.startswith(f"[MODE: {mode}]\n[INSTRUCTION]\nWhat runs?\n\n")
-        asked_for.add(text.partition("What runs?")[2])
+        text = as_sent(build_messages(asked(question, mode=mode)))[-1]["parts"][0]
+        assert text.startswith(f"[MODE: {mode}]\n[INSTRUCTION]\n{question}\n\n")
+        asked_for.add(text.partition(question)[2])
     assert len(asked_for) == len(MODES)
 
 
-def test_without_a_context_there_is_no_second_part_and_the_tag_is_to_be_suggested() -> None:
-    (instruction,) = build_messages(asked(block=NO_CONTEXT, searched=False))[-1]["content"]
-    assert "@codebase" in instruction["text"]
-    assert "What runs?" in instruction["text"]
-    assert render_prompt("no_context").strip() in instruction["text"]
-
-
-def test_after_a_search_in_vain_other_words_are_to_be_suggested_instead_of_the_tag() -> None:
-    (instruction,) = build_messages(asked(block=NO_CONTEXT, searched=True))[-1]["content"]
-    assert render_prompt("nothing_found").strip() in instruction["text"]
-    assert "@codebase" not in instruction["text"]
-
-
-def test_a_question_with_dollars_and_braces_arrives_as_typed() -> None:
-    text = as_sent(build_messages(asked("what is $question {x} $$?")))[-1]["parts"][0]
-    assert "what is $question {x} $$?" in text
+def test_without_a_context_the_tag_is_to_be_suggested_or_other_words_after_a_search() -> None:
+    for searched, prompt in ((False, "no_context"), (True, "nothing_found")):
+        (instruction,) = build_messages(asked(block=NO_CONTEXT, searched=searched))[-1]["content"]
+        assert "What runs?" in instruction["text"]
+        assert render_prompt(prompt).strip() in instruction["text"]
+        assert ("@codebase" in instruction["text"]) is not searched
 
 
 # History.
@@ -158,6 +148,12 @@ def test_shrinking_halves_the_block_drops_the_history_and_keeps_the_best() -> No
     assert less.block.chunks[0].path == "a.py"
     assert {c.path for c in less.block.dropped} >= {"c.py"}
     assert parse_block(less.block.text)
+    # Of a small block the best chunk alone is kept.
+    code = "\n".join(["x" * 150] * 2)
+    chunks = [Chunk("ctx_0000000d", f"{name}.py", 1, 2, "python", code) for name in "ab"]
+    less = shrink(asked(block=pack(chunks, 12_000)))
+    assert [c.path for c in less.block.chunks] == ["a.py"]
+    assert [c.path for c in less.block.dropped] == ["b.py"]
 
 
 def test_a_block_that_cannot_be_halved_goes_without_the_history() -> None:
@@ -165,14 +161,6 @@ def test_a_block_that_cannot_be_halved_goes_without_the_history() -> None:
     for block in (NO_CONTEXT, one_line):
         less = shrink(asked(block=block, history=(Exchange("q", "a"),)))
         assert less.history == () and less.block is block
-
-
-def test_of_a_small_block_the_best_chunk_alone_is_kept() -> None:
-    code = "\n".join(["x" * 150] * 2)
-    chunks = [Chunk("ctx_0000000d", f"{name}.py", 1, 2, "python", code) for name in "ab"]
-    less = shrink(asked(block=pack(chunks, 12_000)))
-    assert [c.path for c in less.block.chunks] == ["a.py"]
-    assert [c.path for c in less.block.dropped] == ["b.py"]
 
 
 # Whatever the code contains.

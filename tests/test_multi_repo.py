@@ -8,9 +8,9 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from chat_kit import answer, ask
 from repositories import write
 
-from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_multi_repo
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.indexing import Indexer
@@ -121,18 +121,12 @@ def test_a_path_may_begin_with_a_repository_or_be_one_of_each(
 def test_an_answer_cites_every_repository_and_its_callers_are_of_the_same_one(
     joined: Engine,
 ) -> None:
-    events = list(joined.chat.ask(AskOptions("@codebase who calls total?", use_model=False)))
-    text = "".join(event.data["text"] for event in events if event.kind == "token")
-    assert "bank/bank/ledger.py:7" in text  # close_day calls the total of its own repository
-    done = events[-1].data
-    assert {one["path"] for one in done["citations"]} == {
-        "bank/bank/ledger.py",
-        "one-shop/shop/cart.py",
-    }
-    refusal = "".join(
-        event.data.get("text", "")
-        for event in joined.chat.ask(AskOptions("@codebase what changed in bank/bank/ledger.py?"))
-    )
+    events = ask(joined, "@codebase who calls total?", use_model=False)
+    # close_day calls the total of its own repository.
+    assert "bank/bank/ledger.py:7" in answer(events)
+    cited = {one["path"] for one in events[-1].data["citations"]}
+    assert cited == {"bank/bank/ledger.py", "one-shop/shop/cart.py"}
+    refusal = answer(ask(joined, "@codebase what changed in bank/bank/ledger.py?"))
     assert "one repository at a time" in refusal
 
 
@@ -169,12 +163,10 @@ def test_a_changed_file_has_its_repository_caught_up(
     assert engine.search.search("restock").units[0].unit.place == "two-shop/shop/stock.py:1-3"
     changed = places[1].root / "shop" / "stock.py"
     text = changed.read_text()
-    try:
-        changed.write_text(f"# moved\n\n\n{text}")
-        os.utime(changed, ns=(1, 1))
-        assert engine.search.search("restock").units[0].unit.start_line == 4
-    finally:
-        changed.write_text(text)
+    changed.write_text(f"# moved\n\n\n{text}")
+    os.utime(changed, ns=(1, 1))
+    assert engine.search.search("restock").units[0].unit.start_line == 4
+    changed.write_text(text)
 
 
 def test_one_id_stands_for_them_whatever_their_order_and_finds_those_that_are_left(
@@ -203,8 +195,8 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     space = Workspace(settings)
     joined = space.engine(f"{one.id}~{bank.id}", LOCAL).location.id
     engine = space.engine("~".join(reversed(joined.split("~"))), LOCAL)
-    asked = AskOptions("@codebase total", conversation="c", use_model=False)
-    assert list(engine.chat.ask(asked))[-1].kind == "done"
+    events = ask(engine, "@codebase total", conversation="c", use_model=False)
+    assert events[-1].kind == "done"
     assert [kept.id for kept in space.engine(joined, LOCAL).conversations.all()] == ["c"]
     assert not space.engine(bank.id, LOCAL).conversations.all()
     space.rename(bank, "lender")

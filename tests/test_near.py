@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from chat_kit import Indexed, ask, index, told
 
@@ -13,7 +10,6 @@ from codeqa.code.calls import asked_relations
 from codeqa.engine import Engine
 
 pytest_plugins = ("chat_fixtures",)
-pytestmark = pytest.mark.usefixtures("clock")
 
 FILES = {
     "server.py": '''"""A small server."""
@@ -73,16 +69,14 @@ FIRST = "@codebase how does `deliver` bring a letter?"
 
 
 @pytest.fixture(scope="module")
-def post(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Indexed:
     return index(tmp_path_factory.mktemp("post"), FILES)
 
 
 @pytest.fixture
-def engine(post: Indexed, data_dir: Path) -> Iterator[Engine]:
+def engine(quoting: Engine) -> Engine:
     """Answers without a language model."""
-    engine = post.open(data_dir)
-    yield engine
-    engine.close()
+    return quoting
 
 
 def answered(engine: Engine, *questions: str) -> tuple[str, TurnRecord]:
@@ -123,13 +117,14 @@ def test_it_is_the_definition_asked_about_and_that_is_what_was_found_last(engine
     assert "[server.py:9] in `Server.__call__`" in answer
     answer, _ = answered(engine, "what does it call?")
     assert "What `deliver` calls" in answer
-    calls = ["stamp", "carry", "return_to_sender"]
-    assert [answer.index(f"`deliver` calls `{one}`") for one in calls] == sorted(
-        answer.index(f"`deliver` calls `{one}`") for one in calls
-    )
+    called = ("stamp", "carry", "return_to_sender")
+    places = [answer.index(f"`deliver` calls `{one}`") for one in called]
+    assert places == sorted(places)
     answer, turn = answered(engine, "and the tests of it?")
     assert "`test_a_letter_arrives` calls `deliver` [tests/test_handling.py:5]" in answer
     assert "def test_a_letter_arrives" in turn.block.text
+    answer, _ = answered(engine, "@codebase what does return_to_sender do?", "what does it call?")
+    assert "What `return_to_sender` calls: none was found." in answer
 
 
 def test_it_is_what_the_answer_speaks_of_where_nothing_was_named(engine: Engine) -> None:
@@ -138,11 +133,6 @@ def test_it_is_what_the_answer_speaks_of_where_nothing_was_named(engine: Engine)
     assert turn.found_names[0] == first
     answer, _ = answered(engine, "what does it call?")
     assert f"What `{first}` calls" in answer
-
-
-def test_what_edges_do_not_know_is_said(engine: Engine) -> None:
-    answer, _ = answered(engine, "@codebase what does return_to_sender do?", "what does it call?")
-    assert "What `return_to_sender` calls: none was found." in answer
 
 
 def test_a_follow_up_about_the_answer_searches_nothing(engine: Engine) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
+CLOCK = re.compile(r"\.(monotonic|perf_counter|process_time|thread_time|time)\(\)")
 LEAST = 30
 """Seconds: whatever is given less may be reached by a busy machine."""
 LIMIT = re.compile(
@@ -50,7 +51,8 @@ def short(node: ast.AST | None) -> bool:
 
 
 def hurries(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each limit below LEAST, and of each sleep."""
+    """Yield line and text of each limit below LEAST, of each sleep, and of each assertion that
+    compares a span of time, as `time.monotonic() - began < 5` does."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=function, args=args, keywords=keywords):
@@ -62,6 +64,11 @@ def hurries(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 limits += args[-1:] if name in ("setattr", "setenv", "setitem") and named else []
                 if name == "sleep" or any(map(short, limits)):
                     yield node.lineno, ast.unparse(node)
+            case ast.Assert():
+                for span in ast.walk(node):
+                    subtracts = isinstance(span, ast.BinOp) and isinstance(span.op, ast.Sub)
+                    if subtracts and CLOCK.search(ast.unparse(span)):
+                        yield node.lineno, ast.unparse(node)
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.AnnAssign(target=ast.Name(id=name), value=value)
@@ -93,6 +100,7 @@ def test_no_test_sleeps_or_sets_a_limit_that_a_busy_machine_may_reach(name: str)
         "monkeypatch.setattr(git, 'GIT_SECONDS', 0.1)", "load(model_timeout=1)",
         "monkeypatch.setenv('CODEQA_MODEL_TIMEOUT', '5')", "def f(seconds=2.0): pass",
         "monkeypatch.setattr(client, 'PAUSES', (0.01, 0.01))", "{'hyde_seconds': 0.5}",
+        "assert time.monotonic() - began < 60",
     ],
 )  # fmt: skip
 def test_each_way_to_hurry_is_seen(text: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from chat_kit import ASK, Indexed, Listener, Open, Script, answer, ask, begun, told
+from repositories import write
 from waiting import AT_ONCE, PATIENCE
 
 from codeqa import selection
@@ -244,33 +245,40 @@ def test_a_question_about_what_is_stored_reaches_no_model(
     assert listener.last.history == (), "nor does the account of it later on"
 
 
-def test_what_names_code_here_or_asks_about_it_is_about_the_code(quoting: Engine) -> None:
-    for question in (
-        "what do you know about expire_session?", "where do you keep the teapots?",
-        "is there anything that deletes a visitor?", "what data do you hold of a shelf?",
-        "do you remember the stock?", "who can see the warehouse?",
-    ):  # fmt: skip
+ABOUT_THE_CODE = (
+    "what do you know about expire_session?", "where do you keep the teapots?",
+    "is there anything that deletes a visitor?", "what data do you hold of a shelf?",
+    "do you remember the stock?", "who can see the warehouse?",
+)  # fmt: skip
+ABOUT_ITS_WRITER = (
+    "what do you know about me?", "what do you keep of my questions about teapots?",
+    "who can see this conversation?", "do you set cookies?", "Forget what I said.",
+)  # fmt: skip
+
+
+def test_what_names_code_is_about_the_code_and_what_is_stored_of_its_writer_the_apps_matter(
+    quoting: Engine,
+) -> None:
+    for question in (*ABOUT_THE_CODE, *ABOUT_ITS_WRITER):
         events = ask(quoting, question, retrieval="auto", conversation=question)
-        assert told(events, "classified")["intent"] == "knowledge_base", question
-        assert told(events, "done")["reply"] == ""
+        private = question in ABOUT_ITS_WRITER
+        expected = ("privacy", "privacy") if private else ("knowledge_base", "")
+        intent, reply = told(events, "classified")["intent"], told(events, "done")["reply"]
+        assert (intent, reply) == expected, question
 
 
-def test_what_is_stored_of_its_writer_stays_the_apps_matter(quoting: Engine) -> None:
-    for question in (
-        "what do you know about me?", "what do you keep of my questions about teapots?",
-        "who can see this conversation?", "do you set cookies?", "Forget what I said.",
-    ):  # fmt: skip
-        events = ask(quoting, question, conversation=question)
-        assert told(events, "classified")["intent"] == "privacy", question
-
-
-def test_another_program_cannot_delete_what_is_stored(engine: Engine) -> None:
+def test_what_is_confirmed_is_deleted_with_the_confirmation_but_not_for_another_program(
+    engine: Engine,
+) -> None:
     ask(engine, "thank you!")
     programs: tuple[dict[str, Any], ...] = ({"keep": False}, {"conversation": "api", "history": ()})
     for program in programs:
         events = ask(engine, "delete everything for good", **program)
         assert "Nothing was deleted" in answer(events)
         assert len(engine.conversations.turns("talk")) == 1
+    events = ask(engine, "delete this conversation for good")
+    assert "is deleted" in answer(events) and events[-1].data["turn"] == ""
+    assert [kept.id for kept in engine.conversations.all()] == ["api"]
 
 
 def test_a_deletion_holds_for_answers_that_are_being_written(
@@ -297,9 +305,8 @@ def test_another_repositorys_answer_is_not_packed_anew(
     engine: Engine, listener: Listener, tmp_path: Path
 ) -> None:
     first = told(ask(engine, ASK), "done")["turn"]
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "app.py").write_text("def expire_session(): pass\n")
-    other = open_engine(engine.settings, tmp_path / "other", generator=listener)
+    root = write(tmp_path / "other", {"app.py": "def expire_session(): pass\n"})
+    other = open_engine(engine.settings, root, generator=listener)
     other.index.run()
     ask(other, ASK, replaces=first, exclude=["app.py:100-101"])
     assert {chunk.path for chunk in listener.last.block.chunks} == {"app.py"}
@@ -317,14 +324,6 @@ def test_a_branch_that_is_chosen_meanwhile_does_not_get_the_answer(engine: Engin
     assert [turn.id for turn in engine.conversations.turns("talk")] == [second, done["turn"]]
 
 
-def test_what_is_confirmed_is_deleted_and_the_confirmation_goes_too(engine: Engine) -> None:
-    ask(engine, ASK)
-    events = ask(engine, "delete this conversation for good")
-    assert "is deleted" in answer(events)
-    assert events[-1].data["turn"] == ""
-    assert engine.conversations.all() == []
-
-
 # Pins.
 
 
@@ -334,17 +333,12 @@ def test_excluded_chunks_go_pinned_ones_come_and_nothing_is_searched_again(
     first = told(ask(engine, ASK), "done")
     block = listener.last.block
     places = [chunk.place for chunk in block.chunks]
-    events = ask(
-        engine, ASK, replaces=first["turn"],
-        exclude=[places[0]], pin=["shop/stock.py:1-3"],
-    )  # fmt: skip
+    pins = {"exclude": [places[0]], "pin": ["shop/stock.py:1-3"]}
+    done = told(ask(engine, ASK, replaces=first["turn"], **pins), "done")
     again = [chunk.place for chunk in listener.last.block.chunks]
     assert again[0] == "shop/stock.py:1-3" and places[0] not in again
-    assert told(events, "done")["stages"] == [], "no search"
-    assert (
-        engine.conversations.turn(told(events, "done")["turn"]).block.text
-        == listener.last.block.text
-    )
+    assert done["stages"] == [], "no search"
+    assert engine.conversations.turn(done["turn"]).block.text == listener.last.block.text
     ask(engine, "and why is that?")
     assert listener.last.block.chunks[0].path == "shop/stock.py", "follow-ups go on from it"
 
@@ -470,9 +464,8 @@ def signed(text):
 def test_every_hook_takes_part_in_a_turn_and_a_broken_one_costs_nothing(
     opened: Open, listener: Listener, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "house").mkdir()
-    (tmp_path / "house" / "house.py").write_text(HOOKS, encoding="utf-8")
-    engine = opened(plugins=str(tmp_path / "house"), generator=listener)
+    house = write(tmp_path / "house", {"house.py": HOOKS})
+    engine = opened(plugins=str(house), generator=listener)
     events = ask(engine, "how many teapots are on a shelf?")
     done, said = told(events, "done"), "".join(listener.says)
     assert done["rules"][-1] == "hook house.py:search"
@@ -550,10 +543,8 @@ def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
     engine: Engine, listener: Listener
 ) -> None:
     for question in (ASK, f"/all shop/*.py {ASK}", f"/files {ASK}"):
-        done = told(
-            ask(engine, question, pin=["legacy/stock.py:1-3"], exclude=["shop/stock.py:1-3"]),
-            "done",
-        )
+        pins = {"pin": ["legacy/stock.py:1-3"], "exclude": ["shop/stock.py:1-3"]}
+        done = told(ask(engine, question, **pins), "done")
         places = [chunk.place for chunk in listener.last.block.chunks]
         assert places[0] == "legacy/stock.py:1-3" and "shop/stock.py:1-3" not in places, question
         assert len(places) > 1 and done["searches"]

@@ -35,18 +35,6 @@ def test_general_gets_the_question_alone() -> None:
         )
 
 
-def test_a_tagged_greeting_is_searched_for_with_history_and_past_answers() -> None:
-    for length in (0, 2):
-        decision = resolve("general", tagged=True, is_greeting=True, conversation_length=length)
-        assert (decision.intent, decision.reply) == ("knowledge_base", "")
-        assert decision.inject_rag and decision.use_curated_history
-
-
-def test_a_client_without_conversations_goes_on_from_its_users_context() -> None:
-    decision = resolve("continuation", conversation_length=0, has_context=True)
-    assert decision.intent == "continuation" and decision.use_cached_context
-
-
 def test_whatever_the_features_are_the_promises_hold() -> None:
     """A part of all combinations of what the rules look at, every intent, both retrieval modes."""
     looked_at = (
@@ -105,6 +93,11 @@ def test_what_is_decided_where_no_promise_tells_it() -> None:
         ("continuation", {**off, "code_signal": True}, "auto", {**code, "inject_rag": True}),
         ("continuation", off, "auto", {"intent": "general", **nothing}),
         ("continuation", {"conversation_length": 0}, "explicit", {"intent": "general", **nothing}),
+        ("continuation", {"conversation_length": 0, "has_context": True}, "explicit",
+         {"intent": "continuation", "use_cached_context": True}),
+        *(("general", {"tagged": True, "is_greeting": True, "conversation_length": length},
+           "explicit", {"intent": "knowledge_base", "reply": "", "inject_rag": True,
+                        "use_curated_history": True}) for length in (0, 2)),
         ("continuation", {"has_context": True}, "auto", {"searched_automatically": True}),
         ("continuation", {"has_context": True, "about_answer": True}, "auto",
          {"use_cached_context": True, "inject_rag": False}),
@@ -193,16 +186,13 @@ def test_a_tagged_follow_up_is_still_seen_as_one() -> None:
     assert not features_of("where is `Session.get` defined?", tagged=True, messages=2).is_followup
 
 
-def test_a_code_question_that_states_a_fact_is_answered_from_code_and_the_fact_is_kept() -> None:
+def test_a_fact_beside_a_code_question_is_kept_and_what_is_not_to_be_kept_is_privacy() -> None:
     text = "I prefer short answers. How does the worker pool work?"
     for intent in ("knowledge_base", "profile"):
         seen = features_of(text, intent=intent)
         decision = decide(seen, Intent(intent, 0.6, "model"), auto=True)
         assert decision.intent == "knowledge_base" and decision.inject_rag, intent
         assert decision.save_profile, intent
-
-
-def test_what_is_not_to_be_kept_is_privacy_and_nothing_is_learnt() -> None:
     seen = features_of("My name is Lee, but please do not save it.", intent="profile")
     decision = decide(seen, Intent("profile", 0.9, "model"))
     assert (decision.intent, decision.save_profile) == ("privacy", False)

@@ -298,29 +298,25 @@ def test_workers_that_cannot_start_are_an_error_and_not_a_skipped_file(
         parse(root)
 
 
-def priority(process: int) -> int:
-    return os.getpriority(os.PRIO_PROCESS, process)
-
-
 @pytest.mark.usefixtures("real_workers")
 def test_workers_give_way_and_end_with_their_reader(tmp_path: Path, write_files: Write) -> None:
     root = write_files(tmp_path / "repo", {f"m{n}.py": "x = 1\n" for n in range(64)})
     entries = walk(root, max_file_bytes=1_000_000).files
-    before = set(children_of(os.getpid()))
+    before = children()
     results = parse_many(root, entries, workers=2, max_file_bytes=1_000_000)
     next(results)
     lower = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
 
     def started() -> list[int]:
-        workers = {*children_of(os.getpid())} - before
-        lowered = [worker for worker in workers if priority(worker) == lower]
+        priorities = {one: os.getpriority(os.PRIO_PROCESS, one) for one in children() - before}
+        lowered = [worker for worker, priority in priorities.items() if priority == lower]
         return lowered if len(lowered) == 2 else []
 
     workers = until(started)  # the first result may be there before the last worker has begun
     # Linux weighs sessions against each other before priorities.
     assert {os.getsid(worker) for worker in workers} == {os.getsid(0)}
     results.close()  # type: ignore[attr-defined]
-    assert not any(map(alive, workers))
+    assert not children() & {*workers}
     assert not serving()
 
 
@@ -330,17 +326,10 @@ def serving() -> list[str]:
     return [name for name in names if name == "codeqa-parse"]
 
 
-def children_of(parent: int) -> list[int]:
-    processes = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
-    return [process for process in processes if status(process)[1:2] == [str(parent)]]
-
-
-def status(process: int) -> list[str]:
-    """Return the process's state, its parent and more; [] when it is gone."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return []
-
-
-def alive(process: int) -> bool:
-    return status(process)[:1] not in ([], ["Z"])
+def children() -> set[int]:
+    """Processes that this one started and did not see end."""
+    processes: set[int] = set()
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+            processes.update(map(int, listed.read_text().split()))
+    return processes

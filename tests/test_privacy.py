@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from flask.testing import FlaskClient
@@ -15,7 +16,6 @@ from redis_server import RedisServer, free_port, redis_server, server_binaries
 from waiting import AT_ONCE
 
 from codeqa.account import Privacy, privacy_report
-from codeqa.cli.main import main
 from codeqa.engine import open_privacy
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.llm.models import Models
@@ -26,7 +26,10 @@ from codeqa.state.cache import RedisCache, context_key, open_redis
 from codeqa.state.records import Turn, TurnExtras
 from codeqa.web.app import create_app
 
-pytest_plugins = ("patient",)
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("cli_shop",)
 pytestmark = pytest.mark.usefixtures("patient")
 needs_server = pytest.mark.skipif(not server_binaries(), reason="no Redis server for this system")
 
@@ -266,19 +269,13 @@ def test_a_redis_server_that_is_down_is_told_and_emptied_by_the_next_wish(
 # HTTP
 
 
-@pytest.fixture
-def shared(data_dir: Path) -> FlaskClient:
-    settings = load_settings(data=data_dir, token="anna,bela", host="0.0.0.0")
-    return create_app(settings).test_client()
-
-
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_each_user_sees_and_deletes_only_what_is_theirs(
-    shared: FlaskClient, state: State, data_dir: Path
-) -> None:
+def test_each_user_sees_and_deletes_only_what_is_theirs(state: State, data_dir: Path) -> None:
+    settings = load_settings(data=data_dir, token="anna,bela", host="0.0.0.0")
+    shared = create_app(settings).test_client()
     anna, bela = (
         shared.get("/api/privacy", headers=bearer(token)).json["user"]  # type: ignore[index]
         for token in ("anna", "bela")
@@ -357,34 +354,22 @@ def test_a_message_deletes_only_once_it_is_confirmed_word_by_word_and_no_model_i
 # The command
 
 
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Runs `codeqa privacy …` here; its status and what it printed."""
-
-    def run(*arguments: str) -> tuple[int, str]:
-        status = main(["privacy", *arguments])
-        return status, "".join(capsys.readouterr())
-
-    return run
-
-
-def test_the_command_shows_and_deletes(
-    command: Callable[..., tuple[int, str]], state: State, data_dir: Path
-) -> None:
+def test_the_command_shows_and_deletes(codeqa: Command, state: State, data_dir: Path) -> None:
     turn = tell(state, "conversation-one", facts=True)
-    status, told = command("show")
-    assert status == 0
+    done = codeqa("privacy", "show")
+    assert done.status == 0
     for piece in ("1 conversation", NAME, str(data_dir), "nothing leaves this machine"):
-        assert piece in told
-    assert "*" not in told
-    assert json.loads(command("show", "--json")[1])["profile"] == {"name": NAME}
-    status, told = command("delete", "conversation", "nowhere", "--yes")
-    assert status != 0 and "no such conversation" in told
-    status, told = command("delete", "everything")
-    assert status == 2 and "Add --yes" in told
+        assert piece in done.out
+    assert "*" not in done.out
+    assert json.loads(codeqa("privacy", "show", "--json").out)["profile"] == {"name": NAME}
+    delete = ("privacy", "delete")
+    done = codeqa(*delete, "conversation", "nowhere", "--yes")
+    assert done.status != 0 and "no such conversation" in done.err
+    done = codeqa(*delete, "everything")
+    assert done.status == 2 and "Add --yes" in done.err
     assert grep(data_dir, turn)
-    status, told = command("delete", "everything", "--yes")
-    assert status == 0 and "1 question" in told
+    done = codeqa(*delete, "everything", "--yes")
+    assert done.status == 0 and "1 question" in done.out + done.err
     assert grep(data_dir, turn, NAME, *SAID) == {}
 
 

@@ -45,7 +45,7 @@ class Checker(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.wrong: list[str] = []
-        self.text: list[str] = []
+        self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in SAFE_TAGS:
@@ -58,22 +58,15 @@ class Checker(HTMLParser):
                 self.wrong.append(f"{tag} href={value}")
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        self.text += data
 
 
-def problems(html: str) -> list[str]:
-    return checked(html).wrong
-
-
-def text_of(html: str) -> str:
-    return "".join(checked(html).text)
-
-
-def checked(html: str) -> Checker:
+def checked(html: str) -> tuple[list[str], str]:
+    """What is wrong with it, and its text."""
     checker = Checker()
     checker.feed(html)
     checker.close()
-    return checker
+    return checker.wrong, checker.text
 
 
 # Markdown
@@ -154,17 +147,18 @@ def test_a_payload_in_an_answer_a_path_or_code_is_harmless() -> None:
     for payload in PAYLOADS:
         path = payload.replace("\n", " ")
         for text in (payload, f"before {payload} after", f"[{path}.py:1-2]"):
-            assert not problems(render_markdown(text, cite)), payload
-        assert not problems(render_markdown(f"[{path}.py:1-2]", lambda *_, path=path: path)), path
+            assert not checked(render_markdown(text, cite))[0], payload
+        html = render_markdown(f"[{path}.py:1-2]", lambda *_, path=path: path)
+        assert not checked(html)[0], path
         for language in ("html", "javascript", "php", "unknown"):
-            html = "\n".join(highlight_lines(payload, language))
-            assert not problems(html), payload
-            assert text_of(html).rstrip("\n") == payload.replace("\r", " ").rstrip("\n")
+            wrong, plain = checked("\n".join(highlight_lines(payload, language)))
+            assert not wrong, payload
+            assert plain.rstrip("\n") == payload.replace("\r", " ").rstrip("\n")
 
 
 @given(st.text(max_size=400))
 def test_no_text_renders_to_anything_unsafe(text: str) -> None:
-    assert not problems(render_markdown(text, cite))
+    assert not checked(render_markdown(text, cite))[0]
 
 
 def test_what_is_not_on_the_lists_is_removed() -> None:
@@ -282,7 +276,7 @@ def test_there_is_one_piece_for_each_line() -> None:
 def test_colouring_never_changes_the_text(text: str) -> None:
     for language in ("python", "javascript", "ruby"):
         lines = highlight_lines(text, language)
-        shown = "\n".join(text_of(line) for line in lines)
+        shown = "\n".join(checked(line)[1] for line in lines)
         assert shown == (text[:-1] if text.endswith("\n") else text)
 
 

@@ -38,18 +38,17 @@ def test_a_greeting_is_returned_with_the_repository_and_two_things_to_try() -> N
     told = general("Good morning!", name="Ada")
     assert told.startswith("Hello, Ada. ") and "`shop`" in told
     assert told.count("- `@codebase ") == 2
+    told = general("hi", "*<b>x</b>* [a](b)")  # a name cannot write markup
+    assert "\\*\\<b>" in told and "\\[a\\]" in told
 
 
-def test_small_talk_is_answered_briefly() -> None:
+def test_small_talk_is_answered_briefly_and_general_knowledge_is_said_to_take_a_model() -> None:
     for text, beginning in (
         ("thx, that helped a lot", "You are welcome."),
         ("what can you do?", "I answer questions about the code of `shop`"),
     ):
         told = general(text)
         assert told.startswith(beginning) and len(told) < 600
-
-
-def test_general_knowledge_is_said_to_take_a_model_and_how_to_choose_one() -> None:
     told = general("who invented the linked list?")
     for piece in ("takes a language model", "codeqa models use", "`@codebase`"):
         assert piece in told
@@ -68,19 +67,11 @@ def test_a_fact_is_confirmed_with_the_way_to_remove_it() -> None:
     assert "It takes a language model" in profile("always answer in German please")
 
 
-def test_what_is_known_is_told_when_it_is_asked_for() -> None:
+def test_what_is_known_is_told_when_it_is_asked_for_and_that_nothing_is() -> None:
     told = profile("What's my name?", **{"name": "Ada", "fact-1": "my editor is emacs"})
     assert told == "You told me: your name is Ada; “my editor is emacs”."
-
-
-def test_without_a_fact_the_app_says_so() -> None:
     assert profile("What's my name?") == "You told me: nothing about yourself."
     assert "what you ask me to remember" in profile("I am a backend developer at Acme")
-
-
-def test_a_name_cannot_write_markup() -> None:
-    told = general("hi", "*<b>x</b>* [a](b)")
-    assert "\\*\\<b>" in told and "\\[a\\]" in told
 
 
 # What is stored
@@ -101,15 +92,12 @@ def test_the_account_holds_every_figure_place_and_way_out() -> None:
     ):  # fmt: skip
         assert piece in told, piece
 
-
-def test_a_shared_server_tells_who_sees_what_and_of_its_cookie() -> None:
     told = privacy("do you track me", shared=True)
     assert "you and no other user" in told and "a cookie keeps you signed in" in told
-
-
-def test_who_wants_nothing_kept_is_told_that_nothing_was_added() -> None:
     told = privacy("My name is Lee, but please do not save it.")
     assert told.startswith("I have not added anything")
+    told = privacy("privacy?", keys_file="/home/ada/data/models.json")
+    assert "Keys of models in `/home/ada/data/models.json` belong to the installation" in told
 
 
 def test_every_receiver_is_named_with_what_it_gets() -> None:
@@ -138,26 +126,18 @@ def test_a_wish_to_delete_is_understood() -> None:
 
 
 def test_a_deletion_is_asked_back_with_what_would_go() -> None:
-    for scope in CONFIRMATIONS:
-        told = privacy(CONFIRMATIONS[scope].removesuffix(" for good"))
-        assert "Nothing has been deleted yet" in told
-        assert told.rstrip().endswith(f"`{CONFIRMATIONS[scope]}`")
-        piece = {
-            "conversation": "This conversation would be deleted",
-            "profile": "2 profile lines",
-            "everything": "1,200 questions",
-        }
-        assert piece[scope] in told
-        counts = dict.fromkeys(
-            ("turns", "thumbs", "vectors", "facts", "conversations", "cached"), 0
-        )
-        empty: dict[str, object] = {**counts, "profile": {}}
-        assert "nothing to delete" in privacy(f"delete my {scope} everything"[:60], **empty)
-
-
-def test_keys_of_models_are_said_to_stay() -> None:
-    told = privacy("privacy?", keys_file="/home/ada/data/models.json")
-    assert "Keys of models in `/home/ada/data/models.json` belong to the installation" in told
+    pieces = {
+        "conversation": "This conversation would be deleted",
+        "profile": "2 profile lines",
+        "everything": "1,200 questions",
+    }
+    counts = ("turns", "thumbs", "vectors", "facts", "conversations", "cached")
+    empty: dict[str, object] = {**dict.fromkeys(counts, 0), "profile": {}}
+    for scope, confirmation in CONFIRMATIONS.items():
+        told = privacy(confirmation.removesuffix(" for good"))
+        assert "Nothing has been deleted yet" in told and pieces[scope] in told
+        assert told.rstrip().endswith(f"`{confirmation}`")
+        assert "nothing to delete" in privacy(f"delete my {scope} everything", **empty)
     assert "keys of models stay" in privacy("delete everything")
 
 

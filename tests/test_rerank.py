@@ -61,18 +61,9 @@ PASSWORD = """\
 
 def hit(number: int, code: str = "", *, role: str = "source", score: float | None = None) -> Hit:
     """The function `f<number>`, of the score 1 less a thousandth of its number."""
-    unit = Unit(
-        path=f"src/m{number:02}.py",
-        language="python",
-        kind="class" if number % 2 else "function",
-        name=f"f{number}",
-        qualified_name=f"f{number}",
-        source_code=code or f"def f{number}():\n    return {number}",
-        start_line=1,
-        end_line=2,
-        role=role,
-        id=f"id{number}",
-    )
+    path, name, kind = f"src/m{number:02}.py", f"f{number}", "class" if number % 2 else "function"
+    code = code or f"def {name}():\n    return {number}"
+    unit = Unit(path, "python", kind, name, name, code, 1, 2, role=role, id=f"id{number}")
     return Hit(unit, 1 - number / 1_000 if score is None else score, ("matches",))
 
 
@@ -233,15 +224,10 @@ def test_the_built_in_reranker_reads_at_most_fifty_hits_and_the_rest_stays_behin
 # The choice
 
 
-@pytest.fixture
-def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the extra is not installed, whatever this machine has."""
-    monkeypatch.setattr(local, "find_spec", lambda name: None)
-
-
 def test_without_the_extra_the_built_in_one_is_taken_and_a_wished_model_says_how_to_get_it(
-    no_extra: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(local, "find_spec", lambda name: None)  # whatever this machine has
     for value in ("auto", "", " auto ", "built-in"):
         done = choose_reranker(load_settings(reranker=value))(HITS, QUESTION)
         assert (done.reranker, done.warnings) == ("built-in", ())
@@ -301,8 +287,11 @@ def settings_for(provider: str, url: str, key: str = KEY) -> Settings:
     return load_settings(reranker=f"{provider}/{MODELS[provider]}", **address)
 
 
+NamedHost = Callable[[ScriptedServer], str]
+
+
 @pytest.fixture
-def named_host(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedServer], str]:
+def named_host(monkeypatch: pytest.MonkeyPatch) -> NamedHost:
     """Gives a server on this machine a name as of another one, which no proxy stands before."""
     resolve = socket.getaddrinfo
 
@@ -355,9 +344,7 @@ def test_long_code_is_cut_and_what_looks_like_a_secret_is_masked() -> None:
     assert "*" * 20 in body["documents"][0] and "*" * 20 in body["query"]
 
 
-def test_the_answer_says_to_which_host_how_much_was_sent(
-    named_host: Callable[[ScriptedServer], str],
-) -> None:
+def test_the_answer_says_to_which_host_how_much_was_sent(named_host: NamedHost) -> None:
     with openai_server(the_last_first) as server:
         url = named_host(server)
         settings = settings_for("cohere", url)
@@ -415,11 +402,20 @@ def refused(answer: Answer) -> str:
     return warning
 
 
-def test_a_refusal_is_said_by_its_kind_and_never_in_the_servers_words() -> None:
+def test_a_refusal_is_said_by_its_kind_and_neither_key_question_nor_code_is_logged(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     def refuse(path: str, body: dict[str, Any]) -> Plain:
         return 401, {}, {"message": f"{KEY} {body['query']} {body['documents'][0]}"}
 
+    caplog.set_level(logging.DEBUG)
+    with openai_server(the_last_first) as server:
+        choose_reranker(settings_for("cohere", server.base_url))(HITS, QUESTION)
     assert " did not rerank (status 401)." in refused(refuse)
+    printed = capfd.readouterr()
+    for text in (caplog.text, printed.out, printed.err):
+        assert KEY not in text and "cookie" not in text and "return 3" not in text
+    assert printed.out == "" and os.environ.get("COHERE_API_KEY") is None
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -449,7 +445,7 @@ def test_an_answer_that_is_no_ranking_orders_nothing(payload: Any) -> None:
 
 
 def test_whatever_goes_wrong_after_sending_says_to_which_host(
-    named_host: Callable[[ScriptedServer], str], monkeypatch: pytest.MonkeyPatch
+    named_host: NamedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for answer, seconds, said in (
         (lambda path, body: silent(headers=False), AT_ONCE, "did not answer within 0 seconds"),
@@ -462,19 +458,3 @@ def test_whatever_goes_wrong_after_sending_says_to_which_host(
         assert said in done.warnings[0]
     gone = choose_reranker(settings_for("jina", named_host(server)))(HITS, QUESTION)
     assert gone.reranker == "built-in" and "failed (ConnectError)" in gone.warnings[0]
-
-
-def test_neither_key_nor_question_nor_code_is_logged(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(path: str, body: dict[str, Any]) -> Plain:
-        return 500, {}, body
-
-    caplog.set_level(logging.DEBUG)
-    for answer in (the_last_first, refuse):
-        with openai_server(answer) as server:
-            choose_reranker(settings_for("cohere", server.base_url))(HITS, QUESTION)
-    printed = capfd.readouterr()
-    for text in (caplog.text, printed.out, printed.err):
-        assert KEY not in text and "cookie" not in text and "return 3" not in text
-    assert printed.out == "" and os.environ.get("COHERE_API_KEY") is None

@@ -19,7 +19,7 @@ def test_question_words_are_left_out_and_identifiers_split() -> None:
     assert parse_query('where is "no such file" raised').phrases == ("no such file",)
 
 
-def test_filters_are_taken_out_of_the_text() -> None:
+def test_filters_are_taken_out_of_the_text_and_what_only_looks_like_one_stays() -> None:
     query = parse_query('routes lang:Python kind:method path:src/ path:"a b/"')
     filters = query.filters
     assert query.text == "routes" and query.filtered
@@ -28,12 +28,8 @@ def test_filters_are_taken_out_of_the_text() -> None:
     filters = parse_query("x -lang:python -lang:go -kind:class -path:a -path:b").filters
     assert filters.excluded_languages == ("python", "go")
     assert (filters.excluded_kinds, filters.excluded_paths) == (("class",), ("a", "b"))
-
-
-def test_what_only_looks_like_a_filter_stays_a_word() -> None:
-    query = parse_query("what kind:of thing, http://x.y, x-lang:go lang: see:this")
-    assert (query.filters.kinds, query.filters.languages, query.filters.paths) == ((), (), ())
-    assert query.text == "what kind:of thing, http://x.y, x-lang:go lang: see:this"
+    text = "what kind:of thing, http://x.y, x-lang:go lang: see:this"
+    assert parse_query(text).text == text and not parse_query(text).filtered
 
 
 def test_a_language_is_known_by_other_names() -> None:
@@ -109,13 +105,10 @@ def test_neighbouring_words_are_joined_within_a_phrase() -> None:
     assert "routermethod" not in joined
 
 
-def test_forms_of_a_word() -> None:
+def test_text_holds_a_word_in_any_of_its_forms() -> None:
     forms = "routes route, mapped map, cookies cookie, queries query, classes class, parse parses"
     for word, form in (pair.split() for pair in forms.split(", ")):
         assert form in variants(word) and word not in variants(word)
-
-
-def test_text_holds_a_word_in_any_of_its_forms() -> None:
     for word, text, holds in (
         ("routes", "self.add_route(rule)", True),
         ("path_router", "class pathrouter:", True),

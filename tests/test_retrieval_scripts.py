@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from indexed import indexed
 
 from codeqa.search.hybrid import Search
 from codeqa.search.query import parse_query
 from codeqa.settings import Settings
 from codeqa.store import Tables
+
+pytest_plugins = ("chat_fixtures",)
 
 FILES = {
     "src/session.py": "class SessionStore:\n"
@@ -25,11 +26,6 @@ FILES = {
     "src/中文.py": "def close_file(f):\n    # 关闭打开的会话文件\n    f.close()\n",
     "src/größe.py": "def measure(x):\n    # Größe der Tür in Metern\n    return x\n",
 }
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return indexed(tmp_path_factory.mktemp("scripts"), FILES)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_kit import Open, Script, answer, ask, told
+from chat_kit import Script, answer, ask, told
 from openai_server import Streamed, delta, stream
 from serving import client_of
 
@@ -31,19 +31,16 @@ REVIEW = {
         {"path": "shop/nowhere.py", "why": "guessed"},
     ],
 }
-SEARCH = Streamed(
-    (
-        delta(tool_calls=[{"index": 0, "id": "c1", "type": "function",
-                           "function": {"name": "search_code",
-                                        "arguments": '{"query": "session expires"}'}}]),
-        delta(reason="tool_calls"),
-    )
-)  # fmt: skip
 
 
-@pytest.fixture
-def engine(opened: Open, script: Script) -> Engine:
-    return opened(**script.settings)
+def calls(tool: str, arguments: str) -> Streamed:
+    """An answer that calls a tool."""
+    function = {"name": tool, "arguments": arguments}
+    call = {"index": 0, "id": "c1", "type": "function", "function": function}
+    return Streamed((delta(tool_calls=[call]), delta(reason="tool_calls")))
+
+
+SEARCH = calls("search_code", '{"query": "session expires"}')
 
 
 def reviewed(engine: Engine, *, use_model: bool = True, **issue: str) -> tuple[Any, list[ToolStep]]:
@@ -94,10 +91,7 @@ def test_an_answer_that_stays_unreadable_stands_below_what_was_found_without_it(
 
 
 def test_only_the_tools_of_a_review_can_be_called(engine: Engine, script: Script) -> None:
-    call = {"index": 0, "id": "c", "type": "function",
-            "function": {"name": "history", "arguments": "{}"}}  # fmt: skip
-    log = Streamed((delta(tool_calls=[call]), delta(reason="tool_calls")))
-    script.replies = [log, stream([json.dumps(REVIEW)])]
+    script.replies = [calls("history", "{}"), stream([json.dumps(REVIEW)])]
     _, (step,) = reviewed(engine)
     assert step.failed and "There is no tool 'history'" in step.text
 

@@ -142,13 +142,9 @@ def test_a_class_is_before_its_constructor_and_a_manifest_is_asked(others: Searc
 
 def test_every_hit_says_why_and_where_its_channels_placed_it(search: Search) -> None:
     result = search.search("session cookie")
-    for hit in result.units:
-        assert hit.why
-        assert hit.channels
-        assert hit.score > 0
-    assert [hit.score for hit in result.units] == sorted(
-        (hit.score for hit in result.units), reverse=True
-    )
+    scores = [hit.score for hit in result.units]
+    assert all(hit.why and hit.channels for hit in result.units)
+    assert scores == sorted(scores, reverse=True) and scores[-1] > 0
     assert "matches session, cookie" in result.units[0].why
     assert result.methods and all(hit.unit.is_method for hit in result.methods)
     assert result.classes and not any(hit.unit.is_method for hit in result.classes)
@@ -231,7 +227,9 @@ def test_a_failing_embedding_costs_its_channel(tables: Tables, settings: Setting
 # Files
 
 
-def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables) -> None:
+def test_an_indexed_file_is_read_as_it_is_now_unless_it_became_a_link(
+    own_tables: Tables, tmp_path: Path
+) -> None:
     files = Files(lambda: own_tables)
     file = files.read("src/shop/basket.py")
     assert (file.language, file.changed) == ("python", False)
@@ -241,15 +239,11 @@ def test_an_indexed_file_is_read_as_it_is_now(own_tables: Tables) -> None:
     assert changed.changed
     assert changed.text == "x = '\ufffd'\n"
     assert files.line_count("src/shop/basket.py") == 1
-
-
-def test_a_file_that_became_a_link_is_not_followed(own_tables: Tables, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("key")
     target = own_tables.location.root / "src/shop/basket.py"
     target.unlink()
     target.symlink_to(secret)
-    files = Files(lambda: own_tables)
     with pytest.raises(NotFoundError):
         files.read("src/shop/basket.py")
     assert files.line_count("src/shop/basket.py") is None

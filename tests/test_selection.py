@@ -51,11 +51,6 @@ FILES = {
 QUESTION = "how is a request dispatched?"
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return load_settings(data=tmp_path)
-
-
 def test_what_the_best_hit_calls_is_shown_though_no_word_of_the_question_says_it(
     tables: Tables, settings: Settings
 ) -> None:
@@ -142,29 +137,22 @@ def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the
         assert budget_of(effort, settings, window).characters == characters
 
 
-def test_a_block_keeps_its_budget_at_every_effort(tables: Tables, settings: Settings) -> None:
-    result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
-    lengths = []
-    for effort in ("fast", "normal", "deep"):
-        budget = budget_of(effort, settings)
-        block = build_context(tables, result, settings, budget)
-        assert len(block.text) <= budget.characters
-        lengths.append(len(block.text))
-    assert lengths == sorted(lengths) and lengths[1] > lengths[0]
-    nothing = open_search(settings, lambda: tables, vectors=False).search("zzyzx qqxyz")
-    assert build_context(tables, nothing, settings, budget_of("normal", settings)).text == ""
-
-
-def test_what_was_found_for_an_earlier_question_keeps_a_place(
+def test_a_block_keeps_its_budget_and_a_place_for_what_was_found_earlier(
     tables: Tables, settings: Settings
 ) -> None:
     result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
+    lengths = []
     chunk = Chunk("ctx_00000000", "before.py", 1, 1, "python", "BEFORE = 1")
-    for effort in ("fast", "normal"):
+    for effort in ("fast", "normal", "deep"):
         budget = budget_of(effort, settings)
         block = build_context(tables, result, settings, budget, earlier=[chunk])
+        assert len(block.text) <= budget.characters
+        lengths.append(len(block.text))
         assert "BEFORE = 1" in block.text
         assert next(c.why for c in block.chunks if c.path == "before.py").startswith("found for an")
+    assert lengths == sorted(lengths) and lengths[1] > lengths[0]
+    nothing = open_search(settings, lambda: tables, vectors=False).search("zzyzx qqxyz")
+    assert build_context(tables, nothing, settings, budget_of("normal", settings)).text == ""
 
 
 SPUN = {

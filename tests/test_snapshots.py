@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -33,7 +32,7 @@ from codeqa.types import IndexSummary
 from codeqa.web.app import create_app
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
-from tests.repositories import git, write
+from tests.repositories import executable, git, write
 
 OLD = {
     "shop/cart.py": "def add_item(cart, item):\n    cart.append(item)\n",
@@ -60,21 +59,15 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     root, marker = folder / "shop", folder / "executed"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-        for role in ("AUTHOR", "COMMITTER"):
-            patch.setenv(f"GIT_{role}_NAME", "A. Tester")
-            patch.setenv(f"GIT_{role}_EMAIL", "tester@example.org")
-        for files in (OLD, NEW):
-            write(root, files)
-            if files is OLD:
-                git(folder, "init", "-q", "-b", "main", "shop")
-                (root / "out").symlink_to("/etc/passwd")
-            git(root, "add", "-f", ".")
-            git(root, "commit", "-qm", "one" if files is OLD else "two")
-            git(root, "tag", "v1" if files is OLD else "v2")
+        git(folder, "init", "-q", "-b", "main", "shop")
+        (root / "out").symlink_to("/etc/passwd")
+        for files, subject, tag in ((OLD, "one", "v1"), (NEW, "two", "v2")):
+            git(write(root, files), "add", "-f", ".")
+            git(root, "commit", "-qm", subject)
+            git(root, "tag", tag)
         git(root, "update-ref", "refs/remotes/origin/stable", "v1")
-        program = folder / "evil.sh"
-        program.write_text(f'#!/bin/sh\necho "$0" >> "{marker}"\nexit 1\n')
-        program.chmod(0o755)
+        attack = f'#!/bin/sh\necho "$0" >> "{marker}"\nexit 1\n'
+        program = executable(folder / "evil.sh", attack)
         for key in ("filter.evil.smudge", "filter.evil.clean", "core.fsmonitor"):
             git(root, "config", key, str(program))
         (root / ".git" / "hooks" / "post-checkout").symlink_to(program)
@@ -243,16 +236,12 @@ def test_only_the_owner_opens_another_commit(shop: Shop) -> None:
     settings, location, _ = shop
     settings = load_settings(data=settings.data_dir, token="owner,member", watch=False)
     app = create_app(settings, location.root)
-    calls = {
-        token: {"headers": {"Authorization": f"Bearer {token}"}} for token in ("owner", "member")
-    }
+    calls = {who: {"headers": {"Authorization": f"Bearer {who}"}} for who in ("owner", "member")}
     with app.test_client() as client:
         body = {"revision": "v1"}
         assert client.post("/api/revisions", json=body, **calls["member"]).status_code == 403
-        reply = client.post("/api/revisions", json=body, **calls["owner"])
-        opened = json.loads(reply.data)
-        reply = client.get(f"/api/revisions?repo={opened['id']}", **calls["member"])
-        there = json.loads(reply.data)
+        opened = client.post("/api/revisions", json=body, **calls["owner"]).json
+        there = client.get(f"/api/revisions?repo={opened['id']}", **calls["member"]).json
         assert there["repository"] == location.id
         assert opened["name"] == f"shop@{there['commit']}"
         file = f"/api/file?repo={opened['id']}&path="

@@ -605,25 +605,33 @@ def test_several_processes_fill_a_fresh_state_at_once_and_are_killed_then(
     assert conversation.turns == 30
 
 
-@in_a_file
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_process_that_is_forked_and_a_file_that_is_made_anew_have_connections_of_their_own(
     state: State,
 ) -> None:
     save(state, "t1")
+    query = "SELECT pg_backend_pid()"
+    ours = state.address and state._database.row(query)
     child = os.fork()
     if not child:
         try:
-            os._exit(0 if save(state, "t2") and len(state._database._idle) == 2 else 1)
+            assert save(state, "t2")
+            if state.address:
+                assert state._database.row(query) not in (None, ours)
+            else:
+                assert len(state._database._idle) == 2
+            os._exit(0)
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
+    assert ours == (state.address and state._database.row(query))
     save(state, "t3")
     assert active(state) == ["t1", "t2", "t3"]
-    state.path.rename(state.path.with_name("aside"))
-    assert active(state) == []
-    save(state, "t4")
-    assert active(state) == ["t4"]
+    if not state.address:
+        state.path.rename(state.path.with_name("aside"))
+        assert active(state) == []
+        save(state, "t4")
+        assert active(state) == ["t4"]
 
 
 def dump(path: Path) -> list[str]:

@@ -3,12 +3,13 @@ is copied from one place to another. What it keeps is in test_state.py, for both
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,23 +90,14 @@ def test_a_restart_of_the_server_takes_time_and_nothing_else(
 ) -> None:
     state, tries = watched
     postgres.stop("immediate")
-    saving = threading.Thread(target=state.turns.save, args=(turn(2),))
-    reading: list[Any] = []
-    looking = threading.Thread(target=lambda: reading.append(state.turns.get("t1")))
-    for thread in (saving, looking):
-        thread.start()
-    until(lambda: len(tries) > 4)
-    assert saving.is_alive() and looking.is_alive()
-    postgres.start()
-    for thread in (saving, looking):
-        thread.join()
-    assert reading == [turn(1)]
-    assert state.turns.active("c") == [turn(1), turn_after(2, "t1")]
-
-
-def turn_after(number: int, parent: str) -> Turn:
-    one = turn(number)
-    return Turn(*(getattr(one, name) for name in Turn.__slots__[:-1]), parent=parent)
+    with ThreadPoolExecutor(2) as pool:
+        saving = pool.submit(state.turns.save, turn(2))
+        looking = pool.submit(state.turns.get, "t1")
+        until(lambda: len(tries) > 4)
+        assert not saving.done() and not looking.done()
+        postgres.start()
+    assert saving.result() and looking.result() == turn(1)
+    assert state.turns.active("c") == [turn(1), replace(turn(2), parent="t1")]
 
 
 def test_a_server_that_stays_away_is_said_after_a_while_and_then_at_once(
@@ -225,33 +217,10 @@ def test_what_waits_for_longer_than_the_server_lets_it_is_told_so(server_state: 
 
 
 def test_more_threads_than_connections_are_served(server_state: State) -> None:
-    threads = [
-        threading.Thread(target=server_state.turns.save, args=(turn(n, user=f"u{n}"),))
-        for n in range(30)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    turns = [turn(number, user=f"u{number}") for number in range(30)]
+    with ThreadPoolExecutor(30, initializer=threading.Barrier(30).wait) as pool:
+        assert all(pool.map(server_state.turns.save, turns))
     assert server_state._database.rows("SELECT count(*) FROM turn") == [(30,)]
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_process_that_is_forked_has_connections_of_its_own(server_state: State) -> None:
-    server_state.turns.save(turn(1))
-    query = "SELECT pg_backend_pid()"
-    ours = server_state._database.row(query)
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            own = server_state._database.row(query) not in (None, ours)
-            status = 0 if server_state.turns.save(turn(2)) and own else 1
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    assert server_state._database.row(query) == ours
-    assert len(server_state.turns.active("c")) == 2
 
 
 # Other tables
@@ -335,13 +304,12 @@ def test_all_that_is_kept_is_the_same_in_a_server_and_back_in_a_file(
             counts = copy_state(source._database, target._database, again)
             assert counts["turn"] == counts["question"] == 450
     assert everything(other) == everything(file)
+    whose = ("local", "", "e")
     for state in (server, other):
         assert state.turns.active("c1") == file.turns.active("c1")
-        assert state.turns.past_questions("local", "", "e") == file.turns.past_questions(
-            "local", "", "e"
-        )
+        assert state.turns.past_questions(*whose) == file.turns.past_questions(*whose)
     server.turns.save(turn(451, "c0"), extras=TurnExtras("e", b"12"))
-    assert server.turns.past_questions("local", "", "e")[-1].turn == "t451"
+    assert server.turns.past_questions(*whose)[-1].turn == "t451"
 
 
 def test_a_place_that_holds_something_else_is_not_written_over_unless_that_is_said(

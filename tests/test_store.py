@@ -366,7 +366,9 @@ def test_readers_never_see_an_error_while_a_writer_writes(location: Location, wr
     assert {u.start_line for u in fresh.named(["a"])} == {3}
 
 
-def test_locations_are_readable_and_distinct(settings: Settings, tmp_path: Path) -> None:
+def test_locations_are_readable_and_distinct_and_tables_may_lie_elsewhere(
+    settings: Settings, tmp_path: Path
+) -> None:
     first, second = tmp_path / "x" / "my app", tmp_path / "y" / "my app"
     first.mkdir(parents=True)
     second.mkdir(parents=True)
@@ -387,16 +389,12 @@ def test_locations_are_readable_and_distinct(settings: Settings, tmp_path: Path)
     with pytest.raises(UsageError, match="not a folder"):
         locate(settings, tmp_path / "absent")
 
-
-def test_the_tables_alone_can_lie_elsewhere(tmp_path: Path) -> None:
-    root = tmp_path / "repo"
-    root.mkdir()
     there = load_settings(data=tmp_path / "data", tables=str(tmp_path / "elsewhere"))
     remote = load_settings(data=tmp_path / "data", tables="s3://bucket/codeqa/")
-    assert Path(locate(there, root).tables).parent == tmp_path / "elsewhere"
-    assert locate(there, root).folder.is_relative_to(tmp_path / "data")
-    assert locate(remote, root).tables.startswith("s3://bucket/codeqa/repo-")
-    assert not locate(remote, root).tables_are_local
+    assert Path(locate(there, first).tables).parent == tmp_path / "elsewhere"
+    assert locate(there, first).folder.is_relative_to(tmp_path / "data")
+    assert locate(remote, first).tables.startswith("s3://bucket/codeqa/my-app-")
+    assert not locate(remote, first).tables_are_local
 
 
 # A copy of the units in memory, and an index over the vectors

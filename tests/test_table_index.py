@@ -134,14 +134,12 @@ def test_another_table_or_none_makes_all_rows_anew(built: Indexer, tmp_path: Pat
     assert tables.counts().embedded == 0 and tables.meta().vector is None
 
 
-def test_a_question_is_answered_by_vectors_too(engine: Engine) -> None:
+def test_a_question_of_known_words_is_answered_by_vectors_too(engine: Engine) -> None:
     result = engine.search.search("read the settings file")
     assert "vector" in result.channels
     assert result.units[0].unit.name == "load_config"
     assert f"by meaning ({installed().name}): " in result.coverage
-
-
-def test_a_question_of_unknown_words_asks_no_vectors(engine: Engine) -> None:
+    # One of unknown words is not.
     assert "vector" not in engine.search.search("数据库").channels
     encoder = query_embedding(engine.settings, installed().name)
     assert encoder is not None and not encoder.embed_query("где").any()

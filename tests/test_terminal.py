@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import Run
 from pydantic import SecretStr
+from serving import listed
 from waiting import PATIENCE
 
 from codeqa.cli import served as asking
@@ -133,6 +134,15 @@ def test_a_server_that_is_not_fit_is_passed_over_without_a_word(
         file.chmod(0o600)
 
 
+def listen(listener: socket.socket, body: bytes, heard: list[bytes]) -> None:
+    """Answer one caller with `body`, and note all that it says."""
+    with contextlib.suppress(OSError), listener.accept()[0] as caller:
+        heard.append(caller.recv(10_000))
+        caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        while more := caller.recv(10_000):
+            heard.append(more)
+
+
 def test_nothing_is_told_to_somebody_else_who_listens_there(
     shop: Path, shop_settings: Settings
 ) -> None:
@@ -140,20 +150,7 @@ def test_nothing_is_told_to_somebody_else_who_listens_there(
     for body in (b'{"proof": "' + b"0" * 64 + b'"}', b"[]", b"", b"1" * 5_000):
         heard: list[bytes] = []
         with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
-
-            def listen(
-                listener: socket.socket = listener,
-                body: bytes = body,
-                heard: list[bytes] = heard,
-            ) -> None:
-                with contextlib.suppress(OSError), listener.accept()[0] as caller:
-                    heard.append(caller.recv(10_000))
-                    length = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
-                    caller.sendall(length + body)
-                    while more := caller.recv(10_000):
-                        heard.append(more)
-
-            thread = threading.Thread(target=listen)
+            thread = threading.Thread(target=listen, args=(listener, body, heard))
             thread.start()
             with terminal_door(app, shop_settings, shop, listener.getsockname()[1]):
                 options = {"question": QUESTION, "use_model": False}
@@ -188,12 +185,9 @@ def test_only_who_can_read_the_file_is_answered(served: Served) -> None:
     assert served.file.stat().st_mode & 0o777 == 0o600 and found.pid == os.getpid()
     assert served.token not in repr(found)
     ours = {"Authorization": f"Bearer {served.token}"}
-    of_all = served.client.get("/api/conversations").json
+    of_all = listed(served.client)
     served.client.post("/chat/stream", json=ASKED, headers=ours).get_data()
-    kept = served.client.get("/api/conversations", headers=ours).json
-    assert (
-        len(kept["conversations"]) == 1 and served.client.get("/api/conversations").json == of_all
-    )
+    assert len(listed(served.client, headers=ours)) == 1 and listed(served.client) == of_all
     for more in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
         refused = served.client.post("/api/tools/grep", json={}, headers={**ours, **more})
         assert refused.status_code in (403, 421)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from chat_kit import SlowClock
 from indexed import write
-from repositories import git
+from repositories import executable, git
 from serving import client_of
 
 from codeqa.cli import main
@@ -187,26 +187,21 @@ def test_what_is_found_comes_whole_with_what_saves_the_next_call(call: Call) -> 
     lines = call("search_code", query="Basket.total").text.split("\n")
     assert lines[0].startswith("--- shop/basket.py (lines 12-14, relevance: 0.")
     assert "--- shop/basket.py (lines 17-18, called in line 14) ---" in lines, "a short callee"
-
-
-def test_a_relevance_says_also_of_the_best_hit_whether_it_fits(call: Call) -> None:
-    for query, fits in (
-        ("Basket.total", True),
-        ("how does the drone adjust its rotor speed", False),
-    ):
-        best = re.search(r"relevance: (\d\.\d\d)", call("search_code", query=query).text)
-        assert best and (float(best[1]) > 0.4 if fits else float(best[1]) < 0.3)
-
-
-def test_a_guess_finds_what_the_question_alone_does_not(call: Call) -> None:
     asked = {"query": "when a parcel leaves", "tokens": 200}
+    # A guess finds what the question alone does not.
     guess = "def charge(amount):\n    return amount"
     assert "charge" not in {place.name for place in call("search_code", **asked).places}
     found = call("search_code", **asked, guess=guess)
     assert "def charge(amount):" in found.text
 
 
-def test_what_does_not_fit_the_question_is_called_weak(call: Call) -> None:
+def test_a_relevance_and_a_word_say_what_does_not_fit_the_question(call: Call) -> None:
+    for query, fits in (
+        ("Basket.total", True),
+        ("how does the drone adjust its rotor speed", False),
+    ):
+        best = re.search(r"relevance: (\d\.\d\d)", call("search_code", query=query).text)
+        assert best and (float(best[1]) > 0.4 if fits else float(best[1]) < 0.3)
     weak = call("search_code", query="throttle requests of kubernetes pods").text
     assert "Weak: nothing shown holds throttle, requests, kubernetes, pods." in weak
     assert "Stands nowhere here: " in weak and "kubernetes" in weak.split("nowhere here")[1]
@@ -224,7 +219,11 @@ def test_grep_counts_every_line_literally_or_by_expression(call: Call) -> None:
     assert call("grep", pattern="^def .*:$", regex=True, path="shop/").total == 3
 
 
-def test_what_is_not_read_in_time_is_told(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_read_in_time_or_followed_is_told(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.code.tools.edges.MOST_FOLLOWED", 1)
+    assert " at least " in call("symbol", name="taxed", want="impact").summary
     monkeypatch.setattr("codeqa.repositories.files.time", SlowClock())
     summary = call("grep", pattern="basket").summary
     assert "0 lines in the first 8 of 22 files, for reading takes too long" in summary
@@ -274,12 +273,7 @@ def test_no_tool_tells_a_secret_or_a_file_that_is_not_indexed(call: Call) -> Non
 def test_a_wrong_call_is_told_what_is_wrong(call: Call) -> None:
     for name, values, error, said in (
         ("grep", {"patern": "x"}, UsageError, 'Call grep(pattern, path="", regex=false).'),
-        (
-            "grep",
-            {"pattern": "x", "file": "y"},
-            UsageError,
-            "grep has no such argument. Call grep(",
-        ),
+        ("grep", {"pattern": "x", "file": "y"}, UsageError, "no such argument. Call grep("),
         ("grep", {"pattern": "(a", "regex": True}, UsageError, "missing ): (a."),
         # What only an engine that goes back can read, and that takes for ever on some lines.
         ("grep", {"pattern": r"(a)\1", "regex": True}, UsageError, "1"),
@@ -323,17 +317,11 @@ def test_a_path_means_the_same_in_every_tool_and_search(engine: Engine, call: Ca
         assert found.places[0].path == "shop/basket.py"
         result = engine.search.search(f'merge sum of all prices path:"{written}"')
         assert all(hit.unit.path.startswith("shop/") for hit in result.units) and result.units
-
-
-def test_every_way_to_write_the_root_selects_all(engine: Engine, call: Call) -> None:
+    # And every way to write the root selects all.
     for path in (".", "/", "", "{root}", "**"):
         written = path.replace("{root}", str(engine.location.root))
-        every = call("grep", pattern="merge_all")
-        assert call("grep", pattern="merge_all", path=written).total == every.total > 1
-        assert (
-            call("list_all", kind="files", path=written).total
-            == call("list_all", kind="files").total
-        )
+        for tool, asked in (("grep", {"pattern": "merge_all"}), ("list_all", {"kind": "files"})):
+            assert call(tool, path=written, **asked).total == call(tool, **asked).total > 1
         assert engine.search.search("merge all", path=written).units
 
 
@@ -371,13 +359,6 @@ def test_what_is_not_listed_is_counted(engine: Engine, call: Call) -> None:
     assert call("list_all", kind="routes").summary == "no routes found"
     tests = call("list_all", kind="tests", path="src/test/")
     assert [place.name for place in tests.places] == ["MarkTest.testOne"]
-
-
-def test_where_not_all_is_followed_the_count_says_at_least(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("codeqa.code.tools.edges.MOST_FOLLOWED", 1)
-    assert " at least " in call("symbol", name="taxed", want="impact").summary
 
 
 def test_calls_are_told_by_the_function_that_makes_them_source_first(call: Call) -> None:
@@ -467,13 +448,10 @@ def test_a_review_without_a_model_names_tests_that_use_the_code_and_who_wrote_it
 def test_git_runs_nothing_that_the_repository_names(
     engine: Engine, call: Call, tmp_path: Path
 ) -> None:
-    marker, program = tmp_path / "executed", tmp_path / "attack.sh"
-    program.write_text(f'#!/bin/sh\necho "$0 $@" >> "{marker}"\nexit 1\n')
-    program.chmod(0o755)
-    root = engine.location.root
-    attributes = root / ".git" / "info" / "attributes"
-    attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text("* diff=evil filter=evil\n")
+    marker, root = tmp_path / "executed", engine.location.root
+    attack = f'#!/bin/sh\necho "$0 $@" >> "{marker}"\nexit 1\n'
+    program = executable(tmp_path / "attack.sh", attack)
+    write(root, {".git/info/attributes": "* diff=evil filter=evil\n"})
     keys = ("diff.evil.textconv", "diff.evil.command", "diff.external", "filter.evil.clean",
             "filter.evil.smudge", "core.pager", "core.fsmonitor")  # fmt: skip
     for key in keys:
@@ -484,7 +462,7 @@ def test_git_runs_nothing_that_the_repository_names(
         call("history", commit="HEAD~1", path="shop/basket.py")
         call("history", path="shop/basket.py", lines="1-18")
     finally:
-        attributes.unlink()
+        (root / ".git/info/attributes").unlink()
         for key in keys:
             git(root, "config", "--unset", key)
     assert not marker.exists(), marker.read_text()

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import queue
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_shop import QUESTION, copied_settings
 from openai_server import Streamed, delta, openai_server
 from pydantic import SecretStr
 from redis_server import RedisServer, redis_server
@@ -30,7 +30,7 @@ from waiting import AT_ONCE, LOOK_AGAIN, PATIENCE, Clock, until
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.state import cache, database
 from codeqa.types import Event
 from codeqa.web import answer_streams
@@ -41,7 +41,6 @@ from codeqa.web.security import TERMINAL_TOKEN, Gate
 pytest_plugins = ("cli_shop",)
 
 ROOT = Path(__file__).resolve().parent.parent
-QUESTION = "@codebase how is an article put into the basket?"
 ANNA = "anna"
 
 
@@ -98,10 +97,8 @@ class Page:
 @pytest.fixture(scope="module")
 def settings(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Of a data folder that holds the shop's index, and nothing of other tests."""
-    data = tmp_path_factory.mktemp("in-flight") / "data"
-    shutil.copytree(shop.parent / "data", data)
-    more = {"hyde": "off", "effort": "fast", "watch": False}
-    return load_settings(data=data, threads=24, token=SecretStr("anna,bela"), **more)
+    more = {"hyde": "off", "effort": "fast", "watch": False, "token": SecretStr("anna,bela")}
+    return copied_settings(shop, tmp_path_factory.mktemp("in-flight"), threads=24, **more)
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +146,23 @@ def read_to(response: http.client.HTTPResponse, words: str) -> str:
     return text
 
 
+def begin(page: Page, model: Dictated, **more: Any) -> Any:
+    """A question whose answer has come as far as its first word."""
+    answer = page.ask(**more)
+    model.say("One. ")
+    read_to(answer, "One.")
+    return answer
+
+
+def assert_closed(page: Page) -> None:
+    """Assert that the conversation takes no second question, and is nobody else's."""
+    for refused in (page.ask("another one"), page.ask(render=False), in_one_piece(page)):
+        assert refused.status == 409 and json.load(refused)["error"]["code"] == "busy"
+    bela = Page(page.port, "bela")
+    assert bela.join().status == bela.send("GET", "/api/conversations/c").status == 404
+    assert bela.get("POST", "/api/conversations/c/stop") == {"stopped": 0}
+
+
 def ended(page: Page) -> None:
     """Wait until nothing is being answered any more."""
     until(lambda: not page.opened()["answering"])
@@ -186,9 +200,7 @@ def test_an_answer_goes_on_without_its_reader_and_is_read_along_from_its_beginni
 def test_it_is_stopped_for_all_its_readers_and_the_next_question_is_taken_at_once(
     page: Page, model: Dictated
 ) -> None:
-    first = page.ask()
-    model.say("One. ")
-    read_to(first, "One.")
+    first = begin(page, model)
     second = page.join()
     assert page.get("POST", "/api/conversations/c/stop") == {"stopped": 1}
     third = page.ask("and then?")
@@ -202,49 +214,28 @@ def test_it_is_stopped_for_all_its_readers_and_the_next_question_is_taken_at_onc
     assert after["id"] == done["turn"] and after["parent"] == stopped["id"]
 
 
-def test_one_question_is_answered_at_a_time_in_a_conversation_and_nobody_else_joins_it(
-    page: Page, model: Dictated
-) -> None:
-    first = page.ask()
-    model.say("One. ")
-    read_to(first, "One.")
-    refused = page.ask("another one")
-    assert refused.status == 409 and json.load(refused)["error"]["code"] == "busy"
-    bela = Page(page.port, "bela")
-    assert bela.join().status == bela.send("GET", "/api/conversations/c").status == 404
-    assert bela.get("POST", "/api/conversations/c/stop") == {"stopped": 0}
-    elsewhere = page.ask("in another one", "d")
-    assert elsewhere.status == 200
-    model.say(None, None)
-    assert read_on(first)[0] == "" and read_on(elsewhere)
-    assert len(page.opened()["turns"]) == 1
-
-
 def in_one_piece(page: Page, question: str = QUESTION, **more: Any) -> Any:
     return page.send("POST", "/chat", {"question": question, "conversation": "c", **more})
 
 
-def test_a_conversation_is_answered_once_at_a_time_for_programs_as_well(
+def test_one_question_is_answered_at_a_time_in_a_conversation_and_nobody_else_joins_it(
     page: Page, model: Dictated
 ) -> None:
-    plain = page.ask(render=False)
-    model.say("One. ")
-    read_to(plain, "One.")
-    for refused in (page.ask(), page.ask(render=False), in_one_piece(page)):
-        assert refused.status == 409 and json.load(refused)["error"]["code"] == "busy"
-    # It is nobody else's to read along, but its user can stop it.
+    plain = begin(page, model, render=False)
+    assert_closed(page)
+    # A program's answer cannot be read along, but its user can stop it.
     assert page.opened()["answering"] == "" and page.join().status == 404
     assert page.get("POST", "/api/conversations/c/stop") == {"stopped": 1}
     plain.read()
     model.say("Two.", None)
     assert json.load(in_one_piece(page))["response"] == "Two."
-    rendered = page.ask()
-    model.say("Three. ")
-    read_to(rendered, "Three.")
-    assert in_one_piece(page).status == page.ask(render=False).status == 409
-    model.say(None)
-    read_on(rendered)
-    assert [turn["answer"] for turn in page.opened()["turns"]] == ["One. ", "Two.", "Three. "]
+    rendered = begin(page, model)
+    assert_closed(page)
+    elsewhere = page.ask("in another one", "d")
+    assert elsewhere.status == 200
+    model.say(None, None)
+    assert read_on(rendered)[0] == "" and read_on(elsewhere)
+    assert [turn["answer"] for turn in page.opened()["turns"]] == ["One. ", "Two.", "One. "]
 
 
 def test_terminals_answer_beside_each_other(
@@ -254,9 +245,7 @@ def test_terminals_answer_beside_each_other(
     app.config[TERMINAL_TOKEN] = "terminal"
     with serving(settings, engine=engine, app=app) as port:
         terminal = Page(port, "terminal")
-        first = terminal.ask()
-        model.say("One. ")
-        read_to(first, "One.")
+        first = begin(terminal, model)
         terminal.send("DELETE", "/api/conversations/c").read()  # as `codeqa ask` begins without -c
         second = terminal.ask("another one")
         assert second.status == 200
@@ -267,10 +256,7 @@ def test_terminals_answer_beside_each_other(
 
 
 def test_a_program_that_leaves_or_fails_frees_its_conversation(page: Page, model: Dictated) -> None:
-    plain = page.ask(render=False)
-    model.say("One. ")
-    read_to(plain, "One.")
-    plain.close()
+    begin(page, model, render=False).close()
     again = until(lambda: (sent := page.ask(render=False)).status != 409 and sent)
     model.say(None)
     again.read()
@@ -283,9 +269,7 @@ def test_a_program_that_leaves_or_fails_frees_its_conversation(page: Page, model
 def test_what_is_deleted_while_it_is_answered_is_neither_written_on_nor_kept(
     page: Page, model: Dictated, engine: Engine, path: str
 ) -> None:
-    reader = page.ask()
-    model.say("One. ")
-    read_to(reader, "One.")
+    reader = begin(page, model)
     page.get("DELETE", path)
     assert read_on(reader)[1]["stopped"] is True
     assert page.send("GET", "/api/conversations/c").status == 404
@@ -313,9 +297,8 @@ def test_a_server_that_ends_keeps_what_it_was_writing(
     page: Page, settings: Settings, engine: Engine, model: Dictated
 ) -> None:
     with serving(settings, engine=engine) as port:
-        reader = Page(port, ANNA).ask()
-        model.say("One. ")
-        read_to(reader, "One.")
+        reader = begin(Page(port, ANNA), model)
+    assert not reader.closed  # it is not that nobody reads
     engine.conversations.flush()
     ((answer, details),) = kept(engine)
     assert answer == "One. " and json.loads(details)["finished"] is False
@@ -325,10 +308,7 @@ def test_an_answer_that_nobody_reads_any_more_ends(
     page: Page, model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_streams, "time", clock := Clock())
-    reader = page.ask()
-    model.say("One. ")
-    read_to(reader, "One.")
-    reader.close()
+    begin(page, model).close()
 
     def ended_later() -> bool:
         clock.advance(answer_streams.UNREAD_SECONDS)
@@ -386,9 +366,7 @@ def test_another_process_finds_what_is_kept_of_an_answer_and_that_it_broke_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("codeqa.chat.ask.KEPT_EVERY", AT_ONCE)
-    reader = page.ask()
-    model.say("One. ")
-    read_to(reader, "One.")
+    begin(page, model)
 
     def kept_by_now() -> str:
         model.say("And ")  # it is kept after another piece, unless it is being kept
@@ -467,11 +445,7 @@ def test_another_process_reads_an_answer_along_refuses_a_second_and_goes_on_from
     assert there.opened()["answering"] == turn["id"]
     second = there.join()
     assert read_to(second, "Two.") == "One. Two. "
-    for refused in (there.ask(), there.ask(render=False), in_one_piece(there)):
-        assert refused.status == 409 and json.load(refused)["error"]["code"] == "busy"
-    bela = Page(there.port, "bela")
-    assert bela.join().status == 404
-    assert bela.get("POST", "/api/conversations/c/stop") == {"stopped": 0}
+    assert_closed(there)
     model.say("Three – ä.", None)
     assert read_on(second) == ("Three – ä.", read_on(first)[1])
     third = there.ask("and then?")
@@ -492,9 +466,7 @@ def test_another_process_stops_an_answer_for_all_its_readers(
     both: tuple[Page, Page], model: Dictated, redis: RedisServer, method: str, path: str
 ) -> None:
     here, there = both
-    first = here.ask()
-    model.say("One. ")
-    read_to(first, "One.")
+    first = begin(here, model)
     second = there.join()
     read_to(second, "One.")
     there.get(method, path)
@@ -520,9 +492,7 @@ def test_an_answer_goes_on_for_its_own_reader_when_redis_dies_and_is_shared_agai
 ) -> None:
     here, there = both
     monkeypatch.setattr(cache, "time", clock := Clock())
-    first = here.ask()
-    model.say("One. ")
-    read_to(first, "One.")
+    first = begin(here, model)
     redis.kill()
     model.say("Two. ")
     read_to(first, "Two.")

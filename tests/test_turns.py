@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -207,13 +208,14 @@ def test_a_model_without_its_key_says_what_to_set(opened: Open) -> None:
 def test_conversations_users_and_repositories_never_see_each_others_context(
     engine: Engine, script: Script, tmp_path: Path
 ) -> None:
-    ask(engine, ASK, user="token-aaaaaaaa")
+    anna, bela = "token-aaaaaaaa", "token-bbbbbbbb"
+    ask(engine, ASK, user=anna)
     for options in (
         {},
-        {"user": "token-bbbbbbbb"},
-        {"conversation": "talk2", "user": "token-aaaaaaaa"},
-        {"conversation": "", "user": "token-aaaaaaaa"},
-        {"conversation": "", "user": "token-aaaaaaaa:conversation:talk"},
+        {"user": bela},
+        {"conversation": "talk2", "user": anna},
+        {"conversation": "", "user": anna},
+        {"conversation": "", "user": f"{anna}:conversation:talk"},
     ):
         ask(engine, "and?", **options)
         assert len(script.sent) == 2, f"no history reaches {options}"
@@ -221,18 +223,14 @@ def test_conversations_users_and_repositories_never_see_each_others_context(
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a.py").write_text("def warehouse():\n    return 1\n")
     elsewhere = open_engine(engine.settings, tmp_path / "other")
-    ask(elsewhere, "and?", user="token-aaaaaaaa")
+    ask(elsewhere, "and?", user=anna)
     assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1
-    (turn,) = engine.conversations.turns("talk", "token-aaaaaaaa")
+    (turn,) = engine.conversations.turns("talk", anna)
     assert turn.chunks
-    for place, user in (
-        (engine, "local"),
-        (engine, "token-bbbbbbbb"),
-        (elsewhere, "token-aaaaaaaa"),
-    ):
+    for place, user in ((engine, "local"), (engine, bela), (elsewhere, anna)):
         with pytest.raises(NotFoundError):
             place.conversations.turn(turn.id, user)
-    ask(engine, "and?", user="token-aaaaaaaa")
+    ask(engine, "and?", user=anna)
     assert len(script.sent) == 4 and len(parts(script.sent[-1])) == 2
 
 
@@ -245,11 +243,8 @@ def test_many_conversations_at_once_keep_their_contexts_apart(
         ask(engine, question, conversation=talk, user=user)
         ask(engine, f"follow-up of {number}", conversation=talk, user=user)
 
-    threads = [threading.Thread(target=converse, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(converse, range(4)))
     every = [body["messages"] for body in script.bodies]
     follow_ups = [m for m in every if "follow-up of" in str(m)]
     assert len(follow_ups) == 4
@@ -287,43 +282,32 @@ def test_a_damaged_cached_context_counts_as_none(quoting: Engine) -> None:
         assert conversations.cached_context("u") == NO_CONTEXT, value[:80]
 
 
-def test_a_redis_server_that_goes_down_costs_nothing(
+def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversations_has(
     opened: Open, script: Script, tmp_path: Path
 ) -> None:
     with redis_server(tmp_path / "redis") as redis:
         engine = opened(**script.settings, redis_url=redis.url)
-        ask(engine, ASK)
-        ask(engine, "and?")
-        assert len(parts(script.sent[-1])) == 2, "the context goes on"
+        for conversation in ("", "talk"):
+            ask(engine, ASK, conversation=conversation)
+            assert ask(engine, "and?", conversation=conversation)[-1].data["notice"] == ""
+            assert len(parts(script.sent[-1])) == 2, "the context goes on"
         assert State(engine.settings.data_dir).values.get(context_key("local", "talk")) is None
         cache = open_redis(engine.settings) or State(engine.settings.data_dir).values
         assert "expire_session" in (cache.get(context_key("local", "talk")) or "")
         redis.kill()
-        events = ask(engine, "and?")
-        assert events[-1].kind == "done" and answer(events)
-        assert len(script.sent) == 6, "the history is kept elsewhere"
-        assert len(parts(script.sent[-1])) == 2, "the turn itself has its context"
-        events = ask(engine, ASK)
-        assert events[-1].kind == "done" and len(parts(script.sent[-1])) == 2
+        for question, sent in (("and?", 6), (ASK, 8)):
+            events = ask(engine, question)
+            assert events[-1].kind == "done" and answer(events)
+            assert events[-1].data["notice"] == "", "a conversation needs no cache"
+            assert len(script.sent) == sent, "the history is kept elsewhere"
+            assert len(parts(script.sent[-1])) == 2, "the turn itself has its context"
         assert len(engine.conversations.turns("talk")) == 4
-
-
-def test_a_client_without_conversations_is_told_that_the_cache_is_gone(
-    opened: Open, script: Script, tmp_path: Path
-) -> None:
-    with redis_server(tmp_path / "redis") as redis:
-        engine = opened(**script.settings, redis_url=redis.url)
-        ask(engine, ASK, conversation="")
-        assert ask(engine, "and?", conversation="")[-1].data["notice"] == ""
-        assert len(parts(script.sent[-1])) == 2, "the context goes on"
-        redis.kill()
         for follow_up in ("and?", "explain that in more detail"):
             done = ask(engine, follow_up, conversation="")[-1].data
             assert len(parts(script.sent[-1])) == 1
             assert done["notice"].startswith("The cache") and "@codebase" in done["notice"]
         for searched_or_none in (ASK, "hello"):
             assert ask(engine, searched_or_none, conversation="")[-1].data["notice"] == ""
-        assert ask(engine, "and?")[-1].data["notice"] == "", "a conversation needs no cache"
 
 
 def test_of_a_long_conversation_the_last_three_answers_are_sent_along(
@@ -529,27 +513,19 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert sent[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
 
 
-def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
-    engine: Engine, script: Script
-) -> None:
-    script.replies = [dropped(SAYS)]
-    events = ask(engine, ASK)
-    assert events[-1].kind == "error" and answer(events) == "".join(SAYS)
-    (kept,) = engine.conversations.turns("talk")
-    assert kept.answer == "".join(SAYS) and kept.error and not kept.finished
-    assert [c["verified"] for c in kept.citations] == [True] and kept.tokens["estimated"] is True
-
-
-def test_a_refusal_after_text_has_come_is_not_answered_by_beginning_anew(
+def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came_and_not_begun_anew(
     engine: Engine, script: Script
 ) -> None:
     _, _, refusal = context_length()
-    script.replies = [replace(stream(["a"]), events=(delta("a"), event(refusal)))]
-    events = ask(engine, ASK)
-    assert events[-1].kind == "error"
-    assert answer(events) == "a"
-    assert len(script.bodies) == 1
-    assert engine.conversations.turns("talk")[0].answer == "a"
+    refused = Streamed((*map(delta, SAYS), event(refusal)))
+    for number, reply in enumerate((dropped(SAYS), refused), 1):
+        script.replies = [reply]
+        events = ask(engine, ASK)
+        assert events[-1].kind == "error" and answer(events) == "".join(SAYS)
+        assert len(script.bodies) == number
+        kept = engine.conversations.turns("talk")[-1]
+        assert kept.answer == "".join(SAYS) and kept.error and not kept.finished
+        assert [c["verified"] for c in kept.citations] == [True] and kept.tokens["estimated"]
 
 
 def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, script: Script) -> None:

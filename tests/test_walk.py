@@ -156,14 +156,9 @@ def test_without_git_the_error_says_what_to_do(repo: Path, monkeypatch: pytest.M
         walk(repo, max_file_bytes=LIMIT)
 
 
-def test_the_folders_of_tools_are_left_out_outside_git(tmp_path: Path) -> None:
-    names = ["node_modules/x.js", "pkg/__pycache__/y.txt", "build/out.js", ".venv/z.py"]
-    read = ["a.py", "src/build/steps.py"]
-    root = write(tmp_path / "plain", dict.fromkeys([*read, *names], "1"))
-    assert paths_of(root) == read
-
-
-def test_in_git_untracked_dependencies_and_output_are_left_out(repo: Path) -> None:
+def test_dependencies_and_output_are_left_out_unless_git_tracks_them(
+    repo: Path, tmp_path: Path
+) -> None:
     read = [
         "a.py", "app/package.json", "lib/dist/source.py", "lib/venv.py", "lib/venv/tracked.py",
         "lib/venv/with_it.py", "setup.py", "src/build/steps.py", "target/tracked.rs",
@@ -176,14 +171,17 @@ def test_in_git_untracked_dependencies_and_output_are_left_out(repo: Path) -> No
     git(repo, "add", "lib/venv/tracked.py", "target/tracked.rs")
     git(write(repo / ".venv" / "src" / "of_git", {"d.py": "1"}), "init", "-q")
     assert paths_of(repo) == read
-    found = walk(repo, max_file_bytes=LIMIT)
     folders = [
         ".venv/", "app/dist/", "app/node_modules/", "build/", "node_modules/", "pkg/__pycache__/"
     ]  # fmt: skip
-    assert [*reasons(found)] == folders
-    assert {*reasons(found).values()} == {"untracked dependencies or build output"}
+    why = "untracked dependencies or build output"
+    left_out = [*reasons(walk(repo, max_file_bytes=LIMIT)).items()]
+    assert left_out == [(folder, why) for folder in folders]
     git(repo, "add", "-f", ".venv/z.py")
     assert ".venv/z.py" in paths_of(repo)
+    kept = ["a.py", "src/build/steps.py"]  # outside of git as well
+    made = [path for path in made if not path.startswith("app/")]
+    assert paths_of(write(tmp_path / "plain", dict.fromkeys([*kept, *made], "1"))) == kept
 
 
 # --- .codeqaignore ---------------------------------------------------------------------------
@@ -324,15 +322,23 @@ def root(tmp_path: Path) -> Path:
     return write(tmp_path / "root", {"a.py": "a\r\n", "b/c.py": b"\xff\0", "käse/d e.py": "d"})
 
 
+def open_files() -> int:
+    """How many this process has, where the system lists them."""
+    folder = Path("/proc/self/fd")
+    return len([*folder.iterdir()]) if folder.is_dir() else 0
+
+
 def test_a_file_is_read_byte_for_byte_up_to_a_limit(root: Path) -> None:
     assert read_file(root, "b/c.py") == b"\xff\0"
     assert read_file(root, "käse/d e.py") == b"d"
     (root.parent / "link").symlink_to(root)
+    before = open_files()
     assert read_file(root.parent / "link", "a.py") == b"a\r\n"
     data, status = read_with_status(root, "a.py", max_bytes=3)
     assert (data, status.st_size) == (b"a\r\n", 3)
     with pytest.raises(RepositoryError, match=r"a\.py cannot be read"):
         read_file(root, "a.py", max_bytes=2)
+    assert open_files() == before
 
 
 ELSEWHERE = [
@@ -342,27 +348,17 @@ ELSEWHERE = [
 ]  # fmt: skip
 
 
-def test_a_path_that_leads_anywhere_else_is_not_found(root: Path) -> None:
+def test_a_path_that_leads_anywhere_else_is_not_found_and_left_open(root: Path) -> None:
     outside = root.parent / "outside"
     (root / "link.py").symlink_to(outside / "secret.txt")
     (root / "folder").symlink_to(outside)
     (root / "inner").symlink_to("b")
     os.mkfifo(root / "pipe")
+    before = open_files()
     for path in ELSEWHERE:
         with pytest.raises(NotFoundError):
             pytest.fail(f"{path!r}: {read_file(root, path)!r}")
-
-
-def test_no_descriptor_is_left_open(root: Path) -> None:
-    folder = Path("/proc/self/fd")
-    if not folder.is_dir():
-        pytest.skip("the system does not list open files")
-    before = len(list(folder.iterdir()))
-    for path in ("a.py", "b/c.py", "missing/x.py", "b", "../x"):
-        for _ in range(3):
-            with suppress(NotFoundError):
-                read_file(root, path)
-    assert len(list(folder.iterdir())) == before
+    assert open_files() == before
 
 
 def test_a_folder_that_is_swapped_for_a_link_while_reading_leaks_nothing(root: Path) -> None:

@@ -26,7 +26,6 @@ from tests.repositories import git
 
 FILES = {"a.py": "def find_user(key):\n    return key\n", "b.py": "def drop_user():\n    pass\n"}
 SEEK = {"a.py": "def seek_user(key):\n    return key\n"}
-AUTHOR = ("-c", "user.name=A. Tester", "-c", "user.email=tester@example.org")
 
 
 def names(engine: Engine) -> set[str]:
@@ -46,7 +45,7 @@ def rename_and_ignore(root: Path) -> None:
 
 def commit_and_leave(root: Path) -> None:
     git(root, "add", ".")
-    git(root, *AUTHOR, "commit", "-qm", "two")
+    git(root, "commit", "-qm", "two")
     git(root, "checkout", "-q", "main")
 
 
@@ -74,7 +73,7 @@ def test_whatever_changes_a_tree_leaves_what_a_clean_index_holds(
     monkeypatch.setattr(indexer, "give_back_memory", lambda: given_back.append(True))
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
-    git(root, *AUTHOR, "commit", "-qm", "one")
+    git(root, "commit", "-qm", "one")
     git(root, "checkout", "-qb", "other")
     with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
         engine.index.start_background(ran=runs.append)

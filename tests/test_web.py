@@ -88,11 +88,6 @@ def test_an_error_ends_the_stream_with_its_message(client: FlaskClient) -> None:
     assert "secret" not in "".join(crashed) and crashed[-3].startswith("3:")
 
 
-def test_stopping_ends_the_stream_properly() -> None:
-    lines = list(encode_stream([Event("token", {"text": "a"}), Event("stopped", {})]))
-    assert lines == [b'0:"a"\n', b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
-
-
 def test_that_a_model_is_waited_for_is_told_to_a_page_and_to_no_other_client() -> None:
     wait = {"text": "api.example.com asks to wait 70 s", "seconds": 70, "begins": True}
     events = [Event("waiting", wait), Event("token", {"text": "a"}), Event("done", {})]
@@ -135,9 +130,10 @@ def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation() -> None
     begin().close()
 
 
-def test_any_text_fits_on_one_line() -> None:
+def test_any_text_fits_on_one_line_and_stopping_ends_the_stream_properly() -> None:
     text = 'a"\n\r\u2028\u2029\x00\ud800\U0001f600\\'
-    (sent, *_) = encode_stream([Event("token", {"text": text})])
+    sent, *rest = encode_stream([Event("token", {"text": text}), Event("stopped", {})])
+    assert rest == [b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
     assert sent.count(b"\n") == 1
     assert json.loads(sent[2:].decode()) == text.replace("\ud800", "?")
 
@@ -198,7 +194,7 @@ def test_all_that_a_question_can_wish_for_reaches_the_chat(
     assert {name: fake_engine.chat.asked[-1][name] for name in plain} == plain
 
 
-def test_the_conversation_of_the_ai_sdk_is_understood(
+def test_of_question_query_and_the_messages_of_the_ai_sdk_the_first_with_words_is_asked(
     client: FlaskClient, fake_engine: FakeEngine
 ) -> None:
     parts = [{"type": "text", "text": "second "}, {"type": "file"}, {"text": "question"}]
@@ -209,16 +205,11 @@ def test_the_conversation_of_the_ai_sdk_is_understood(
     ]
     assert client.post("/chat/stream", json={"messages": messages}).status_code == 200
     assert fake_engine.chat.asked[-1]["question"] == "second question"
-
-
-@pytest.mark.parametrize("empty", ["", " \n", None])
-def test_of_question_query_and_messages_the_first_that_holds_words_is_asked(
-    client: FlaskClient, fake_engine: FakeEngine, empty: str | None
-) -> None:
-    stream(client, empty, query="the query", messages=[{"role": "user", "content": "no"}])
-    assert fake_engine.chat.asked[-1]["question"] == "the query"
-    stream(client, empty, query=empty, messages=[{"role": "user", "content": "the last"}])
-    assert fake_engine.chat.asked[-1]["question"] == "the last"
+    for empty in ("", " \n", None):
+        stream(client, empty, query="the query", messages=messages)
+        assert fake_engine.chat.asked[-1]["question"] == "the query"
+        stream(client, empty, query=empty, messages=messages)
+        assert fake_engine.chat.asked[-1]["question"] == "second question"
 
 
 def test_an_answer_that_a_hook_changed_reaches_the_page_rendered(client: FlaskClient) -> None:
@@ -258,12 +249,10 @@ def test_a_question_to_the_root_is_answered_in_one_piece(
 ) -> None:
     response = client.post("/", json={"query": "@codebase x", "rerank": "true"})
     assert response.json == {"response": ANSWER}
-    assert (
-        fake_engine.chat.asked[-1]["rerank"] is True and fake_engine.chat.asked[-1]["conversation"]
-    )
+    assert fake_engine.chat.asked[-1]["rerank"] is True
     assert error_of(client.post("/", json={"query": "fail"}), 500)["hint"] == "Try it again."
     first, second = (asked["conversation"] for asked in fake_engine.chat.asked)
-    assert first == second, "one session is one conversation"
+    assert first == second and first, "one session is one conversation"
 
 
 # What else the page asks for
@@ -288,7 +277,9 @@ def test_the_status_and_the_skipped_files_tell_what_the_page_shows(
     assert skipped["groups"][0] == {"reason": "binary", "count": 2, "paths": paths}
 
 
-def test_an_indexed_file_comes_line_by_line_and_no_other(client: FlaskClient) -> None:
+def test_an_indexed_file_or_some_lines_of_it_come_line_by_line_and_no_other(
+    client: FlaskClient,
+) -> None:
     for path, (_, text) in FILES.items():
         file = client.get("/api/file", query_string={"path": path}).json
         assert len(file["lines"]) == text.count("\n")
@@ -296,9 +287,6 @@ def test_an_indexed_file_comes_line_by_line_and_no_other(client: FlaskClient) ->
         assert file["on_disk"] == f"/home/you/src/store/{path}" and file["hosted"]
     for path in ("../../etc/passwd", "/etc/passwd", "nowhere.py", ".git/config"):
         error_of(client.get("/api/file", query_string={"path": path}), 404)
-
-
-def test_of_a_file_only_the_lines_that_are_asked_for_come(client: FlaskClient) -> None:
     asked = {"path": "src/store/long.py", "start": 1999, "end": 2000}
     lines = client.get("/api/file", query_string=asked).json["lines"]
     assert [re.sub("<[^>]+>", "", line) for line in lines] == [
@@ -340,21 +328,18 @@ def test_every_address_but_the_pages_is_described_with_what_it_takes(client: Fla
 def test_health_and_readiness_are_told_apart(client: FlaskClient, fake_engine: FakeEngine) -> None:
     assert client.get("/health").json == {"status": "ok"}
     assert client.get("/ready").status_code == 200
-    fake_engine.index.current = type(fake_engine.index.current)("x", "x", "missing")
-    assert error_of(client.get("/ready"), 503)["code"] == "not_ready"
-    fake_engine.index.current = type(fake_engine.index.current)("x", "x", "indexing")
-    assert error_of(client.get("/ready"), 503)["code"] == "not_ready"
+    for state in ("missing", "indexing"):
+        fake_engine.index.current = type(fake_engine.index.current)("x", "x", state)
+        assert error_of(client.get("/ready"), 503)["code"] == "not_ready"
 
 
-def test_without_a_repository_the_first_page_is_the_picker(settings: Settings) -> None:
+def test_without_a_repository_the_first_page_is_the_picker_which_takes_folders_alone(
+    settings: Settings,
+) -> None:
     client = create_app(settings).test_client()
     assert client.get("/").headers["Location"] == "/repositories"
     assert "Choose a repository" in client.get("/repositories").text
     assert error_of(client.get("/api/status"), 409)["code"] == "index_missing"
-
-
-def test_a_path_that_is_no_folder_is_explained(settings: Settings) -> None:
-    client = create_app(settings).test_client()
     for path in ("relative/path", "/nowhere/at/all", "~nobody/x", "\x00", "/" + "x" * 300, "/",
                  "//", "/tmp/.."):  # fmt: skip
         error_of(client.post("/api/repos", json={"path": path}), 400)
@@ -393,14 +378,14 @@ def test_every_refusal_has_the_same_shape(client: FlaskClient, fake_engine: Fake
     refused = client.get("/chat/stream")
     error_of(refused, 405)
     assert "POST" in refused.headers["Allow"]
-    error_of(
-        client.post("/chat/stream", data="x" * 1_000_001, content_type="application/json"), 413
-    )
+    error_of(client.post("/chat/stream", json="x" * 1_000_001), 413)
     error_of(client.post("/chat/stream", data={"question": "x"}), 415)
     error_of(client.get("/api/file"), 400)
 
 
-def test_only_the_names_of_this_machine_are_answered(client: FlaskClient) -> None:
+def test_only_this_machine_and_its_names_are_answered(client: FlaskClient) -> None:
+    elsewhere = {"REMOTE_ADDR": "192.168.1.20"}
+    assert "CODEQA_TOKEN" in error_of(client.get("/", environ_overrides=elsewhere), 403)["hint"]
     for host in ("evil.example", "127.0.0.1.nip.io", "localhost.evil.example", "[::1].evil.example",
                  "localhost:5001@evil.example", "evil.example#localhost", "0.0.0.0", "127.1",
                  "localhost."):  # fmt: skip
@@ -450,11 +435,6 @@ def test_every_response_carries_the_protecting_headers_and_the_cookie_is_strict(
 
 
 # Token and keys
-
-
-def test_without_a_token_other_machines_are_refused(client: FlaskClient) -> None:
-    environment = {"REMOTE_ADDR": "192.168.1.20"}
-    assert "CODEQA_TOKEN" in error_of(client.get("/", environ_overrides=environment), 403)["hint"]
 
 
 def test_a_host_that_others_reach_needs_a_token_and_no_other(data_dir: Path) -> None:

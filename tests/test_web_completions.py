@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,11 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from chat_kit import parts
+from cli_shop import ANSWER, copied_settings
 from openai import OpenAI
 from openai_server import (
+    NEVER,
     Reply,
     ScriptedServer,
     context_length,
@@ -27,12 +29,11 @@ from pydantic import SecretStr
 from serving import serving
 from waiting import PATIENCE
 
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 
 pytest_plugins = ("cli_shop",)
 
 QUESTION = "What does `Basket.add_article` do, and who calls it?"
-ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
 TEXT = "".join(ANSWER)
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
@@ -51,15 +52,10 @@ class Model:
         return [body for _, body in self.server.requests]
 
 
-def shop_settings_in(folder: Path, shop: Path) -> Settings:
-    shutil.copytree(shop.parent / "data", folder)
-    return load_settings(data=folder, threads=8)
-
-
 @pytest.fixture(scope="module")
 def started(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
     model = Model()
-    settings = shop_settings_in(tmp_path_factory.mktemp("asked") / "data", shop)
+    settings = copied_settings(shop, tmp_path_factory.mktemp("asked"), threads=8)
     with openai_server(lambda *_: model.reply) as model.server:
         more = {"model": "custom/m", "model_url": model.server.base_url}
         more |= {"hyde": "off", "effort": "fast"}  # the model is asked for the answer alone
@@ -94,7 +90,8 @@ def asked(model: Model, clients: OpenAI) -> OpenAI:
 @pytest.fixture(scope="module")
 def port(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server without a language model."""
-    with serving(shop_settings_in(tmp_path_factory.mktemp("alone") / "data", shop), shop) as port:
+    settings = copied_settings(shop, tmp_path_factory.mktemp("alone"), threads=8)
+    with serving(settings, shop) as port:
         yield port
 
 
@@ -154,7 +151,9 @@ def test_a_client_of_openai_gets_an_answer_from_the_code_in_one_piece_or_streame
     assert len(plain) == len(chunks) - 1
 
 
-def test_without_a_language_model_the_code_is_quoted_and_nothing_is_counted(api: OpenAI) -> None:
+def test_without_a_language_model_the_code_is_quoted_and_nothing_is_counted_or_stored(
+    port: int, api: OpenAI
+) -> None:
     answer = complete(api, user(QUESTION))
     assert "add_article" in answer.choices[0].message.content
     assert answer.usage.total_tokens == 0
@@ -162,16 +161,18 @@ def test_without_a_language_model_the_code_is_quoted_and_nothing_is_counted(api:
         chunk.choices[0].delta.content or "" for chunk in complete(api, user(QUESTION), stream=True)
     )
     assert streamed == answer.choices[0].message.content
+    address = f"http://127.0.0.1:{port}/api/conversations"
+    assert httpx2.get(address).json() == {"conversations": []}
 
 
 def test_the_history_is_that_of_the_client(model: Model, asked: OpenAI) -> None:
-    parts = [{"type": "text", "text": "Where are"}, {"type": "text", "text": "baskets?"}]
+    texts = [{"type": "text", "text": "Where are"}, {"type": "text", "text": "baskets?"}]
     earlier = [
         assistant("Hello, what can I do?"),
         user("What is sold?"),
         {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "tool", "content": "ignored", "tool_call_id": "x"},
-        user(parts), assistant("In store/basket.py,"), assistant("class Basket."),
+        user(texts), assistant("In store/basket.py,"), assistant("class Basket."),
     ]  # fmt: skip
     complete(asked, *earlier, user("and who calls it?"))
     system, sold, unanswered, *sent, last = model.requests[-1]["messages"]
@@ -219,8 +220,8 @@ def test_what_the_client_wants_of_answers_stands_beside_our_rules(
     plain, wished = model.requests
     assert [one["role"] for one in wished["messages"]] == ["system", "user"]
     assert wished["messages"][0] == plain["messages"][0]
-    instruction, block = (part["text"] for part in wished["messages"][-1]["content"])
-    usual, same = (part["text"] for part in plain["messages"][-1]["content"])
+    instruction, block = parts(wished["messages"][-1])
+    usual, same = parts(plain["messages"][-1])
     assert block == same  # nothing else is searched for
     assert instruction.startswith(usual.rstrip())
     assert instruction.rstrip().endswith(f"as far as the rules allow:\n{wanted}")
@@ -233,13 +234,6 @@ def test_an_answer_that_reached_the_limit_of_the_model_says_length(
     *_, last = complete(asked, user(QUESTION), stream=True)
     for answer in (complete(asked, user(QUESTION)), last):
         assert answer.choices[0].finish_reason == "length"
-
-
-def test_nothing_is_stored(port: int, api: OpenAI) -> None:
-    complete(api, user(QUESTION))
-    list(complete(api, user(QUESTION), stream=True))
-    address = f"http://127.0.0.1:{port}/api/conversations"
-    assert httpx2.get(address).json() == {"conversations": []}
 
 
 def test_every_repository_is_a_model_and_others_are_not_found(api: OpenAI) -> None:
@@ -280,10 +274,9 @@ def test_what_cannot_be_done_is_named(port: int) -> None:
 
 
 def test_the_token_of_the_page_is_the_key_of_the_api(
-    shop: Path, tmp_path: Path, clients: OpenAI
+    shop: Path, shop_settings: Settings, clients: OpenAI
 ) -> None:
-    settings = shop_settings_in(tmp_path / "data", shop)
-    guarded = settings.model_copy(update={"token": SecretStr("first,second")})
+    guarded = shop_settings.model_copy(update={"token": SecretStr("first,second")})
     with serving(guarded, shop) as port:
         for key in ("first", "second"):
             assert client(clients, port, key).models.list().data
@@ -310,13 +303,10 @@ def test_a_model_that_fails_is_a_failure_that_is_not_tried_again(
             complete(asked, user(QUESTION), **more)
         assert caught.value.status_code == 502 and "127.0.0.1" in caught.value.message
         assert len(model.requests) == before + 1
-
-
-def test_a_conversation_that_the_model_cannot_read_is_too_long(model: Model, asked: OpenAI) -> None:
     model.reply = context_length()
-    with pytest.raises(openai.BadRequestError) as caught:
+    with pytest.raises(openai.BadRequestError) as too_long:
         complete(asked, user(QUESTION))
-    assert caught.value.code == "context_length_exceeded"
+    assert too_long.value.code == "context_length_exceeded"
 
 
 def test_an_answer_that_breaks_off_tells_the_client(model: Model, asked: OpenAI) -> None:
@@ -336,7 +326,7 @@ def test_an_answer_that_breaks_off_tells_the_client(model: Model, asked: OpenAI)
 def test_a_client_that_leaves_ends_the_request_to_the_model(
     model: Model, streamed: bool, spoken: bool
 ) -> None:
-    model.reply = stream(ANSWER, delay=600, first=0.0) if spoken else silent(600)
+    model.reply = stream([ANSWER[0], NEVER]) if spoken else silent(600)
     connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=PATIENCE)
     body = {"model": "codeqa", "messages": [user(QUESTION)], "stream": streamed}
     headers = {"Content-Type": "application/json"}

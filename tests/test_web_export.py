@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from browser.fakes import FakeEngine
 from browser.payloads import PAYLOADS
+from cli_shop import ANSWER, QUESTION
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,13 +24,7 @@ from codeqa.text.markdown import code_span, escape
 from codeqa.web.app import create_app
 from codeqa.web.conversations_api import file_name
 
-pytest_plugins = (
-    "cli_shop",
-    "web_kit",
-)
-
-QUESTION = "@codebase how is an article put into the basket?"
-ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
+pytest_plugins = ("cli_shop", "web_kit")
 
 
 @pytest.fixture
@@ -91,9 +86,7 @@ def test_citations_are_links_where_the_git_host_is_known(client: FlaskClient) ->
     assert alive(text) == []
 
 
-def test_json_holds_everything_and_every_version(
-    shop_client: FlaskClient,
-) -> None:
+def test_json_holds_everything_and_every_version(shop_client: FlaskClient) -> None:
     ask(shop_client, QUESTION)
     ask(shop_client, "and what does it cost?")
     response = exported(shop_client, "json")
@@ -155,10 +148,13 @@ def test_an_open_fence_ends_with_its_answer(client: FlaskClient) -> None:
     assert {"1. Answer", "2. Question", "2. Answer"} <= set(headings)
 
 
-def test_the_file_is_named_after_the_title_in_signs_that_any_disk_takes(
+def test_the_file_is_named_after_the_title_or_it_is_said_why_there_is_none(
     client: FlaskClient,
 ) -> None:
     ask(client, "what is a session?")
+    for kind, ending in (("markdown", "md"), ("json", "json")):
+        header = exported(client, kind).headers["Content-Disposition"]
+        assert header == f"attachment; filename*=UTF-8''what-is-a-session.{ending}"
     for title, name in (
         ("How does it work?", "How-does-it-work"),
         ("../../etc/passwd", "etc-passwd"),
@@ -175,16 +171,9 @@ def test_the_file_is_named_after_the_title_in_signs_that_any_disk_takes(
             assert header.isascii(), "else no server can send it"
             kind, options = parse_options_header(header)
             assert (kind, options["filename"]) == ("attachment", f"{name}.md")
-
-
-def test_an_export_is_offered_as_a_file_or_it_is_said_why_not(client: FlaskClient) -> None:
-    ask(client, "what is a session?")
     for address, status in (("unknown/export", 404), ("c/export?format=pdf", 400)):
         refused = client.get(f"/api/conversations/{address}")
         assert refused.status_code == status and refused.json["error"]["hint"]
     for identifier in ("a/export", "x/branch"):  # would be taken for another address
         refused = client.post("/chat", json={"question": "x", "conversation": identifier})
         assert refused.status_code == 400 and "/export" in refused.json["error"]["message"]
-    for kind, ending in (("markdown", "md"), ("json", "json")):
-        header = exported(client, kind).headers["Content-Disposition"]
-        assert header == f"attachment; filename*=UTF-8''what-is-a-session.{ending}"

@@ -17,20 +17,18 @@ from codeqa.repositories import find_repository, open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from tests.git_server import GitServer, git_server
+from tests.repositories import write
 from tests.waiting import until
 
-BELA = {"Authorization": "Bearer bela"}
+SHOP = {"store.py": "def buy():\n    return 1\n"}
 Client = Callable[..., FlaskClient]
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitServer]:
-    folder = tmp_path / "server"
-    folder.mkdir()
-    with git_server(folder) as running:
-        config = tmp_path / "gitconfig"
-        config.write_text(f"[http]\n\tsslCAInfo = {running.certificate}\n")
-        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    with git_server(write(tmp_path / "server", {})) as running:
+        write(tmp_path, {"gitconfig": f"[http]\n\tsslCAInfo = {running.certificate}\n"})
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
         yield running
 
 
@@ -61,7 +59,7 @@ def indexed() -> None:
 def test_a_clone_from_the_page_from_its_address_to_its_removal(
     server: GitServer, make_client: Client, data_dir: Path
 ) -> None:
-    server.commit("anna/shop", {"store.py": "def buy():\n    return 1\n"})
+    server.commit("anna/shop", {**SHOP})
     client = make_client()
     reports = client.application.extensions["codeqa"].jobs.reports
     server.held.clear()
@@ -104,9 +102,7 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
 def test_a_folder_or_clone_without_source_is_refused_with_what_is_in_it(
     server: GitServer, make_client: Client, tmp_path: Path, data_dir: Path
 ) -> None:
-    client, folder = make_client(), tmp_path / "pictures"
-    folder.mkdir()
-    (folder / "a.png").write_bytes(b"\x89PNG")
+    client, folder = make_client(), write(tmp_path / "pictures", {"a.png": b"\x89PNG"})
     refused = client.post("/api/repos", json={"path": str(folder)})
     assert refused.status_code == 400
     message = refused.json["error"]["message"]
@@ -115,9 +111,7 @@ def test_a_folder_or_clone_without_source_is_refused_with_what_is_in_it(
     repo = client.post("/api/repos", json={"path": f"{server.address}/anna/pictures"}).json["id"]
     row = until(lambda: rows(client)[repo]["problem"] and rows(client)[repo])
     assert row["state"] == "failed" and "no source files here" in row["problem"]
-    assert not list((data_dir / "clones").glob("*/*/*")) and not list(
-        (data_dir / "repos").glob("*")
-    )
+    assert not [*(data_dir / "clones").glob("*/*/*"), *(data_dir / "repos").glob("*")]
     client.post(f"/api/repos/{repo}/cancel")
     assert client.get("/").headers["Location"] == "/repositories"
 
@@ -128,15 +122,17 @@ def test_what_cannot_be_opened_by_its_path_cannot_by_its_id(
     gone, own, settings = tmp_path / "gone", data_dir / "notes", load_settings(data=data_dir)
     ids = []
     for folder in (gone, own):
-        folder.mkdir(parents=True)
-        (folder / "a.py").write_text("def total(x):\n    return x\n")
-        ids.append(open_location(settings, folder).id)
-        Indexer(settings, open_location(settings, folder)).run(refine=False)
+        location = open_location(settings, write(folder, SHOP))
+        ids.append(location.id)
+        Indexer(settings, location).run(refine=False)
     shutil.rmtree(gone)
     client = make_client()
     for id_, why in zip(ids, ("is not a folder on this machine", "own data"), strict=True):
         refused = client.get(f"/api/status?repo={id_}")
         assert refused.status_code == 400 and why in refused.json["error"]["message"]
+    for below in ("", "repos", "../data"):
+        refused = client.post("/api/repos", json={"path": str(data_dir / below)})
+        assert refused.status_code == 400 and "own data" in refused.json["error"]["message"]
 
 
 def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
@@ -144,11 +140,12 @@ def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
 ) -> None:
     for folder in ("plain", "repo/.git", ".hidden", "<b>bold"):
         (tmp_path / "there" / folder).mkdir(parents=True)
-    (tmp_path / "there" / "file.py").touch()
-    (tmp_path / "there" / "link").symlink_to(tmp_path / "there" / "repo")
-    (tmp_path / "there" / "broken").symlink_to(tmp_path / "nowhere")
+    there = tmp_path / "there"
+    (there / "file.py").touch()
+    (there / "link").symlink_to(there / "repo")
+    (there / "broken").symlink_to(tmp_path / "nowhere")
     client = make_client()
-    shown = client.get("/api/folders", query_string={"path": str(tmp_path / "there")}).json
+    shown = client.get("/api/folders", query_string={"path": str(there)}).json
     kinds = {one["name"]: one["git"] for one in shown["folders"]}
     assert kinds == {
         ".hidden": False, "link": True, "plain": False, "<b>bold": False, "repo": True
@@ -157,13 +154,7 @@ def test_folders_are_shown_to_the_owner_and_lead_to_no_data_of_our_own(
     around = client.get("/api/folders", query_string={"path": str(tmp_path)}).json
     assert data_dir.exists() and "data" not in [one["name"] for one in around["folders"]]
     assert client.get("/api/folders?path=/").json["parent"] == ""
-    for path in (
-        tmp_path / "nowhere",
-        tmp_path / "there" / "file.py",
-        "\x00",
-        data_dir,
-        data_dir / "repos",
-    ):
+    for path in (tmp_path / "nowhere", there / "file.py", "\x00", data_dir, data_dir / "repos"):
         refused = client.get("/api/folders", query_string={"path": str(path)})
         assert refused.status_code == 400, path
 
@@ -174,9 +165,7 @@ def test_the_page_leads_to_the_repository_that_a_browser_was_in_last(
     settings = load_settings(data=data_dir, workers=1)
     ids = {}
     for name in ("shop", "bank"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.py").write_text("def pay():\n    pass\n")
-        location = open_location(settings, tmp_path / name)
+        location = open_location(settings, write(tmp_path / name, SHOP))
         Indexer(settings, location).run(refine=False)
         ids[name] = location.id
 

@@ -56,7 +56,7 @@ def ready(port: int) -> int:
 
 
 @pytest.mark.parametrize("readers", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_many_readers_are_served_at_once_by_the_settings_as_shipped(
+def test_the_settings_as_shipped_serve_many_readers_at_once_and_no_body_that_is_too_long(
     data_dir: Path, fake_engine: FakeEngine, readers: int
 ) -> None:
     with (
@@ -66,6 +66,8 @@ def test_many_readers_are_served_at_once_by_the_settings_as_shipped(
         responses = [opened.enter_context(ask(port, "slow")) for _ in range(readers)]
         assert all(b"classified" in response.readline() for response in responses)
         assert all(response.readline() for response in responses)
+        with request(port, "/chat/stream", {"question": "x" * 1_500_000}) as refused:
+            assert refused.status == 413 and json.load(refused)["error"]["code"] == "too_large"
 
 
 def test_a_thread_is_started_only_when_all_others_are_busy(
@@ -103,30 +105,10 @@ def test_a_thread_is_started_only_when_all_others_are_busy(
         server.close()
 
 
-def test_a_body_that_is_too_long_is_explained_over_http(
-    data_dir: Path, fake_engine: FakeEngine
-) -> None:
-    with serving(load_settings(data=data_dir), engine=fake_engine) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/chat/stream", b"x" * 1_500_000, headers)
-        response = connection.getresponse()
-        assert response.status == 413 and json.load(response)["error"]["code"] == "too_large"
-        connection.close()
-
-
 # Ports
 
 
-def test_a_chosen_port_that_is_taken_is_said(data_dir: Path) -> None:
-    with bind("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(CodeQAError) as caught:
-            open_port(load_settings(data=data_dir, port=port))
-    assert f"Port {port} is in use." in str(caught.value)
-
-
-def test_the_usual_port_gives_way_to_the_next_free_one(
+def test_the_usual_port_gives_way_to_the_next_free_one_and_what_was_chosen_is_refused(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = load_settings(data=data_dir)
@@ -138,9 +120,10 @@ def test_the_usual_port_gives_way_to_the_next_free_one(
         used = listener.getsockname()[1]
     assert used != settings.port
     assert capsys.readouterr().err == f"Port {settings.port} is in use; using {used} instead.\n"
-
-
-def test_an_address_of_another_machine_cannot_be_served_on(data_dir: Path) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CodeQAError, match=rf"Port {port} is in use\."):
+            open_port(load_settings(data=data_dir, port=port))
     with pytest.raises(SettingsError, match="cannot be served"):
         open_port(load_settings(data=data_dir, host="192.0.2.1", port=4321))
 

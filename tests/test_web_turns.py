@@ -7,15 +7,17 @@ import http.client
 import json
 import logging
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_kit import parts
+from cli_shop import ANSWER, QUESTION, TITLE, copied_settings
 from flask.testing import FlaskClient
 from openai_server import (
+    NEVER,
     Reply,
     ScriptedServer,
     completion,
@@ -30,16 +32,13 @@ from serving import serving
 from waiting import PATIENCE, Clock
 
 from codeqa.indexing import Indexer
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.store import locate
 from codeqa.web.app import create_app
 
 pytest_plugins = ("cli_shop",)
 
 KEY = "sk-very-secret-0123456789"
-QUESTION = "@codebase how is an article put into the basket?"
-TITLE = "how is an article put into the basket?"
-ANSWER = ["It is appended ", "[store/basket.py:7-9], ", "or not [store/basket.py:900-901].\n"]
 
 Client = Callable[..., FlaskClient]
 
@@ -47,9 +46,8 @@ Client = Callable[..., FlaskClient]
 @pytest.fixture(scope="module")
 def started(shop: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     """A client of a server over the shop."""
-    data = tmp_path_factory.mktemp("turns") / "data"
-    shutil.copytree(shop.parent / "data", data)
-    app = create_app(load_settings(data=data, hyde="off", effort="fast", watch=False), shop)
+    more = {"hyde": "off", "effort": "fast", "watch": False}
+    app = create_app(copied_settings(shop, tmp_path_factory.mktemp("turns"), **more), shop)
     yield app.test_client()
     app.extensions["codeqa"].close()
 
@@ -60,6 +58,14 @@ def client(started: FlaskClient) -> Iterator[FlaskClient]:
     yield started
     started.delete("/api/privacy/everything")
     started.post("/api/models", json={"provider": ""})
+
+
+@pytest.fixture
+def model(client: FlaskClient) -> Iterator[ScriptedServer]:
+    """A model that answers, and is chosen."""
+    with openai_server(lambda path, body: stream(ANSWER)) as server:
+        choose(client, server.base_url)
+        yield server
 
 
 @pytest.fixture
@@ -100,17 +106,14 @@ def contents(request: tuple[str, dict[str, Any]]) -> str:
 def test_a_question_and_its_follow_up_go_to_the_chosen_model(client: FlaskClient) -> None:
     with openai_server(lambda path, body: stream(ANSWER, usage=(700, 20))) as server:
         assert choose(client, server.base_url, KEY)["current"]["local"] is True
-        tested = client.post(
-            "/api/models/test",
-            json={"provider": "custom", "model": "m", "address": server.base_url},
-        ).json
+        body = {"provider": "custom", "model": "m", "address": server.base_url}
+        tested = client.post("/api/models/test", json=body).json
         assert tested["model"] == "m" and tested["host"] == "127.0.0.1"
         text, done = ask(client, QUESTION)
         assert text == "".join(ANSWER)
         assert (done["model"], done["host"]) == ("custom/m", "127.0.0.1")
-        assert done["tokens"] == {
-            "prompt": 700, "completion": 20, "estimated": False, "cost": 0.0,
-        }  # fmt: skip
+        tokens = {"prompt": 700, "completion": 20, "estimated": False, "cost": 0.0}
+        assert done["tokens"] == tokens
         assert [one["verified"] for one in done["citations"]] == [True, False]
         assert done["mode"] == "explain"
         ask(client, "and what does it cost?")
@@ -124,11 +127,7 @@ def test_a_question_and_its_follow_up_go_to_the_chosen_model(client: FlaskClient
     # The context panel shows exactly what the server received.
     context = client.get(f"/api/context/{done['turn']}").json
     sent = server.requests[-1][1]["messages"]
-    received = [
-        [part["text"] for part in one["content"]] if isinstance(one["content"], list)
-        else [one["content"]]
-        for one in sent
-    ]  # fmt: skip
+    received = [*map(parts, sent)]
     assert [one["role"] for one in context["messages"]] == [one["role"] for one in sent]
     assert [one["parts"] for one in context["messages"]] == received
     assert received[-1][0].startswith("[MODE: review]\n[INSTRUCTION]\n")
@@ -240,14 +239,6 @@ def test_an_exported_key_sends_nothing_until_its_provider_is_chosen(make_client:
         assert done["generator"] == "extractive" and len(server.requests) == 1
 
 
-def test_the_folder_that_holds_the_keys_cannot_be_opened(client: FlaskClient) -> None:
-    data = client.application.extensions["codeqa"].settings.data_dir
-    for below in ("", "repos", "../data"):
-        refused = client.post("/api/repos", json={"path": str(data / below)})
-        assert refused.status_code == 400 and "own data" in refused.json["error"]["message"], below
-    assert len(client.get("/api/repos").json["repositories"]) == 1
-
-
 def test_only_the_owner_of_a_shared_server_opens_what_is_not_indexed_yet(
     make_client: Client, shop: Path, tmp_path: Path
 ) -> None:
@@ -308,20 +299,18 @@ def test_the_answer_in_one_piece_comes_from_the_model_too_and_fails_with_its_sta
 
 
 def test_a_cited_file_that_cannot_be_read_any_more_spoils_neither_answer_nor_conversation(
-    client: FlaskClient, shop: Path
+    client: FlaskClient, model: ScriptedServer, shop: Path
 ) -> None:
     file = shop / "store" / "basket.py"
     text, about = file.read_text(encoding="utf-8"), file.stat()
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        choose(client, server.base_url)
-        ask(client, QUESTION, conversation="grown")
-        file.write_text(text + "# more\n" * 200_000, encoding="utf-8")  # above the limit
-        try:
-            _, done = ask(client, QUESTION, conversation="grown")
-            opened = client.get("/api/conversations/grown")
-        finally:
-            file.write_text(text, encoding="utf-8")
-            os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+    ask(client, QUESTION, conversation="grown")
+    file.write_text(text + "# more\n" * 200_000, encoding="utf-8")  # above the limit
+    try:
+        _, done = ask(client, QUESTION, conversation="grown")
+        opened = client.get("/api/conversations/grown")
+    finally:
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
     assert [one["verified"] for one in done["citations"]] == [True, True], "nobody knows"
     assert opened.status_code == 200, opened.text
     assert [turn["answer"] for turn in opened.json["turns"]] == ["".join(ANSWER)] * 2
@@ -344,37 +333,35 @@ def asked_for_titles(server: ScriptedServer) -> list[str]:
 
 
 def test_the_model_that_answered_first_gives_a_conversation_its_title_once(
-    client: FlaskClient,
+    client: FlaskClient, model: ScriptedServer
 ) -> None:
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        server.title = lambda path, body: completion('"Articles in the `Basket`."\n')
-        choose(client, server.base_url)
-        for more in ({"without_model": True}, {"effort": "fast"}):
-            assert title_after(client, QUESTION, conversation=str(more), **more) == TITLE
-        assert asked_for_titles(server) == []
-        assert title_after(client, QUESTION) == "Articles in the Basket"
-        assert title_after(client, "@codebase and what is paid?") == "Articles in the Basket"
-        (sent,) = asked_for_titles(server)
+    model.title = lambda path, body: completion('"Articles in the `Basket`."\n')
+    for more in ({"without_model": True}, {"effort": "fast"}):
+        assert title_after(client, QUESTION, conversation=str(more), **more) == TITLE
+    assert asked_for_titles(model) == []
+    assert title_after(client, QUESTION) == "Articles in the Basket"
+    assert title_after(client, "@codebase and what is paid?") == "Articles in the Basket"
+    (sent,) = asked_for_titles(model)
     assert "how is an article put" in sent and "It is appended" in sent
     assert "def add_article" not in sent and "@codebase" not in sent
 
 
-def test_a_title_that_its_user_gave_meanwhile_stays(client: FlaskClient) -> None:
+def test_a_title_that_its_user_gave_meanwhile_stays(
+    client: FlaskClient, model: ScriptedServer
+) -> None:
     def rename_first(path: str, body: dict[str, Any]) -> Reply:
         mine = {"title": "Mine"}
         renamed = client.application.test_client().post("/api/conversations/c", json=mine)
         assert renamed.status_code == 200, renamed.text
         return completion("The model's")
 
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        server.title = rename_first
-        choose(client, server.base_url)
-        assert title_after(client, QUESTION) == "Mine"
-        assert len(asked_for_titles(server)) == 1
+    model.title = rename_first
+    assert title_after(client, QUESTION) == "Mine"
+    assert len(asked_for_titles(model)) == 1
 
 
 def test_where_a_model_gives_no_title_in_time_the_question_stays(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, model: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codeqa.llm.client.time", clock := Clock())
     replies = [silent(600), completion("This says far more than fits into a title"), failure(500)]
@@ -384,28 +371,26 @@ def test_where_a_model_gives_no_title_in_time_the_question_stays(
         clock.advance(0 if replies else 600)
         return reply
 
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        server.title = late
-        choose(client, server.base_url)
-        for number in range(len(replies)):
-            assert title_after(client, QUESTION, conversation=str(number)) == TITLE
-        assert len(asked_for_titles(server)) == 3 and not replies
+    model.title = late
+    for number in range(len(replies)):
+        assert title_after(client, QUESTION, conversation=str(number)) == TITLE
+    assert len(asked_for_titles(model)) == 3 and not replies
 
 
-def test_an_answer_is_over_while_its_conversation_waits_for_a_title(client: FlaskClient) -> None:
+def test_an_answer_is_over_while_its_conversation_waits_for_a_title(
+    client: FlaskClient, model: ScriptedServer
+) -> None:
     over = threading.Event()
 
     def after_the_answer(path: str, body: dict[str, Any]) -> Reply:
         assert over.wait(PATIENCE)
         return completion("Articles")
 
-    with openai_server(lambda path, body: stream(ANSWER)) as server:
-        server.title = after_the_answer
-        choose(client, server.base_url)
-        text, done = ask(client, QUESTION, effort="normal")
-        assert text == "".join(ANSWER) and done["turn"]
-        assert server.wait_for(lambda: asked_for_titles(server))
-        over.set()
+    model.title = after_the_answer
+    text, done = ask(client, QUESTION, effort="normal")
+    assert text == "".join(ANSWER) and done["turn"]
+    assert model.wait_for(lambda: asked_for_titles(model))
+    over.set()
 
 
 # Over a real connection
@@ -414,7 +399,7 @@ def test_an_answer_is_over_while_its_conversation_waits_for_a_title(client: Flas
 def test_words_reach_the_reader_at_once_and_one_who_leaves_ends_the_request_to_the_model(
     shop: Path, shop_settings: Settings
 ) -> None:
-    replies = [silent(600), stream(ANSWER, delay=600, first=0.0)]
+    replies = [silent(600), stream([ANSWER[0], NEVER])]
     with openai_server(lambda path, body: replies[-1]) as server:
         update = {"model": "custom/m", "model_url": server.base_url}
         with serving(shop_settings.model_copy(update=update), shop) as port:

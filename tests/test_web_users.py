@@ -28,11 +28,24 @@ def shared(data_dir: Path, fake_engine: FakeEngine) -> FlaskClient:
     return start(data_dir, fake_engine, f"{ANNA}, {BELA}", host="0.0.0.0")
 
 
+def cookie_of(client: FlaskClient, token: str) -> list[str]:
+    """Name and value of the cookie of who signs in."""
+    response = client.post("/login", data={"token": token})
+    return response.headers["Set-Cookie"].split(";")[0].split("=", 1)
+
+
+def status_with(client: FlaskClient, cookie: list[str]) -> int:
+    client.set_cookie(*cookie)
+    return client.get("/api/status").status_code
+
+
 def bearer(token: str) -> dict[str, dict[str, str]]:
     return {"headers": {"Authorization": f"Bearer {token}"}}
 
 
-def test_each_token_is_a_user_of_its_own(shared: FlaskClient, fake_engine: FakeEngine) -> None:
+def test_each_token_is_a_user_of_its_own_also_in_a_browser(
+    shared: FlaskClient, fake_engine: FakeEngine
+) -> None:
     ask(shared, "mine", "one", **bearer(ANNA))
     ask(shared, "yours", "one", **bearer(BELA))
     anna, bela = (asked["user"] for asked in fake_engine.chat.asked)
@@ -40,9 +53,13 @@ def test_each_token_is_a_user_of_its_own(shared: FlaskClient, fake_engine: FakeE
     for user in (anna, bela):
         assert user.startswith("token-") and len(user) == len("token-") + 8
         assert user not in (ANNA, BELA)
-    assert [c["title"] for c in listed(shared, **bearer(ANNA))] == ["mine"]
     other = bearer(BELA)
-    assert [c["title"] for c in listed(shared, **other)] == ["yours"]
+    browser = shared.application.test_client()
+    assert browser.post("/login", data={"token": BELA}).headers["Location"] == "/"
+    ask(browser, "in a browser", "two")
+    assert fake_engine.chat.asked[-1]["user"] == bela, "a session is its token's"
+    for titles in (listed(shared, **other), listed(browser)):
+        assert {one["title"] for one in titles} == {"yours", "in a browser"}
     assert shared.delete("/api/conversations/one", **other).status_code == 200
     assert shared.get("/api/conversations/one", **other).status_code == 404
     renamed = shared.post("/api/conversations/one", json={"title": "x"}, **other)
@@ -62,44 +79,22 @@ def test_only_the_owner_has_another_model_answer(
     assert shared.get("/api/models", **bearer(ANNA)).json["known"][0]["name"] == "openai/gpt-4o"
 
 
-def test_a_session_belongs_to_the_token_it_was_opened_with(
-    shared: FlaskClient, fake_engine: FakeEngine
-) -> None:
-    ask(shared, "as a program", "one", **bearer(BELA))
-    assert shared.post("/login", data={"token": BELA}).headers["Location"] == "/"
-    ask(shared, "as a browser", "two")
-    assert len({asked["user"] for asked in fake_engine.chat.asked}) == 1
-    assert {one["id"] for one in listed(shared)} == {"one", "two"}
-
-
-def test_tokens_stand_between_commas() -> None:
+def test_tokens_stand_between_commas_and_are_together_none(shared: FlaskClient) -> None:
     assert load_settings(token=" one, with space,,one").tokens == ("one", "with space")
     assert load_settings(token="").tokens == ()
-
-
-def test_the_tokens_together_are_no_token(shared: FlaskClient) -> None:
     for wrong in (f"{ANNA}, {BELA}", f"{ANNA},", ""):
-        refused = shared.get("/api/status", **bearer(wrong))
-        assert refused.status_code == 401
+        assert shared.get("/api/status", **bearer(wrong)).status_code == 401
 
 
 def test_a_token_that_is_taken_away_ends_its_sessions_and_no_others(
     data_dir: Path, fake_engine: FakeEngine
 ) -> None:
-    cookies = []
-    both = f"{ANNA},{BELA}"
-    for token in (ANNA, BELA):
-        response = start(data_dir, fake_engine, both).post("/login", data={"token": token})
-        cookies.append(response.headers["Set-Cookie"].split(";")[0].split("=", 1))
-    later = f"a new one,{BELA}"
-    ask(start(data_dir, fake_engine, both), "x", "one", **bearer(BELA))
-    assert listed(start(data_dir, fake_engine, later), **bearer(BELA))  # the same user as before
-    statuses = []
-    for cookie in cookies:
-        client = start(data_dir, fake_engine, later)
-        client.set_cookie(*cookie)
-        statuses.append(client.get("/api/status").status_code)
-    assert statuses == [401, 200]
+    before = start(data_dir, fake_engine, f"{ANNA},{BELA}")
+    cookies = [cookie_of(before, token) for token in (ANNA, BELA)]
+    ask(before, "x", "one", **bearer(BELA))
+    later = start(data_dir, fake_engine, f"a new one,{BELA}")
+    assert listed(later, **bearer(BELA))  # the same user as before
+    assert [status_with(later, cookie) for cookie in cookies] == [401, 200]
 
 
 def test_servers_with_one_secret_key_take_each_others_sessions_and_others_do_not(
@@ -108,11 +103,6 @@ def test_servers_with_one_secret_key_take_each_others_sessions_and_others_do_not
     def server(name: str, **more: Any) -> FlaskClient:
         return start(tmp_path / name, fake_engine, ANNA, **more)
 
-    response = server("one", secret_key="0" * 64).post("/login", data={"token": ANNA})
-    cookie = response.headers["Set-Cookie"].split(";")[0].split("=", 1)
-    statuses = []
-    for other in (server("two", secret_key="0" * 64), server("three", secret_key="1" * 64),
-                  server("four")):  # fmt: skip
-        other.set_cookie(*cookie)
-        statuses.append(other.get("/api/status").status_code)
-    assert statuses == [200, 401, 401]
+    cookie = cookie_of(server("one", secret_key="0" * 64), ANNA)
+    others = server("two", secret_key="0" * 64), server("three", secret_key="1" * 64), server("4")
+    assert [status_with(other, cookie) for other in others] == [200, 401, 401]

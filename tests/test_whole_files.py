@@ -17,7 +17,7 @@ from codeqa.routing.mode import read_whole
 from codeqa.search.hybrid import SearchResult, open_search
 from codeqa.search.query import parse_query
 from codeqa.selection import POOL, UNITS_RANKED, best_files, budget_of, build_context, every_file
-from codeqa.settings import Settings, load_settings
+from codeqa.settings import Settings
 from codeqa.store import Tables
 
 pytest_plugins = ("chat_fixtures",)
@@ -77,11 +77,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return indexed(tmp_path_factory.mktemp("small"), SMALL)
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return load_settings(data=tmp_path)
 
 
 def found(
@@ -155,19 +150,16 @@ def test_a_small_repository_is_sent_whole_the_best_files_first(
     assert TOKEN not in block.text and "KEY = '****" in block.text
 
 
-def test_what_a_filter_leaves_out_is_not_sent_and_fast_sends_units(
-    small: Tables, settings: Settings
+def test_what_a_filter_leaves_out_is_not_sent_and_what_is_large_or_fast_is_searched(
+    small: Tables, large: Tables, settings: Settings
 ) -> None:
     filtered = block_for(small, settings, "where is water poured? @kettle/")
     assert set(whole_of(filtered)) == {"kettle/pour.py", "kettle/boil.py"}
     assert filtered.note == "Sent whole: 2 of 2 files, 1 KB."
     assert block_for(small, settings, "where is water poured? kind:function").note == ""
-    assert block_for(small, settings, "where is water poured?", "fast").note == ""
-
-
-def test_a_repository_that_does_not_fit_is_searched(large: Tables, settings: Settings) -> None:
-    block = block_for(large, settings, "how is a kettle poured?")
-    assert (whole_of(block), block.note) == ([], "")
+    for tables, effort in ((small, "fast"), (large, "normal")):
+        block = block_for(tables, settings, "where is water poured?", effort)
+        assert (whole_of(block), block.note) == ([], "")
 
 
 def test_a_file_that_is_gone_is_said_to_be_unreadable(tmp_path: Path, settings: Settings) -> None:
@@ -201,11 +193,13 @@ def test_what_is_asked_for_in_whole_files() -> None:
     ("mask", "room", "sent", "left_out"),
     [
         # 60 + 60 + 70 KB: d90 would burst the hard limit, e8 behind it does not.
-        ("sizes/*.txt", 10**9, ["a60", "b60", "c70", "e8"], ["d90.txt (90 KB)"]),
+        ("sizes/*.txt", 10**9, ["a60.txt", "b60.txt", "c70.txt", "e8.txt"], ["d90.txt (90 KB)"]),
         # Of exactly 200 KB nothing exceeds the limit; a line more does.
-        ("exact/*.txt", 10**9, ["a100", "b100"], ["c.txt (1 KB)"]),
+        ("exact/*.txt", 10**9, ["a100.txt", "b100.txt"], ["c.txt (1 KB)"]),
+        # Settings and data come as far as source leaves room.
+        ("mixed/", 10**9, ["open.py", "notes.md", "kettle.toml"], ["data.json ("]),
         # Half of a small model's window, in characters.
-        ("sizes/*.txt", 30_000, ["e8"], ["a60.txt", "b60.txt", "c70.txt", "d90.txt"]),
+        ("sizes/*.txt", 30_000, ["e8.txt"], ["a60.txt", "b60.txt", "c70.txt", "d90.txt"]),
     ],
 )
 def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_is_listed(
@@ -215,20 +209,10 @@ def test_every_file_of_a_mask_is_sent_up_to_the_hard_limit_and_what_is_left_out_
     files = Files(lambda: large, settings.max_file_bytes)
     block = every_file(large, files, query, room)
     folder = mask.split("/")[0]
-    assert [chunk.path for chunk in block.chunks] == [f"{folder}/{name}.txt" for name in sent]
+    assert [chunk.path for chunk in block.chunks] == [f"{folder}/{name}" for name in sent]
     assert len(block.text) <= room
     for name in left_out:
         assert f"{folder}/{name}" in block.note.split("Left out:")[1]
-
-
-def test_settings_and_data_are_sent_as_far_as_source_leaves_room(
-    large: Tables, settings: Settings
-) -> None:
-    files = Files(lambda: large, settings.max_file_bytes)
-    block = every_file(large, files, parse_query("what?", path="mixed/"), 10**9)
-    sent = [chunk.path.removeprefix("mixed/") for chunk in block.chunks]
-    assert sent == ["open.py", "notes.md", "kettle.toml"]
-    assert "Left out: mixed/data.json (" in block.note
 
 
 def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
@@ -261,8 +245,7 @@ def test_the_headings_of_many_small_files_do_not_burst_the_block(
     assert 3_000 < len(block.text) <= 4_000 and "48 files" in block.note
 
 
-def test_all_is_sent_to_the_model_without_a_search(opened: Open, script: Script) -> None:
-    engine = opened(**script.settings)
+def test_all_is_sent_to_the_model_without_a_search(engine: Engine, script: Script) -> None:
     events = ask(engine, "/all shop/s*.py who counts teapots?")
     instruction, block = parts(script.sent[-1])
     assert instruction.startswith("[MODE: explain]\n[INSTRUCTION]\nwho counts teapots?\n")
@@ -277,15 +260,15 @@ def test_all_is_sent_to_the_model_without_a_search(opened: Open, script: Script)
     assert parts(script.sent[-1])[1] == block
 
 
-def test_the_best_files_are_sent_to_the_model_whole(opened: Open, script: Script) -> None:
-    events = ask(opened(**script.settings), "/files @shop/ when is a session expired?")
+def test_the_best_files_are_sent_to_the_model_whole(engine: Engine, script: Script) -> None:
+    events = ask(engine, "/files @shop/ when is a session expired?")
     chunks = parse_block(parts(script.sent[-1])[1])
     assert "shop/session.py" in [chunk.path for chunk in chunks[:2]]
     assert all(chunk.start_line == 1 for chunk in chunks)
     assert "legacy/stock.py" not in {chunk.path for chunk in chunks}
     done = told(events, "done")
     assert done["notice"].startswith("Sent whole: ") and done["coverage"]
-    turn = opened(**script.settings).conversations.turn(done["turn"])
+    turn = engine.conversations.turn(done["turn"])
     assert all(hit["sent"] for hit in turn.hits_shown)
 
 
@@ -300,15 +283,10 @@ def test_a_small_repository_reaches_the_model_whole_and_the_answer_says_so(
     assert told(events, "done")["notice"] == "Sent whole: 12 of 12 files, 14 KB."
 
 
-def test_a_mask_that_matches_nothing_is_said(opened: Open, script: Script) -> None:
-    error = told(ask(opened(**script.settings), "/all src/*.cobol what?"), "error")
-    assert "No indexed file matches" in error["message"]
-    assert not script.bodies
-
-
-def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script: Script) -> None:
+def test_whole_files_take_at_most_half_of_the_models_window(engine: Engine, script: Script) -> None:
+    error = told(ask(engine, "/all src/*.cobol what?"), "error")
+    assert "No indexed file matches" in error["message"] and not script.bodies
     script.window = 4_000
-    engine = opened(**script.settings)
     for question in ("/all how is a warehouse part moved?", "/files move a warehouse part"):
         notice = told(ask(engine, question), "done")["notice"]
         block = parts(script.sent[-1])[1]
@@ -316,16 +294,13 @@ def test_whole_files_take_at_most_half_of_the_models_window(opened: Open, script
         assert "Left out: " in notice and "shop/part4.py (3 KB)" in notice
 
 
-def test_without_a_model_what_all_has_no_room_for_is_quoted_nevertheless(
+def test_without_a_model_those_files_alone_are_quoted_also_where_there_is_no_room_for_them(
     quoting: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    events = ask(quoting, "/all legacy/*.py how are teapots counted?")
+    assert "old_count" in answer(events) and "count_teapots" not in answer(events)
+    assert told(events, "done")["notice"] == "Sent whole: 1 of 1 files, 1 KB."
     monkeypatch.setattr("codeqa.selection.HARD_BYTES", 60)
     events = ask(quoting, "/all shop/ how are teapots counted?")
     assert "shop/stock.py (1 KB)" in told(events, "done")["notice"]
     assert "count_teapots" in answer(events) and "old_count" not in answer(events)
-
-
-def test_without_a_model_the_answer_quotes_those_files_alone(quoting: Engine) -> None:
-    events = ask(quoting, "/all legacy/*.py how are teapots counted?")
-    assert "old_count" in answer(events) and "count_teapots" not in answer(events)
-    assert told(events, "done")["notice"] == "Sent whole: 1 of 1 files, 1 KB."

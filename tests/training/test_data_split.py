@@ -104,6 +104,7 @@ def test_the_check_finds_a_planted_document_and_a_planted_sentence(tree: Path) -
     assert not benchmark.overlaps(_row("o/n", "adds the numbers that it is given up", other))
 
 
+@pytest.mark.slow
 def test_splitting_drops_what_was_planted_from_every_part(tmp_path: Path, tree: Path) -> None:
     train, tuned = _named("train", 2)
     (held,) = _named("held_out")

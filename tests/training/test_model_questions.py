@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from codeqa.embeddings.table import UNKNOWN
+from tests.repositories import write
 from training.evaluate import main
 from training.table_files import save_weights
 
@@ -25,10 +26,7 @@ SYNONYMS = {"entrance": "admit", "cookie": "biscuit"}
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     """Two questions, a repository, and a table that knows two synonyms."""
-    for name, content in FILES.items():
-        path = tmp_path / "trees" / "house" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, "utf-8")
+    write(tmp_path / "trees" / "house", FILES)
     questions = [
         {"id": "q1", "repo": "house", "question": "entrance",
          "relevant": [{"path": "gate.py", "grade": 2, "start": 1, "end": 2}]},
