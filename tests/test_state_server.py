@@ -3,6 +3,7 @@ is copied from one place to another. What it keeps is in test_state.py, for both
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import zlib
