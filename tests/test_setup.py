@@ -210,11 +210,13 @@ def test_uv_is_taken_from_the_kept_wheel_that_runs_here(checkout: Path) -> None:
         with zipfile.ZipFile(wheels / name, "w") as wheel:
             program = f'#!/bin/sh\necho "uv $@" >> "{checkout.parent}/log"\nexit {status}\n'
             wheel.writestr(f"{name[:4]}.data/scripts/uv", program)
-    real = f"""#!/bin/sh
+    venv.create(checkout / ".venv", symlinks=True)
+    python = (checkout / ".venv/bin/python").rename(checkout / ".venv/bin/real")
+    noting = f"""#!/bin/sh
     echo "python $@" >> "{checkout.parent}/log"
-    exec "{sys.executable}" "$@"
+    exec "{python}" "$@"
     """
-    executable(checkout / ".venv/bin/python", real)
+    executable(checkout / ".venv/bin/python", noting)
     done = set_up(checkout, WHEELS=str(wheels))
     assert done.returncode == 0, done.stderr
     log = checkout.parent / "log"
