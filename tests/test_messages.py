@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from codeqa.chat.messages import (
     HISTORY_CHARACTERS,
-    ModelGenerator,
     as_sent,
     build_messages,
     count_tokens,
     shrink,
     trim_history,
 )
+from codeqa.chat.reader import Reader
 from codeqa.chat.values import NO_CONTEXT, Gathered, ModelRequest
 from codeqa.context import pack, unit_chunk
 from codeqa.errors import UsageError
@@ -241,7 +241,7 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
     turn = asked(question, block=packed, history=history, window=window)
     nothing_cited: Any = SimpleNamespace(files=None, tables=lambda: None)
     with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
-        pieces = list(ModelGenerator(model, nothing_cited).generate(turn))
+        pieces = list(Reader(model, nothing_cited).generate(turn))
     (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))
     _, *earlier, last = (message["parts"] for message in request.messages)
     assert not window or count_tokens(request.messages) <= window * 7 / 8

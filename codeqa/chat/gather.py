@@ -195,7 +195,15 @@ class _Gathering:
         enough = found.evidence and found.evidence.whole
         if self.only_quotes and question.mode in NEED_A_MODEL and not enough:
             found = replace(found, warnings=(*found.warnings, QUOTED_ONLY))
-        return replace(found, similar=self._similar(), window=self.window, budget=self.budget)
+        # Not where something is left out, which a look might bring back.
+        complete = not (question.whole_files or options.exclude)
+        return replace(
+            found,
+            similar=self._similar(),
+            window=self.window,
+            budget=self.budget,
+            may_look=complete and bool(found.searched or chunks),
+        )
 
     def _start(self) -> Gathered:
         """What is told whatever is found."""
@@ -272,8 +280,6 @@ class _Gathering:
             search=result,
             evidence=evidence,
             rewritten=rewritten,
-            # Nor where something is left out, which a second search might bring back.
-            may_ask=not (self.drafts or question.whole_files or question.options.exclude),
             warnings=warnings,
         )
 

@@ -18,13 +18,14 @@ user       part 1: [MODE: explain]
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from codeqa.chat.citations import CitationWriter, CitedCode, without_numbers
+from codeqa.chat.looks import may_be_looks, read_looks
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
 from codeqa.context import ContextBlock, pack
@@ -54,7 +55,7 @@ EARLIER_ANSWERS = (
 
 HELD_CHARACTERS = 240
 """Text that waits for whether calls follow: a model says what it is about to do, then does it."""
-LONGEST_REQUEST = 4_000
+LONGEST_LOOKS = 4_000
 """Characters of what is not for the reader that are waited for."""
 TOO_LONG = (
     "The whole context was too long for this model: part of the code was sent, and no earlier "
@@ -170,36 +171,8 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else text[: room - len(SHORTENED)] + SHORTENED
 
 
-@dataclass(frozen=True, slots=True)
-class ModelGenerator:
-    model: Model
-    toolbox: Toolbox
-    """What its citations are checked against."""
-    config_dir: Path | None = None
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
-        """Ask, with less code where its window cannot hold all; once again with half of it when
-        the model says that it was too long."""
-        warning = ""
-        alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
-        if asked.block.chunks and (left := characters_left(alone, asked.window)) < 0:
-            asked, warning = shrink(asked, len(asked.block.text) + left), TOO_LONG
-        try:
-            yield from self._ask(asked, warning)
-        except ContextLengthError:
-            if (smaller := shrink(asked)) == asked:
-                raise
-            yield from self._ask(smaller, TOO_LONG)
-
-    def _ask(self, asked: Gathered, warning: str) -> Generator[Piece, None, None]:
-        messages = build_messages(asked, self.config_dir)
-        yield from ask_model(
-            self.model, messages, asked.block, self.toolbox, asked.cancelled, warning=warning
-        )
+Asked = tuple[list[ToolCall], str, str]
+"""The looks that the model wants, all that it said, and what of that was not told."""
 
 
 def ask_model(
@@ -210,14 +183,12 @@ def ask_model(
     cancelled: Cancelled,
     *,
     tools: Sequence[Mapping[str, Any]] = (),
-    is_request: Callable[[str], bool] = lambda text: False,
+    by_lines: bool = False,
     warning: str = "",
-) -> Generator[Piece, None, tuple[list[ToolCall], str, str]]:
+) -> Generator[Piece, None, Asked]:
     """One request with `block` in its `messages`: the answer goes on to the reader, its citations
-    in one shape. Returns the calls of `tools` that the model wants, all that it said, and what of
-    that belongs to the calls and was not told; of what `is_request` (asked of all so far, and true
-    as long as it may become one) nothing is told. Raises ModelError, ContextLengthError before
-    the first word alone."""
+    in one shape; of what belongs to looks, calls of `tools` or written `by_lines`, nothing does.
+    Raises ModelError, ContextLengthError before the first word alone."""
     yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
     citations = CitationWriter(block.chunks, CitedCode.of(toolbox, block.chunks))
     calls: list[ToolCall] = []
@@ -231,11 +202,11 @@ def ask_model(
                     yield piece
                 else:
                     text, held = text + piece, held + piece
-                    waits = is_request(text) or (tools and len(text) <= HELD_CHARACTERS)
-                    if not waits:
+                    looks = by_lines and may_be_looks(text)
+                    if not looks and not (tools and len(text) <= HELD_CHARACTERS):
                         yield citations.feed(held)
                         held = ""
-                    elif len(text) > LONGEST_REQUEST:
+                    elif len(text) > LONGEST_LOOKS:
                         break
     except ModelError as error:
         yield citations.close()
@@ -243,7 +214,8 @@ def ask_model(
             # Too late to begin anew: the reader already has a part of the answer.
             raise ModelError(error.message, error.hint) from error
         raise
-    if not calls and not is_request(text):
+    calls = calls or (read_looks(text) if by_lines else [])
+    if not calls:
         yield citations.feed(held) + citations.close()
     elif rest := citations.close() if held != text else "":
         yield rest + "\n\n"

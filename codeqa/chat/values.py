@@ -266,8 +266,8 @@ class Gathered:
     """What the search found, as it is kept; None where nothing was searched."""
     effort: str = ""
     """`fast`, `normal` or `deep`; '' where nothing was searched."""
-    may_ask: bool = False
-    """Whether the model may ask for one more search instead of answering."""
+    may_look: bool = False
+    """Whether the model may look further before it answers."""
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
     warnings: tuple[str, ...] = ()

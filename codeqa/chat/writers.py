@@ -1,6 +1,6 @@
 """The fourth stage of a turn: one writer, chosen once, writes the answer while it is read.
 
-That is a language model, an agent, the code itself, quoted, a review of an issue, or the app, which
+That is a language model, the code itself, quoted, a review of an issue, or the app, which
 answers small talk, facts and what is stored without any model, and does the deletions that it is
 told to do: what would take a language model it says to take one.
 """
@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codeqa.account import Privacy, StoredData, deletion_question, deletion_report, privacy_report
-from codeqa.chat.agent import RESULTS_CHARACTERS, AgentGenerator
-from codeqa.chat.asking import AskingGenerator
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.messages import ModelGenerator
+from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed
 from codeqa.code.tools import Toolbox
@@ -78,13 +76,9 @@ class Writers:
             return given
         if model is None or (evidence and evidence.whole):  # what was counted needs no model
             return Teller(EXTRACTIVE, lambda asked: quoted_answer(asked.evidence))
-        if gathered.may_ask and gathered.intent in NEED_CODE:
-            return AskingGenerator(model, self.toolbox, self.config_dir)
-        if budget is None or budget.effort != "deep" or gathered.intent not in NEED_CODE:
-            return ModelGenerator(model, self.toolbox, self.config_dir)
-        # The block has its half of the window; results get as much again of a small one.
-        room = min(RESULTS_CHARACTERS, budget.characters // 2)
-        return AgentGenerator(model, self.toolbox, self.config_dir, room)
+        looks = gathered.may_look and budget and gathered.intent in NEED_CODE
+        rounds = ROUNDS[budget.effort] if looks and budget else 0
+        return Reader(model, self.toolbox, self.config_dir, rounds, RESULTS_CHARACTERS)
 
     def _reply(self, reply: str, routed: Routed) -> str:
         """What the app says, and does: `reply` is `privacy`, `profile` or `greeting`."""

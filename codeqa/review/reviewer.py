@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat.agent import AgentGenerator
+from codeqa.chat.reader import ROUNDS, Reader
 from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
@@ -110,10 +110,10 @@ class Reviewer:
             if problem:
                 opening = [*opening, {"role": "assistant", "content": text or "…"},
                            {"role": "user", "content": AGAIN.format(problem)}]  # fmt: skip
-            agent = AgentGenerator(self.model, self.toolbox, self.config_dir,
-                                   tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
+            reader = Reader(self.model, self.toolbox, self.config_dir, ROUNDS["deep"],
+                            tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
             text = ""
-            for piece in agent.generate(given):
+            for piece in reader.generate(given):
                 if isinstance(piece, str):
                     text += piece
                 else:

@@ -1,4 +1,5 @@
-"""Answers in several steps, over real HTTP with servers scripted in the shapes that are in use."""
+"""Answers with looks before them, over real HTTP: looks are calls of tools, in the shapes that servers
+use, or lines where the server takes none."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from chat_kit import ASK, Open, Script, answer, ask, kinds
+from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds
 from openai_server import NEVER, Gate, Streamed, delta, failure, openai_server, rate_limited, stream
 
-from codeqa.chat import agent
-from codeqa.chat.agent import ANSWER_NOW, SHORTENED, shorten
+from codeqa.chat import reader
+from codeqa.chat.looks import MARK, may_be_looks, read_looks
+from codeqa.chat.reader import ANSWER_NOW, SHORTENED
 from codeqa.chat.values import KEPT_RESULT
 from codeqa.engine import Engine
 from codeqa.llm import client
@@ -52,6 +54,24 @@ def anthropic_calls(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed
     return Streamed((*events, delta(reason="tool_calls")))
 
 
+def lines(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
+    """As any model writes them, where its server takes no tools."""
+    written = []
+    for name, arguments in calls:
+        given = json.loads(arguments)
+        kind = {"open_file": "lines", "search_code": "search"}.get(name, name)
+        written.append(f"{MARK} {kind} {' '.join(map(str, given.values()))}\n")
+    return stream([*said, *("\n" * bool(said)), *written])
+
+
+@pytest.fixture(params=[openai_calls, anthropic_calls, lines])
+def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """How looks are written in a reply."""
+    known = {("openai/gpt-4o", "127.0.0.1")} if request.param is lines else set()
+    monkeypatch.setattr(reader, "_REFUSING", known)
+    return request.param
+
+
 @pytest.fixture
 def engine(opened: Open, script: Script) -> Engine:
     """The shop with so small a context that it does not hold all of it."""
@@ -79,35 +99,44 @@ def test_a_sensible_agent_reads_on_from_what_the_tools_show(opened: Open) -> Non
 
 
 def results(script: Script) -> list[str]:
-    """What the model has been given by tools in its last request."""
-    return [m["content"] for m in script.sent if m["role"] == "tool"]
+    """What the model has been given by looks in its last request."""
+    texts = ((m["role"], str(m["content"])) for m in script.sent)
+    return [text for role, text in texts if role == "tool" or text.startswith(f"[{MARK} ")]
 
 
-@pytest.mark.parametrize("calls", [openai_calls, anthropic_calls])
 def test_the_model_looks_further_before_it_answers(
-    engine: Engine, script: Script, calls: Any
+    engine: Engine, script: Script, looks: Any
 ) -> None:
-    script.replies = [calls([CALLERS, GREP], ["I look who calls it."]), stream(ENDS)]
-    events = deep(engine)
+    script.replies = [looks([CALLERS, GREP], ["I look who calls it."]), stream(ENDS)]
+    events = ask(engine, ASK, effort="normal")
     assert kinds(events)[-4:] == ["generating", "looked_up", "token", "done"]
     first, second = steps(events)
     assert first["summary"] == "expire_session is called in 1 place" and not first["failed"]
     assert (first["tool"], json.loads(first["arguments"])) == ("symbol", json.loads(CALLERS[1]))
-    assert "I look who calls it." in first["said"] and second["said"] == ""
     assert second["summary"].startswith("grep “MONTH”: 2 lines")
-    assert answer(events) == "".join(ENDS)
-    asked = script.bodies[0]
-    names = {tool["function"]["name"] for tool in asked["tools"]}
-    assert names >= {"search_code", "grep", "history"}
-    assert "How you look further" in asked["messages"][0]["content"]
-    assert results(script) == [first["text"], second["text"]]
-    said = next(m for m in script.sent if m["role"] == "assistant" and m.get("tool_calls"))
-    assert [call["id"] for call in said["tool_calls"]] == [
-        m["tool_call_id"] for m in script.sent if m["role"] == "tool"
-    ]
-    done = events[-1].data
-    shown = [step["summary"] for step in done["looked_up"] if step["tool"]]
-    assert shown == [first["summary"], second["summary"]]
+    assert answer(events) == "".join(ENDS), "what belongs to looks is not told"
+    assert "How you look further" in script.bodies[0]["messages"][0]["content"]
+    shown = results(script)
+    assert first["text"] in shown[0] and second["text"] in shown[1] and len(shown) == 2
+    if "tools" in script.bodies[0]:
+        assert "I look who calls it." in first["said"] and second["said"] == ""
+        names = {tool["function"]["name"] for tool in script.bodies[0]["tools"]}
+        assert names == {"search_code", "symbol", "open_file", "grep"}
+        (said,) = [m for m in script.sent if m.get("tool_calls")]
+        ids = [m["tool_call_id"] for m in script.sent if m["role"] == "tool"]
+        assert [call["id"] for call in said["tool_calls"]] == ids
+    told = [step["summary"] for step in events[-1].data["looked_up"] if step["tool"]]
+    assert told == [first["summary"], second["summary"]]
+
+
+def test_where_the_context_holds_the_answer_it_takes_one_call(
+    engine: Engine, script: Script
+) -> None:
+    events = ask(engine, ASK, effort="normal")
+    assert answer(events) == "".join(SAYS) and not steps(events) and len(script.bodies) == 1
+    _, block, others = (part["text"] for part in script.sent[-1]["content"])
+    assert block.startswith("[CONTEXT]") and "[ALSO FOUND]" in others
+    assert "shop/part4.py:1-61 warehouse_part_4" in others
 
 
 @pytest.mark.parametrize(
@@ -136,14 +165,16 @@ def test_what_a_model_thinks_is_told_apart_from_its_answer_and_kept(
     assert order[-2:] == ["cited", "token"]
 
 
-def test_what_a_tool_has_shown_may_be_cited_and_is_kept(engine: Engine, script: Script) -> None:
-    said = "Teapots are counted [legacy/stock.py:1-3], sold nowhere [shop/part1.py:60-61]."
+def test_what_a_look_has_shown_may_be_cited_and_is_kept(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    said = "Teapots are counted [legacy/stock.py:1-3], sold nowhere [shop/till.py:60-61]."
     files = "legacy/stock.py", "shop/part2.py"
     opening = [("open_file", f'{{"path": "{file}"}}') for file in files]
-    script.replies = [openai_calls(opening), stream([said])]
+    script.replies = [looks(opening), stream([said])]
     done = deep(engine, "@codebase @shop/session.py how long is a month?")[-1].data
     assert [(c["path"], c["verified"]) for c in done["citations"]] == [
-        ("legacy/stock.py", True), ("shop/part1.py", False),
+        ("legacy/stock.py", True), ("shop/till.py", False),
     ]  # fmt: skip
     engine.conversations.flush()
     *_, kept = engine.conversations.turns("talk")[0].looked_up
@@ -172,37 +203,65 @@ def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
     assert answer(events) == "".join(ENDS)
 
 
-def test_a_model_that_repeats_itself_has_to_answer(engine: Engine, script: Script) -> None:
-    script.replies = [openai_calls([GREP])] * 3 + [stream(ENDS)]
+def test_a_model_that_repeats_itself_has_to_answer(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    script.replies = [looks([GREP])] * 3 + [stream(ENDS)]
     events = deep(engine)
     assert [step["failed"] for step in steps(events)] == [False, True, True]
     assert all("same arguments" in result for result in results(script)[1:])
     assert answer(events) == "".join(ENDS)
 
 
-def test_other_efforts_small_talk_and_answers_without_a_model_look_no_further(
+@pytest.mark.parametrize(("effort", "rounds"), [("fast", 0), ("normal", 3), ("deep", 10)])
+def test_there_are_as_many_rounds_as_the_effort_allows(
+    engine: Engine, script: Script, looks: Any, effort: str, rounds: int
+) -> None:
+    every = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(rounds)]
+    script.replies = [*every, stream(ENDS)]
+    events = ask(engine, ASK, effort=effort)
+    assert len(script.bodies) == rounds + 1 and len(steps(events)) == rounds
+    assert answer(events) == "".join(ENDS) and "tools" not in script.bodies[-1]
+    assert (script.sent[-1]["content"] == ANSWER_NOW) == bool(rounds)
+
+
+def test_a_model_that_looks_for_ever_is_asked_no_more(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    script.replies = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(9)]
+    events = ask(engine, ASK, effort="normal")
+    assert len(script.bodies) == (4 if looks is lines else 5) and len(steps(events)) == 3
+    if looks is lines:
+        assert answer(events) == "What was found does not show this. What is missing: " + (
+            "`LOOK grep stock.move(3`.\n"
+        )
+    else:  # it calls tools that were not offered: that is no answer
+        assert "without content" in events[-1].data["message"]
+
+
+def test_small_talk_what_leaves_code_out_and_what_asks_no_model_look_no_further(
     engine: Engine, script: Script
 ) -> None:
-    ask(engine, ASK, effort="normal")
     deep(engine, "thank you!")
+    deep(engine, exclude=("shop/stock.py:1-3",))
     assert all("tools" not in body for body in script.bodies)
     asked, events = len(script.bodies), deep(engine, use_model=False)
     assert len(script.bodies) == asked and steps(events) == []
     assert "expire_session" in answer(events)
 
 
-def test_a_model_that_never_stops_calling_has_to_answer(
+def test_a_server_that_refuses_tools_is_offered_lines_from_then_on(
     engine: Engine, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent, "MOST_STEPS", 3)
-    calls = [openai_calls([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(9)]
-    script.replies = [*calls[:2], stream(ENDS)]
-    events = deep(engine)
-    assert len(script.bodies) == 3 and len(steps(events)) == 2
-    assert answer(events) == "".join(ENDS)
-    script.replies = [*calls]  # it calls in the last step, too, where it has no tools: no answer
-    failed = deep(engine)[-1]
-    assert failed.kind == "error" and "without content" in failed.data["message"]
+    monkeypatch.setattr(reader, "_REFUSING", set())
+    refused = failure(400, "this model does not support tools")
+    script.replies = [refused, lines([CALLERS]), stream(ENDS)]
+    events = ask(engine, ASK, effort="normal")
+    assert answer(events) == "".join(ENDS) and len(steps(events)) == 1
+    assert ["tools" in body for body in script.bodies] == [True, False, False]
+    script.bodies.clear()
+    ask(engine, ASK, effort="normal")
+    assert "tools" not in script.sent and f"{MARK} symbol" in script.sent[0]["content"]
 
 
 def test_of_calls_without_end_the_first_are_made_and_sent_back(
@@ -214,7 +273,7 @@ def test_of_calls_without_end_the_first_are_made_and_sent_back(
     assert script.server.wait_for_disconnects(), "the rest is not even read"
     (asked,) = [one for one in script.sent if one.get("tool_calls")]
     made = len(asked["tool_calls"])
-    assert made == len(results(script)) == len(steps(events)) == agent.MOST_CALLS
+    assert made == len(results(script)) == len(steps(events)) == reader.MOST_LOOKS
     assert f"only the first {made} of at least" in results(script)[-1]
     assert answer(events) == "".join(ENDS)
     # They are collected up to a length of all.
@@ -270,6 +329,7 @@ def test_a_server_that_fails_twice_is_asked_once_more_and_without_tools(
     script.replies = [failure(500), failure(500), stream(ENDS) if end == "done" else failure(500)]
     assert deep(engine)[-1].kind == end
     assert ["tools" in one for one in script.bodies] == [True, True, False]
+    reader._REFUSING.clear()
 
 
 def test_an_answer_in_the_middle_of_which_it_calls_goes_on(engine: Engine, script: Script) -> None:
@@ -306,12 +366,37 @@ def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Scr
     assert len(turn.looked_up) == 1
 
 
-def test_old_results_are_shortened_and_the_question_never() -> None:
-    question = {"role": "user", "content": [{"type": "text", "text": "q" * 9_000}]}
-    messages: list[dict[str, Any]] = [
-        question, *({"role": "tool", "content": str(n) * 3_000} for n in range(4)),
-    ]  # fmt: skip
-    shorten(messages, 7_000)
-    assert messages[0] is question
-    assert [len(m["content"]) < 1_000 for m in messages[1:]] == [True, True, False, False]
-    assert messages[1]["content"].endswith(SHORTENED)
+def test_old_results_are_shortened_and_the_question_never(engine: Engine, script: Script) -> None:
+    every = [("open_file", f'{{"path": "shop/part{n}.py"}}') for n in range(5)]
+    script.replies = [*(openai_calls([one]) for one in every), stream(ENDS)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("codeqa.chat.writers.RESULTS_CHARACTERS", 5_000)
+        deep(engine)
+    assert [text.endswith(SHORTENED) for text in results(script)] == [True] * 4 + [False]
+    assert script.sent[1] == script.bodies[0]["messages"][1]
+
+
+def test_lines_that_look_are_told_from_an_answer() -> None:
+    made = [
+        ("LOOK symbol Cart.total callers", [("symbol", {"name": "Cart.total", "want": "callers"})]),
+        ("`LOOK symbol a, b`", [("symbol", {"name": "a, b", "want": "definition"})]),
+        (
+            "LOOK lines a/b.py:1-20, `c.py`",
+            [("open_file", {"path": "a/b.py", "lines": "1-20"}), ("open_file", {"path": "c.py"})],
+        ),
+        ('- LOOK grep "no such" in src/', [("grep", {"pattern": "no such", "path": "src/"})]),
+        ("Let me see:\n\nLOOK: grep x", [("grep", {"pattern": "x"})]),
+        (
+            "LOOK search how it ends\n```python\ndef end():\n    pass\n```\nLOOK rm x",
+            [
+                ("search_code", {"query": "how it ends", "guess": "def end():\n    pass"}),
+                ("rm", {"query": "x"}),
+            ],
+        ),
+        ("It is set once.\nThen:\nLOOK grep x", []),
+        ("The word LOOK symbol x stands there.", []),
+        ("", []),
+    ]
+    for text, expected in made:
+        assert [(o.name, json.loads(o.arguments)) for o in read_looks(text)] == expected, text
+    assert may_be_looks("LO") and may_be_looks("Let me see") and not may_be_looks("It is.\nThen")
