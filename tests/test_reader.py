@@ -1,5 +1,5 @@
-"""Answers with looks before them, over real HTTP: looks are calls of tools, in the shapes that servers
-use, or lines where the server takes none."""
+"""Answers with looks before them, over real HTTP: looks are calls of tools, in the shapes that are
+in use, or lines where the server takes none."""
 
 from __future__ import annotations
 
