@@ -28,7 +28,7 @@ from codeqa.web.security import count_request
 
 MOST_ITEMS = 100
 
-endpoints = Endpoints("code")
+endpoints = Endpoints("code", __name__)
 
 
 class SearchBody(Schema):

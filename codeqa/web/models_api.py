@@ -28,7 +28,7 @@ from codeqa.web.workspace import workspace
 
 OWNERS = "see to the language model"
 
-endpoints = Endpoints("models")
+endpoints = Endpoints("models", __name__)
 
 
 class ChoiceBody(Schema):
