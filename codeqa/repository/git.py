@@ -325,9 +325,7 @@ def git_directory(folder: bytes) -> bytes | None:
     marker = folder + b"/.git"
     if os.path.isdir(marker):
         return marker if os.path.exists(marker + b"/HEAD") else None
-    if os.path.islink(marker) or not os.path.isfile(marker):
-        return None
-    line = _line_of(marker)
+    line = b"" if os.path.islink(marker) else _line_of(marker)
     if not line.startswith(b"gitdir:"):
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))

@@ -217,10 +217,8 @@ def remove(settings: Settings, location: Location) -> None:
         )
     for snapshot in snapshots_of(settings, location):
         remove(settings, snapshot)
-    shutil.rmtree(
-        location.root if location.snapshot_of else snapshots_folder(settings, location),
-        ignore_errors=True,
-    )
+    files = location.root if location.snapshot_of else snapshots_folder(settings, location)
+    shutil.rmtree(files, ignore_errors=True)
     if location.tables_are_local:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:
