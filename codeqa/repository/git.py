@@ -557,10 +557,8 @@ def _refs_of(tree: bytes) -> tuple[int, ...]:
     another: git renames what it writes into its folder."""
     own = git_directory(tree) or tree
     common = os.path.join(own, _line_of(own + b"/commondir"))
-    walks = chain.from_iterable(
-        os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable")
-    )
-    folders = [folder for folder, *_ in islice(walks, _REFS_LOOKED_AT)]
+    walks = (os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable"))
+    folders = [folder for folder, *_ in islice(chain.from_iterable(walks), _REFS_LOOKED_AT)]
     single = [os.path.join(common, one) for one in (own + b"/HEAD", b"config", b"packed-refs")]
     times = []
     for one in (*single, *folders):

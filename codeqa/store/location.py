@@ -125,10 +125,9 @@ def stamp_of(location: Location) -> int:
     last = location.folder / "progress.json"
     if location.tables_are_local:
         last = Path(location.tables) / "meta.lance/_versions"
-    try:
+    with contextlib.suppress(OSError):
         return last.stat().st_mtime_ns
-    except OSError:
-        return 0
+    return 0
 
 
 def save_location(location: Location, **changed: str) -> None:
