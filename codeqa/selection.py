@@ -196,8 +196,7 @@ def build_context(
         share=1 / max(2, first) if fast else min(LARGEST_SHARE, 1 / max(1, first)),
         words=[form_pattern(word) for word in result.query.words],
     )
-    together = (*whole, *packed.chunks)
-    return ContextBlock(together, packed.dropped, note)
+    return ContextBlock((*whole, *packed.chunks), packed.dropped, note)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:

@@ -219,7 +219,8 @@ def ask_model(
     as long as it may become one) nothing is told. Raises ModelError, ContextLengthError before
     the first word alone."""
     yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
-    citations = CitationWriter(block.chunks, CitedCode.of(toolbox, block.chunks))
+    code = CitedCode(toolbox.files, toolbox.tables(), block.chunks)
+    citations = CitationWriter(block.chunks, code)
     calls: list[ToolCall] = []
     text, held = "", ""
     try:

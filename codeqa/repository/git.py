@@ -325,9 +325,7 @@ def git_directory(folder: bytes) -> bytes | None:
     marker = folder + b"/.git"
     if os.path.isdir(marker):
         return marker if os.path.exists(marker + b"/HEAD") else None
-    if os.path.islink(marker) or not os.path.isfile(marker):
-        return None
-    line = _line_of(marker)
+    line = b"" if os.path.islink(marker) else _line_of(marker)
     if not line.startswith(b"gitdir:"):
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))
@@ -559,10 +557,8 @@ def _refs_of(tree: bytes) -> tuple[int, ...]:
     another: git renames what it writes into its folder."""
     own = git_directory(tree) or tree
     common = os.path.join(own, _line_of(own + b"/commondir"))
-    walks = chain.from_iterable(
-        os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable")
-    )
-    folders = [folder for folder, *_ in islice(walks, _REFS_LOOKED_AT)]
+    walks = (os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable"))
+    folders = [folder for folder, *_ in islice(chain.from_iterable(walks), _REFS_LOOKED_AT)]
     single = [os.path.join(common, one) for one in (own + b"/HEAD", b"config", b"packed-refs")]
     times = []
     for one in (*single, *folders):

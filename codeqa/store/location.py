@@ -125,10 +125,9 @@ def stamp_of(location: Location) -> int:
     last = location.folder / "progress.json"
     if location.tables_are_local:
         last = Path(location.tables) / "meta.lance/_versions"
-    try:
+    with contextlib.suppress(OSError):
         return last.stat().st_mtime_ns
-    except OSError:
-        return 0
+    return 0
 
 
 def save_location(location: Location, **changed: str) -> None:
@@ -217,10 +216,8 @@ def remove(settings: Settings, location: Location) -> None:
         )
     for snapshot in snapshots_of(settings, location):
         remove(settings, snapshot)
-    shutil.rmtree(
-        location.root if location.snapshot_of else snapshots_folder(settings, location),
-        ignore_errors=True,
-    )
+    files = location.root if location.snapshot_of else snapshots_folder(settings, location)
+    shutil.rmtree(files, ignore_errors=True)
     if location.tables_are_local:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:

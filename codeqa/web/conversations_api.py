@@ -43,7 +43,7 @@ RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in T
 SUMMARY = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
-endpoints = Endpoints("conversations")
+endpoints = Endpoints("conversations", __name__)
 
 
 class ThumbBody(Schema):

@@ -17,15 +17,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from codeqa.code.tools.reading import Lines, line_span, one_file
-from codeqa.code.tools.tool import (
-    Commit,
-    Place,
-    Toolbox,
-    ToolResult,
-    bare_place,
-    fitting,
-    list_result,
-)
+from codeqa.code.tools.tool import Commit, Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import NotFoundError
 from codeqa.parsing import parse_file
@@ -246,7 +238,7 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
         at = "" if one.in_index else start if one.kind == "removed" else end
         added, removed = (sum(line[0] == mark for line in one.diff[2:]) for mark in "+-")
         note = f"{one.kind}, +{added} −{removed}"
-        places.append(bare_place(one.unit).model_copy(update={"note": note, "commit": at}))
+        places.append(Place.of(one.unit, note=note, commit=at))
     left = len(differing) - len(read)
     unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." * bool(left)
     diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])
