@@ -172,6 +172,20 @@ def test_a_folder_that_was_made_anew_is_read_again_once_it_is_indexed(
     app.extensions["codeqa"].close()
 
 
+def test_another_repository_that_was_renamed_before_it_was_opened_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    shown, hidden = (tmp_path / name for name in ("open", "hidden"))
+    for root in (shown, hidden):
+        Indexer(settings, locate(settings, write(root, {"a.py": f"{root.name} = 1\n"}))).run()
+    monkeypatch.setattr(folders, "_FOUND", {})  # as in a process that has opened none of them
+    shown.rename(tmp_path / "away")
+    hidden.rename(shown)
+    with pytest.raises(RepositoryError, match="leads to another folder"):
+        open_engine(settings, shown)
+
+
 def test_other_numbers_of_a_folder_after_a_reboot_are_no_other_folder(
     shop: Location, settings: Settings
 ) -> None:

@@ -52,6 +52,7 @@ _CONFIG = (
     # What is printed is read: as it is without a configuration.
     "color.ui=never",
     "color.diff=never",
+    "diff.submodule=short",
     "blame.coloring=none",
     "i18n.logOutputEncoding=UTF-8",
     f"diff.orderFile={os.devnull}",
@@ -162,23 +163,34 @@ def read_git(
     """What a git command that only reads prints; None when it fails or takes longer. `given` is its
     standard input. Raises RepositoryError where it would read another repository than the one at
     `folder`."""
-    tree, done = os.fsencode(folder), None
-    if holding_up(work_tree(tree) or tree):
+    top, done = work_tree(os.fsencode(folder)), None
+    if top is None or holding_up(top):
         return None
-    _refuse_elsewhere(folder)
+    own = _own_directories(folder, top)
     with suppress(TimeoutError):
-        done = _run(git, ["-C", folder, *arguments], seconds, given)
-    _refuse_elsewhere(folder)  # it may have been changed meanwhile
+        done = _run(git, ["-C", folder, *arguments], seconds, given, own)
+    _own_directories(folder, top)  # it may have been changed meanwhile
     return done.stdout if done and not done.returncode else None
 
 
-def _refuse_elsewhere(folder: Path) -> None:
-    if not is_same(folder) or _leads_elsewhere(os.fsencode(folder)):
+def _own_directories(folder: Path, top: bytes) -> dict[str, str]:
+    """Return the variables that name what git reads for `folder`, so that it looks for nothing by
+    rules of its own. Raises RepositoryError where the history would be another repository's."""
+    top = os.path.realpath(top)
+    directory = os.path.realpath(git_directory(top) or top)
+    common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
+    if not is_same(folder) or _leads_elsewhere(top, directory, common):
         raise RepositoryError(
             "Its history is not told: its git directory leads to another repository.",
             "A clone made with --shared or --reference has its own after `git repack -a -d` and "
             "`rm .git/objects/info/alternates`.",
         )
+    return {
+        "GIT_DIR": os.fsdecode(directory),
+        "GIT_COMMON_DIR": os.fsdecode(common),
+        "GIT_OBJECT_DIRECTORY": os.fsdecode(common + b"/objects"),
+        "GIT_WORK_TREE": os.fsdecode(top),
+    }
 
 
 def list_files(
@@ -260,7 +272,11 @@ def _empty_repository() -> Iterator[bytes]:
 
 
 def _run(
-    git: Git, arguments: Sequence[str | bytes | Path], seconds: float, given: bytes = b""
+    git: Git,
+    arguments: Sequence[str | bytes | Path],
+    seconds: float,
+    given: bytes = b"",
+    variables: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with `given` as its standard input. Raises TimeoutError.
 
@@ -270,7 +286,7 @@ def _run(
         return subprocess.run(
             [*_guarded(git, (*_CONFIG, "credential.helper=")), *arguments],
             cwd=Path(git.program).anchor or None,
-            env=_environment(git),
+            env=_environment(git) | (variables or {}),
             input=given,
             capture_output=True,
             timeout=max(seconds, 0.001),
@@ -341,17 +357,14 @@ def holding_up(tree: bytes) -> bytes:
     return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
 
 
-def _leads_elsewhere(folder: bytes) -> bool:
-    """Whether git would tell the history of another repository than that of `folder`: the file
-    `.git`, `commondir`, links at any depth and alternates may name any.
+def _leads_elsewhere(top: bytes, directory: bytes, common: bytes) -> bool:
+    """Whether the git directories of the work tree `top` hold the history of another repository:
+    the file `.git`, `commondir`, links at any depth and alternates may name any.
 
     What lies below the work tree is its own, and so is what knows it: the repository that `git
     worktree add` noted it in, and of one above the submodule that it is. What CodeQA keeps of one
-    commit borrows the objects of its repository.
+    commit borrows the objects of its repository, which has them itself.
     """
-    top = os.path.realpath(work_tree(folder) or folder)
-    directory = os.path.realpath(git_directory(top) or top)
-    common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
     noted = os.path.realpath(os.path.join(directory, _line_of(directory + b"/gitdir")))
     own = [top]
     if noted == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
@@ -360,43 +373,48 @@ def _leads_elsewhere(folder: bytes) -> bool:
     if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
         above = (os.fsencode(one) for one in Path(os.fsdecode(top)).parents)
         own += [directory for one in above if directory.startswith(one + b"/.git/modules/")]
-    if os.fsdecode(top) in BORROWERS:
-        own += _alternates(directory + b"/objects")
-    trusted = tuple(one + b"/" for one in own)
     places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
-    seen = set[bytes]()
+    lender = common + b"/objects"
+    if os.fsdecode(top) in BORROWERS and (borrowed := _line_of(lender + b"/info/alternates")):
+        lender = borrowed
+        own.append(lender)
+        places.add(lender)
+    trusted, seen = tuple(one + b"/" for one in own), set[bytes]()
     while places:
         real = os.path.realpath(places.pop())
-        if not (real + b"/").startswith(trusted):
+        if not (real + b"/").startswith(trusted) or _is_pipe(real):
             return True
         seen.add(real)
-        places |= {*_links_below(real), *_alternates(real)} - seen
-    return False
+        for entry in _entries_below(real):
+            if entry.is_symlink():
+                places |= {os.path.realpath(entry.path)} - seen
+            elif _is_pipe(entry.path):
+                return True
+    return os.path.lexists(lender + b"/info/alternates")
 
 
-def _links_below(folder: bytes) -> Iterator[bytes]:
-    """Yield each symbolic link in `folder`, at any depth."""
+def _is_pipe(path: bytes) -> bool:
+    """Whether opening `path` might keep git waiting."""
+    return os.path.exists(path) and not (os.path.isdir(path) or os.path.isfile(path))
+
+
+def _entries_below(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
+    """Yield all in `folder`, at any depth, but the folders."""
     folders = [folder]
     while folders:
         with suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
-                if entry.is_symlink():
-                    yield entry.path
-                elif entry.is_dir():
+                if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-
-
-def _alternates(objects: bytes) -> list[bytes]:
-    """The real paths of the folders whose objects the folder `objects` borrows."""
-    lines = _line_of(objects + b"/info/alternates").split(b"\n")
-    return [os.path.realpath(os.path.join(objects, one)) for one in lines if one]
+                else:
+                    yield entry
 
 
 def _line_of(path: bytes) -> bytes:
     """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
-            return file.read(_SMALL_FILE).strip()
+            return file.read(_SMALL_FILE).partition(b"\0")[0].strip()
     return b""
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.folders import BORROWERS, confirm_folder, identity, make_private
+from codeqa.folders import BORROWERS, confirm_folder, expect, found, identity, make_private
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -162,8 +162,14 @@ def confirm(location: Location) -> None:
     """Raise RepositoryError where the folder of a repository is another than the one indexed, as
     `confirm_folder` does; `codeqa index PATH` pins another. Clones and snapshots are our own."""
     data, note = location.folder.parents[2 if location.snapshot_of else 1], location.folder / NOTE
-    if not location.root.is_relative_to(data.resolve()):
-        confirm_folder(location.root, lambda: str(read_note(note).get("pinned")))
+    if location.root.is_relative_to(data.resolve()):
+        return
+    if found(location.root) is None:  # opened first: another one may have been renamed
+        pin = pin_of(location).items()
+        for other in data.glob(f"repos/*/{NOTE}"):
+            if other != note and pin and pin <= read_note(other).items():
+                expect(location.root, "")
+    confirm_folder(location.root, lambda: str(read_note(note).get("pinned")))
 
 
 def read_note(path: Path) -> dict[str, Any]:

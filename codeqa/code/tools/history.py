@@ -25,7 +25,7 @@ from codeqa.repositories.files import GROWN_BYTES
 from codeqa.repositories.snapshots import commit_of, read_blobs
 from codeqa.repository.classify import classify, role_of
 from codeqa.repository.git import find_git, read_git
-from codeqa.repository.secrets import mask_secrets
+from codeqa.repository.secrets import mask_diff, mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.text import counted
 from codeqa.text.unit_text import UnitText
@@ -113,6 +113,8 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     *fields, body = head.split("\0", 4)
     one = _commit("\0".join(fields))
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
+    if not (any(changed) or _is_whole(box)):
+        raise NotFoundError("This commit changes nothing here.", "It is of other folders alone.")
     known = box.tables().catalogue().paths
     beside = {name: role_of(name) != "source" for name in changed if name in known}
     shown_paths = sorted(beside, key=beside.__getitem__)
@@ -121,9 +123,14 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed]) if diffed else ""
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     also = [f"Also changed: {', '.join(rest)}"] if (rest := shown_paths[len(diffed) :]) else []
-    parts = [f"{one.date}  {one.author}", body, *also, *mask_secrets(diff).split("\n")]
+    parts = [f"{one.date}  {one.author}", body, *also, *mask_diff(diff).split("\n")]
     hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
+
+
+def _is_whole(box: Toolbox) -> bool:
+    """Whether it is a whole work tree: of a part only its own commits are told."""
+    return (box.root / ".git").exists()
 
 
 def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
@@ -151,7 +158,7 @@ def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
 def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
     if not wanted:
-        return "the repository", []
+        return "the repository", [] if _is_whole(box) else ["--", "."]
     mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
     for mention in mentions:
         if mention.units:
