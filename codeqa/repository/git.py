@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from filelock import FileLock, Timeout
@@ -75,13 +75,11 @@ _KEPT_VARIABLES = frozenset(
 _HISTORY = (b"HEAD", b"objects", b"refs", b"packed-refs", b"logs", b"reftable", b"worktrees")
 """What a git directory tells history from."""
 
-_OPENED = (b"HEAD", b"commondir", b"config", b"config.worktree", b"index", b"info/exclude")
-"""What git opens in a git directory to list files."""
+_OPENED = b"HEAD commondir config config.worktree index info/exclude packed-refs".split()
+"""What git opens in a git directory by its name."""
 
 _WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 """In the configuration of a submodule: where its files are."""
-_SMALL_FILE = 1_000_000
-"""Bytes of one that git keeps, which are read at most."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*/)': (.*)$", re.MULTILINE)
 
@@ -168,7 +166,7 @@ def read_git(
         return None
     own = _own_directories(folder, top)
     with suppress(TimeoutError):
-        done = _run(git, ["-C", folder, *arguments], seconds, given, own)
+        done = _run(git, ["-C", folder, *arguments], seconds, given, **own)
     _own_directories(folder, top)  # it may have been changed meanwhile
     return done.stdout if done and not done.returncode else None
 
@@ -271,22 +269,19 @@ def _empty_repository() -> Iterator[bytes]:
         yield os.fsencode(folder)
 
 
-def _run(
-    git: Git,
-    arguments: Sequence[str | bytes | Path],
-    seconds: float,
-    given: bytes = b"",
-    variables: dict[str, str] | None = None,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run git with `given` as its standard input. Raises TimeoutError.
+Done = subprocess.CompletedProcess[bytes]
+
+
+def _run(git: Git, words: Sequence[Any], seconds: float, given: bytes = b"", **own: str) -> Done:
+    """Run git with `given` as its standard input and `own` variables. Raises TimeoutError.
 
     Where it cannot be started, its exit status is -1.
     """
     try:
         return subprocess.run(
-            [*_guarded(git, (*_CONFIG, "credential.helper=")), *arguments],
+            [*_guarded(git, (*_CONFIG, "credential.helper=")), *words],
             cwd=Path(git.program).anchor or None,
-            env=_environment(git) | (variables or {}),
+            env=_environment(git) | own,
             input=given,
             capture_output=True,
             timeout=max(seconds, 0.001),
@@ -382,20 +377,15 @@ def _leads_elsewhere(top: bytes, directory: bytes, common: bytes) -> bool:
     trusted, seen = tuple(one + b"/" for one in own), set[bytes]()
     while places:
         real = os.path.realpath(places.pop())
-        if not (real + b"/").startswith(trusted) or _is_pipe(real):
+        if not (real + b"/").startswith(trusted):
             return True
         seen.add(real)
         for entry in _entries_below(real):
             if entry.is_symlink():
                 places |= {os.path.realpath(entry.path)} - seen
-            elif _is_pipe(entry.path):
+            elif not entry.is_file():  # a pipe would keep git waiting
                 return True
     return os.path.lexists(lender + b"/info/alternates")
-
-
-def _is_pipe(path: bytes) -> bool:
-    """Whether opening `path` might keep git waiting."""
-    return os.path.exists(path) and not (os.path.isdir(path) or os.path.isfile(path))
 
 
 def _entries_below(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
@@ -414,7 +404,7 @@ def _line_of(path: bytes) -> bytes:
     """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
-            return file.read(_SMALL_FILE).partition(b"\0")[0].strip()
+            return file.read(10_000).partition(b"\0")[0].strip()
     return b""
 
 

@@ -86,13 +86,9 @@ def mask_secrets(text: str) -> str:
 
 def mask_diff(diff: str) -> str:
     """`mask_secrets` for a diff, in which each line of a file has a sign in front."""
-    marks, lines = [], []
-    for line in diff.split("\n"):
-        cut = line[:1] in ("+", "-", " ")
-        marks.append(line[:cut])
-        lines.append(line[cut:])
-    masked = mask_secrets("\n".join(lines)).split("\n")
-    return "\n".join(map("".join, zip(marks, masked, strict=True)))
+    signs = re.findall("(?m)^[-+ ]?", diff)
+    masked = mask_secrets(re.sub("(?m)^[-+ ]", "", diff)).split("\n")
+    return "\n".join(map("".join, zip(signs, masked, strict=True)))
 
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:

@@ -422,17 +422,13 @@ class AnswerStreams:
         """Copy what has come of `streams`, and take note of who stops one. Returns those of which
         Redis lost what was copied before: all of that is copied the next time."""
         assert self._redis
-        commands, ends = list[tuple[Any, ...]](), list[tuple[int, int]]()
-        for place, stream in streams.items():
-            first = len(commands)
-            commands += [("GET", f"{COPIES}{stream.id}:stop"), *stream.copy(_key(place))]
-            ends.append((first, len(commands) - 1))
-        told = self._redis.together(commands)
         lost = dict[Place, _AnswerStream]()
-        for (place, stream), (first, last) in zip(streams.items(), ends, strict=True):
-            if told and told[first]:
+        for place, stream in streams.items():
+            stop = ("GET", f"{COPIES}{stream.id}:stop")
+            told = self._redis.together([stop, *stream.copy(_key(place))])
+            if told and told[0]:
                 stream.stop.set()
-            if stream.copied and not (told and told[last]):
+            if stream.copied and not (told and told[-1]):
                 stream.copied = 0
                 lost |= {place: stream} if told else {}
         return lost

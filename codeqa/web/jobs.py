@@ -220,15 +220,13 @@ def _drop_unreadable(queue: Queue) -> None:
     """Remove what is no text from the lists of jobs: RQ would fail at it for ever."""
     redis: Any = queue.connection
     for key in (queue.key, queue.intermediate_queue_key):
-        for entry in filter(_is_no_text, redis.lrange(key, 0, -1)):
-            redis.lrem(key, 0, entry)
+        for entry in redis.lrange(key, 0, -1):
+            if entry != entry.decode(errors="ignore").encode():
+                redis.lrem(key, 0, entry)
     for kind in ("wip", "failed", "finished"):
-        for entry in filter(_is_no_text, redis.zrange(f"rq:{kind}:{queue.name}", 0, -1)):
-            redis.zrem(f"rq:{kind}:{queue.name}", entry)
-
-
-def _is_no_text(entry: bytes) -> bool:
-    return "\N{REPLACEMENT CHARACTER}" in entry.decode(errors="replace")
+        for entry in redis.zrange(key := f"rq:{kind}:{queue.name}", 0, -1):
+            if entry != entry.decode(errors="ignore").encode():
+                redis.zrem(key, entry)
 
 
 def _told(job: Job) -> RepositoryReport | None:
@@ -285,8 +283,7 @@ def _own_job() -> type[Job]:
         def fetch(cls, id: str, *args: Any, **options: Any) -> Job:
             try:
                 job = super().fetch(id, *args, **options)
-                plain = all(isinstance(one, str) for one in job.args) and not job.kwargs
-                if plain and job.func_name == PERFORM:
+                if job.func_name == PERFORM:
                     return job
             except (ConnectionError, TimeoutError):
                 raise

@@ -57,8 +57,6 @@ HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
 as TERMINAL, from this machine alone."""
-FOR_EVER = -1
-"""What Redis says of the time that a key has left which does not expire."""
 METRICS_PATH = "/metrics"
 OPEN_PATHS = ("/health", "/ready", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
@@ -131,7 +129,7 @@ class Allowance:
             return
         redis_key = self._key(key)
         told, left = self._redis.together([("GET", redis_key), ("TTL", redis_key)]) or ("0", 0)
-        if told and (left == FOR_EVER or not re.fullmatch("[0-9]{1,9}", told)):  # none of ours
+        if told and (left < 0 or not re.fullmatch("[0-9]{1,9}", told)):  # none of ours, or for ever
             self._redis.delete(redis_key)
         elif int(told or 0) >= self._most:
             raise RequestRefusedError(429, advice)
@@ -405,8 +403,7 @@ def _asks(paths: tuple[str, ...] = ASKING_PATHS) -> bool:
 
 
 def count_request() -> None:
-    """Count this request among those that ask a model. Raises RequestRefusedError (429) where there
-    are too many of its user lately."""
+    """Count this request among those that ask a model. Raises RequestRefusedError (429)."""
     if (member := member_of_request()) not in (LOCAL, TERMINAL):
         current_app.extensions["codeqa_gate"].count_question(member.user)
 

@@ -113,7 +113,7 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     *fields, body = head.split("\0", 4)
     one = _commit("\0".join(fields))
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
-    if not (any(changed) or _is_whole(box)):
+    if not (any(changed) or (box.root / ".git").exists()):
         raise NotFoundError("This commit changes nothing here.", "It is of other folders alone.")
     known = box.tables().catalogue().paths
     beside = {name: role_of(name) != "source" for name in changed if name in known}
@@ -126,11 +126,6 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     parts = [f"{one.date}  {one.author}", body, *also, *mask_diff(diff).split("\n")]
     hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
-
-
-def _is_whole(box: Toolbox) -> bool:
-    """Whether it is a whole work tree: of a part only its own commits are told."""
-    return (box.root / ".git").exists()
 
 
 def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
@@ -158,7 +153,8 @@ def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
 def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
     if not wanted:
-        return "the repository", [] if _is_whole(box) else ["--", "."]
+        # Of a part of a work tree only its own commits are told.
+        return "the repository", [] if (box.root / ".git").exists() else ["--", "."]
     mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
     for mention in mentions:
         if mention.units:
