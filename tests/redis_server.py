@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from waiting import PATIENCE, until
+from tests.waiting import PATIENCE, until
 
 
 class RedisServer:
