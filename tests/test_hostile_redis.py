@@ -83,7 +83,9 @@ def spoil(redis: RedisServer) -> None:
     redis.command("SET", "rq:job:text", "no record")
     redis.command("RPUSH", "rq:queue:codeqa", "text", "\udcff\udcfe")
     for kind in ("wip", "failed", "finished"):
-        redis.command("ZADD", f"rq:{kind}:codeqa", "9" * 12, "\udcff")
+        redis.command("ZADD", f"rq:{kind}:codeqa", "9" * 12, "\udcff", "9" * 12, "a:b:c")
+    redis.command("RPUSH", "rq:queue:codeqa:intermediate", "\udcff")
+    redis.command("SADD", "rq:workers:codeqa", "\udcff")
     endless = {"name": "n", "path": "p", "state": "s", "updated_at": float("inf")}
     record(redis, "endless", meta=json.dumps({"doing": "x", "before": endless}))
 

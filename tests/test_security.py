@@ -229,6 +229,18 @@ def test_of_a_folder_in_a_repository_only_its_own_commits_are_told(tmp_path: Pat
         assert "ours" in told and SECRET not in told
         with pytest.raises(NotFoundError):
             engine.call("history", commit="HEAD")
+        (repo / "shop/.git").mkdir()  # which is no git directory
+        assert SECRET not in engine.call("history").text
+        (repo / "shop/.git").rmdir()
+    write(repo, {"a.py": f"{SECRET!r}\n"})
+    committed(repo)
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    snapshot = take_snapshot(settings, locate(settings, repo / "shop"), "HEAD")
+    with open_engine(settings, snapshot.root) as engine:
+        engine.index.run()
+        for asked in ({}, {"path": "a.py", "commit": "HEAD"}, {"path": "a.py", "lines": "1"}):
+            with pytest.raises(NotFoundError):
+                engine.call("history", **asked)
 
 
 def test_work_trees_submodules_and_snapshots_tell_their_history(

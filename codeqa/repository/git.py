@@ -72,10 +72,12 @@ _KEPT_VARIABLES = frozenset(
 )
 """What of the caller's GIT_* remains: where the user's own configuration lies."""
 
-_HISTORY = (b"HEAD", b"objects", b"refs", b"packed-refs", b"logs", b"reftable", b"worktrees")
+_HISTORY = b"HEAD objects refs packed-refs logs reftable worktrees config config.worktree".split()
 """What a git directory tells history from."""
 
-_OPENED = b"HEAD commondir config config.worktree index info/exclude packed-refs".split()
+_OPENED = (
+    b"HEAD commondir config config.worktree index info/exclude info/attributes packed-refs shallow"
+).split()
 """What git opens in a git directory by its name."""
 
 _WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -381,10 +383,10 @@ def _leads_elsewhere(top: bytes, directory: bytes, common: bytes) -> bool:
             return True
         seen.add(real)
         for entry in _entries_below(real):
+            if not (entry.is_file() or entry.is_dir()):  # a pipe would keep git waiting
+                return True
             if entry.is_symlink():
                 places |= {os.path.realpath(entry.path)} - seen
-            elif not entry.is_file():  # a pipe would keep git waiting
-                return True
     return os.path.lexists(lender + b"/info/alternates")
 
 

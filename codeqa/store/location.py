@@ -16,13 +16,13 @@ import os
 import re
 import shutil
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.folders import BORROWERS, confirm_folder, expect, found, identity, make_private
+from codeqa.folders import BORROWERS, FOUND, confirm_folder, identity, make_private
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -161,14 +161,18 @@ def pin_of(location: Location) -> dict[str, str]:
 def confirm(location: Location) -> None:
     """Raise RepositoryError where the folder of a repository is another than the one indexed, as
     `confirm_folder` does; `codeqa index PATH` pins another. Clones and snapshots are our own."""
-    data, note = location.folder.parents[2 if location.snapshot_of else 1], location.folder / NOTE
+    if location.snapshot_of:  # which borrows from its repository
+        folder = location.folder.parents[2] / "repos" / location.snapshot_of
+        root = Path(str(read_note(folder / NOTE).get("root") or location.root))
+        location = replace(location, root=root, folder=folder, snapshot_of="")
+    data, note = location.folder.parents[1], location.folder / NOTE
     if location.root.is_relative_to(data.resolve()):
         return
-    if found(location.root) is None:  # opened first: another one may have been renamed
+    if str(location.root) not in FOUND:  # opened first: another one may have been renamed
         pin = pin_of(location).items()
         for other in data.glob(f"repos/*/{NOTE}"):
             if other != note and pin and pin <= read_note(other).items():
-                expect(location.root, "")
+                FOUND[str(location.root)] = ""
     confirm_folder(location.root, lambda: str(read_note(note).get("pinned")))
 
 

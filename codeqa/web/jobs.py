@@ -14,10 +14,10 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,16 +217,21 @@ def _mark(settings: Settings, *arguments: str) -> str:
 
 
 def _drop_unreadable(queue: Queue) -> None:
-    """Remove what is no text from the lists of jobs: RQ would fail at it for ever."""
+    """Remove what is no id from the lists and sets of RQ, which would fail at it for ever."""
     redis: Any = queue.connection
     for key in (queue.key, queue.intermediate_queue_key):
-        for entry in redis.lrange(key, 0, -1):
-            if entry != entry.decode(errors="ignore").encode():
-                redis.lrem(key, 0, entry)
-    for kind in ("wip", "failed", "finished"):
-        for entry in redis.zrange(key := f"rq:{kind}:{queue.name}", 0, -1):
-            if entry != entry.decode(errors="ignore").encode():
-                redis.zrem(key, entry)
+        _drop(redis.lrange(key, 0, -1), partial(redis.lrem, key, 0))
+    for key in (f"rq:{kind}:{queue.name}" for kind in ("wip", "failed", "finished")):
+        _drop(redis.zrange(key, 0, -1), partial(redis.zrem, key))
+    workers = f"rq:workers:{queue.name}"
+    _drop(redis.smembers(workers), partial(redis.srem, workers), b"rq:worker:")
+
+
+def _drop(entries: Iterable[bytes], remove: Callable[[bytes], Any], begin: bytes = b"") -> None:
+    for entry in entries:
+        text = entry.removeprefix(begin).decode(errors="replace")
+        if "\N{REPLACEMENT CHARACTER}" in text or text.count(":") > 1:
+            remove(entry)
 
 
 def _told(job: Job) -> RepositoryReport | None:
@@ -340,12 +345,14 @@ def work(settings: Settings) -> None:
     queue = open_queue(settings, None)
     from rq import Worker
 
-    class Careful(Worker):
-        def dequeue_job_and_maintain_ttl(self, *args: Any, **options: Any) -> Any:
-            _drop_unreadable(queue)
-            return super().dequeue_job_and_maintain_ttl(*args, **options)
-
-    Careful(
-        [queue], connection=queue.connection, serializer="json", job_class=_own_job(),
-        job_monitoring_interval=5, maintenance_interval=30,
-    ).work(logging_level="WARNING")  # fmt: skip
+    while True:
+        _drop_unreadable(queue)
+        worker = Worker(
+            [queue], connection=queue.connection, serializer="json", job_class=_own_job(),
+            job_monitoring_interval=5, maintenance_interval=30,
+        )  # fmt: skip
+        try:
+            worker.work(logging_level="WARNING")
+            return
+        except ValueError:  # at an entry that is no id
+            time.sleep(TELL_SECONDS)

@@ -24,7 +24,7 @@ from codeqa.parsing import parse_file
 from codeqa.repositories.files import GROWN_BYTES
 from codeqa.repositories.snapshots import commit_of, read_blobs
 from codeqa.repository.classify import classify, role_of
-from codeqa.repository.git import find_git, read_git
+from codeqa.repository.git import find_git, git_directory, read_git
 from codeqa.repository.secrets import mask_diff, mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.text import counted
@@ -113,7 +113,7 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     *fields, body = head.split("\0", 4)
     one = _commit("\0".join(fields))
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
-    if not (any(changed) or (box.root / ".git").exists()):
+    if not (any(changed) or _is_whole(box)):
         raise NotFoundError("This commit changes nothing here.", "It is of other folders alone.")
     known = box.tables().catalogue().paths
     beside = {name: role_of(name) != "source" for name in changed if name in known}
@@ -126,6 +126,10 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     parts = [f"{one.date}  {one.author}", body, *also, *mask_diff(diff).split("\n")]
     hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
+
+
+def _is_whole(box: Toolbox) -> bool:
+    return git_directory(bytes(box.root)) is not None
 
 
 def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
@@ -154,7 +158,7 @@ def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
     if not wanted:
         # Of a part of a work tree only its own commits are told.
-        return "the repository", [] if (box.root / ".git").exists() else ["--", "."]
+        return "the repository", [] if _is_whole(box) else ["--", "."]
     mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
     for mention in mentions:
         if mention.units:
