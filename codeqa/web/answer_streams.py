@@ -378,6 +378,7 @@ class AnswerStreams:
         return events
 
     def _take(self, place: Place, stream: _AnswerStream, most: float = math.inf) -> None:
+        stream.over = bool(self._redis)  # a copy would take the place that is asked for below
         with self._lock:
             if place in self._streams:
                 raise RequestRefusedError(409)
@@ -390,6 +391,7 @@ class AnswerStreams:
             if self._redis.together([first]) == [None]:
                 del self._streams[place]
                 raise RequestRefusedError(409)
+            stream.over = False
             with self._lock:
                 if not self._copier:
                     self._copier = threading.Thread(target=self._keep_copying, daemon=True)
