@@ -134,7 +134,8 @@ def test_a_damaged_index_is_said_and_made_anew(
     checks = [one for one in examine(settings) if one.name.startswith(("index", "repos"))]
     if "json" not in kind:
         assert not all(check.ok for check in checks)
-        assert damage(location) or kind in MENDED
+        # Where it is sound by now, what the search brought in has made it anew.
+        assert damage(location) or kind in MENDED or engine.search.search("find user").units
     if kind not in MENDED:
         return
 
