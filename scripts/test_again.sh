@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs `make test` again and again with busy loops beside it, as on a machine that others use as well:
 #
-#   bash scripts/test_again.sh         five times with six loops, which takes an hour on two cores
+#   bash scripts/test_again.sh         five times with six loops, which takes three quarters of an hour on two cores
 #   bash scripts/test_again.sh 3 0     three times alone
 #
 # Says of each run how long it took (real, then processor seconds, the loops' left out) and how it ended;
