@@ -78,8 +78,7 @@ def make_private(*folders: Path, deep: bool = True) -> int:
     Returns how many files and folders had some."""
     mended = 0
     for folder in folders:
-        inside = folder.rglob("*") if deep else ()
-        for path in (folder, *inside):
+        for path in (folder, *(folder.rglob("*") if deep else ())):
             with suppress(OSError):  # it is gone by now, or another user's
                 mode = path.lstat().st_mode
                 if mode & OTHERS and not stat.S_ISLNK(mode):

@@ -48,18 +48,10 @@ _KEY_BLOCK = (
     rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
 )
 
-_EXAMPLE = (
-    r"(?:(?i:(?:your?|my|the|some|db|test|fake|a)?[_-]?(?:pass(?:word|wd|phrase)?|pwd|pw|secret"
-    r"|token|key|change_?-?me|examples?|placeholder|redacted|x{3,}|dummy|user|username|root"
-    r"|postgres|mysql)(?:_?-?here)?[0-9]{0,3})|[a-z]{0,7}|[*.]+"
-    r"|\$[\w{(][^\s@]{0,200}|%(?:\([^)\s@]*\))?[a-z]|%\w+%|\[[^\s@]*\]|\([^\s@]*\))"
-)
-"""What stands for a password in documents and templates, and what nobody would take for one."""
-
 
 def _forms(table: str) -> list[list[str]]:
     """Mark and rest of each form of a table of `secret_forms.toml`."""
-    return [[mark, rest.replace("EXAMPLE", _EXAMPLE)] for mark, rest, _ in _TOLD[table]]
+    return [[mark, rest.replace("EXAMPLE", _TOLD["example"])] for mark, rest, _ in _TOLD[table]]
 
 
 def _any(forms: Iterable[Iterable[str]]) -> str:
