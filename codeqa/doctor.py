@@ -59,7 +59,7 @@ def examine(
     state = settings.data_dir / "state.sqlite"
     yield run_check("git", lambda: (True, trusted_git(settings).program, ""))
     yield run_check("data", partial(_data, settings))
-    mend = repair and partial(_close, settings)
+    mend = repair and (lambda: f"{make_private(settings.data_dir):,} are this user's alone now")
     yield run_check("rights", partial(_rights, settings), mend)
     mend = repair and not settings.state and partial(_rescue, state)
     yield run_check("state", partial(_state, settings, state), mend)
@@ -111,10 +111,6 @@ def _rights(settings: Settings) -> Found:
     first = f", such as {opened[0]}" if opened else ""
     told = f"{len(opened):,} of {len(every):,} files and folders are open to others{first}"
     return not opened, told, "Run 'codeqa doctor --repair'."
-
-
-def _close(settings: Settings) -> str:
-    return f"{make_private(settings.data_dir):,} are this user's alone now"
 
 
 def _model(settings: Settings) -> Found:

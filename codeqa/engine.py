@@ -198,8 +198,7 @@ def open_multi_repo(
     names (`repositories.multi_repo.member_names`). `id_` is their id where some are gone by now;
     one alone without it is opened as ever. `progress` is told of it where they were not asked
     together before; `collection` is the one of this process, `hidden` are the ends of the ids of
-    those that who asks all may not see. Raises as `open_engine` does.
-    """
+    those that who asks all may not see. Raises as `open_engine` does."""
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
     for one in repositories:

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "CODEQA_"
@@ -40,11 +40,10 @@ def noted_repositories(data: Path) -> list[tuple[str, str, str]]:
     notes, which takes nothing of the program."""
     found = []
     for file in sorted(data.glob("repos/*/repository.json")):
-        try:
+        # One may be being written, or be of another version.
+        with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             about = json.loads(file.read_text(encoding="utf-8"))
             found.append((str(about["name"]), str(about["root"]), file.parent.name))
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            continue  # being written, or of another version
     return found
 
 

@@ -18,7 +18,7 @@ from codeqa.errors import RepositoryError
 OTHERS = 0o077
 """The rights of everybody but the owner of a file."""
 
-_FOUND: dict[str, str] = {}
+FOUND: dict[str, str] = {}
 """Device and inode of the folders that this process opened, by their paths; '' for one that is not
 to be read. Both change with a reboot or a mount, so they are kept no longer."""
 
@@ -37,21 +37,10 @@ def is_direct(folder: Path) -> bool:
     return os.path.realpath(folder) == str(folder)
 
 
-def found(folder: Path) -> str | None:
-    """Return the identity of the folder that `confirm_folder` found at this path, None for none."""
-    return _FOUND.get(str(folder))
-
-
-def expect(folder: Path, found: str | None) -> None:
-    """Let the folder at this path be the one that another process found."""
-    if found is not None:
-        _FOUND[str(folder)] = found
-
-
 def is_same(folder: Path, about: os.stat_result | None = None) -> bool:
     """Whether the folder that is reached at this path, or that `about` tells of, is the one that
     `confirm_folder` found there; where it found none, any is."""
-    if (found := _FOUND.get(str(folder))) is None:
+    if (found := FOUND.get(str(folder))) is None:
         return True
     with suppress(OSError):
         return found == identity(about or folder.stat())
@@ -66,12 +55,12 @@ def confirm_folder(folder: Path, pinned: Callable[[], str] = str) -> None:
     except OSError:  # that it is gone is told elsewhere
         return
     path = str(folder)
-    if _FOUND.get(path) == here:
+    if FOUND.get(path) == here:
         return
-    if is_direct(folder) and (path not in _FOUND or pinned() == here):
-        _FOUND[path] = here
+    if is_direct(folder) and (path not in FOUND or pinned() == here):
+        FOUND[path] = here
         return
-    _FOUND.setdefault(path, "")
+    FOUND.setdefault(path, "")
     refuse_another(folder)
 
 
@@ -89,8 +78,7 @@ def make_private(*folders: Path, deep: bool = True) -> int:
     Returns how many files and folders had some."""
     mended = 0
     for folder in folders:
-        inside = folder.rglob("*") if deep else ()
-        for path in (folder, *inside):
+        for path in (folder, *(folder.rglob("*") if deep else ())):
             with suppress(OSError):  # it is gone by now, or another user's
                 mode = path.lstat().st_mode
                 if mode & OTHERS and not stat.S_ISLNK(mode):

@@ -238,7 +238,8 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
             h for h in hits if not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
         ] or source
     for hit in source:
-        if len(main) < SHOWN and not (_repeats(hit.unit, main) or _only_imports(hit.unit)):
+        says = hit is hits[0] or not _only_imports(hit.unit)
+        if len(main) < SHOWN and says and not _repeats(hit.unit, main):
             main.append(hit)
     return main
 

@@ -196,8 +196,7 @@ def build_context(
         share=1 / max(2, first) if fast else min(LARGEST_SHARE, 1 / max(1, first)),
         words=[form_pattern(word) for word in result.query.words],
     )
-    together = (*whole, *packed.chunks)
-    return ContextBlock(together, packed.dropped, note)
+    return ContextBlock((*whole, *packed.chunks), packed.dropped, note)
 
 
 def _three_and_three(result: SearchResult, settings: Settings, most: int | None) -> list[Chunk]:
@@ -224,7 +223,7 @@ def _is_member(unit: Unit, around: Unit) -> bool:
 
 def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
     """The chunk of a hit; None for a head that says nothing: one of a class that holds its name
-    alone, one of a file that holds imports alone while the question does not ask for them."""
+    alone, one of a file that holds imports alone where others are better and none is asked for."""
     unit, why = hit.unit, "; ".join(hit.why)
     first = hit.unit.id == result.units[0].unit.id if result.units else False
     if first and unit.kind in CLASS_KINDS and unit.signature and "symbol" in hit.channels:
@@ -233,7 +232,7 @@ def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
     if unit.kind not in CLASS_KINDS or unit.doc_comment:
         return chunk
     if unit.is_head:
-        asked = _ABOUT_IMPORTS.search(result.query.text.lower())
+        asked = first or _ABOUT_IMPORTS.search(result.query.text.lower())
         return chunk if asked or _VALUE.search(chunk.content) else None
     bare = "".join(chunk.content.split()).rstrip("{:")
     cut_off = chunk.end_line < unit.end_line

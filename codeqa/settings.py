@@ -277,9 +277,8 @@ def settings_table() -> list[tuple[str, str, str]]:
     rows = []
     for name, info in Settings.model_fields.items():
         alias = info.validation_alias
-        variable = (
-            str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
-        )
+        usual = PREFIX + name.upper()
+        variable = str(alias.choices[0]) if isinstance(alias, AliasChoices) else usual
         default = info.default
         shown = default.get_secret_value() if isinstance(default, SecretStr) else default
         rows.append((variable, "" if shown in (None, "") else str(shown), info.description or ""))

@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from waiting import LOOK_AGAIN, PATIENCE
+
+from tests.waiting import LOOK_AGAIN, PATIENCE
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from waiting import LOOK_AGAIN, PATIENCE
+from tests.waiting import LOOK_AGAIN, PATIENCE
 
 Plain = tuple[int, dict[str, str], Any]
 DEFAULT_MODELS = ("gpt-4o", "gpt-4o-mini", "text-embedding-3-small")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
-from waiting import PATIENCE
+
+from tests.waiting import PATIENCE
 
 LIMITS = {
     "codeqa.chat.ask": ("FLUSH_SECONDS",),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from waiting import PATIENCE, until
+from tests.waiting import PATIENCE, until
 
 
 class RedisServer:
@@ -67,10 +67,12 @@ class RedisServer:
         self._process.send_signal(signal.SIGCONT)
 
     def command(self, *words: str) -> str:
-        """The server's raw reply to a command, over a connection of its own."""
+        """The server's raw reply to a command, over a connection of its own; bytes that are no text
+        are surrogates."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
-            parts = [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
-            connection.sendall(f"*{len(words)}\r\n{''.join(parts)}".encode())
+            data = [word.encode(errors="surrogateescape") for word in words]
+            parts = [b"$%d\r\n%b\r\n" % (len(one), one) for one in data]
+            connection.sendall(b"*%d\r\n%b" % (len(words), b"".join(parts)))
             return connection.recv(65536).decode()
 
     def _answers(self) -> bool:

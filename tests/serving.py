@@ -11,10 +11,10 @@ from typing import Any
 
 from flask import Flask
 from flask.testing import FlaskClient
-from waiting import PATIENCE
 
 from codeqa.settings import Settings
 from codeqa.web.app import bind, create_app, make_server
+from tests.waiting import PATIENCE
 
 PATIENT = """
 import sys

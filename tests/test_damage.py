@@ -94,7 +94,7 @@ DAMAGE: dict[str, Callable[[Location], object]] = {
 }
 
 MENDED = {
-    "methods deleted", "a file for the tables", "a file for all repositories",
+    "methods deleted", "meta deleted", "a file for the tables", "a file for all repositories",
     "repository.json garbled", "json nested",
 }  # fmt: skip
 """Damage of each kind; to the run, all within the tables is the same."""

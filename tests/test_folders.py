@@ -29,7 +29,7 @@ REFUSED = "leads to another folder"
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(folders, "_FOUND", {})  # of a process that begins
+    monkeypatch.setattr(folders, "FOUND", {})  # of a process that begins
     monkeypatch.setenv("CODEQA_DATA", str(tmp_path / "data"))
     return load_settings(workers=1)
 
@@ -54,7 +54,7 @@ def shop(settings: Settings, tmp_path: Path) -> Location:
         )
     location = locate(settings, tmp_path / "mono/shop")
     Indexer(settings, location).run()
-    folders._FOUND.clear()
+    folders.FOUND.clear()
     return location
 
 
@@ -170,6 +170,25 @@ def test_a_folder_that_was_made_anew_is_read_again_once_it_is_indexed(
     assert main(["index", str(shop.root)]) == 0
     assert "anew" in client.get(address).text
     app.extensions["codeqa"].close()
+
+
+def test_another_repository_that_was_renamed_before_it_was_opened_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    shown, hidden = (tmp_path / name for name in ("open", "hidden"))
+    for root in (shown, hidden):
+        Indexer(settings, locate(settings, write(root, {"a.py": f"{root.name} = 1\n"}))).run()
+        git(root, "init", "-q")
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "one")
+    snapshot = take_snapshot(settings, locate(settings, shown), "HEAD")
+    folders.FOUND.clear()  # as in a process that has opened none of them
+    shown.rename(tmp_path / "away")
+    hidden.rename(shown)
+    for root in (shown, snapshot.root):  # which borrows from what lies there
+        with pytest.raises(RepositoryError, match="leads to another folder"):
+            open_engine(settings, root)
 
 
 def test_other_numbers_of_a_folder_after_a_reboot_are_no_other_folder(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
 from queue import Queue
 
@@ -17,10 +18,12 @@ from waiting import until
 
 from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import RedisCache
+from codeqa.store import list_locations
 from codeqa.types import Event
+from codeqa.web import jobs
 from codeqa.web.answer_streams import AnswerStreams, Place, checked_line
 from codeqa.web.app import create_app
-from codeqa.web.jobs import open_queue
+from codeqa.web.errors import RequestRefusedError
 from codeqa.web.security import Allowance
 
 pytest.importorskip("rq")
@@ -78,7 +81,13 @@ def spoil(redis: RedisServer) -> None:
     record(redis, "arguments", data=json.dumps(["codeqa.web.jobs.perform", None, [1, {}], {}]))
     record(redis, "hooks", webhooks='[{"url": "http://127.0.0.1:1"}]', failure_callback_name="x.y")
     redis.command("SET", "rq:job:text", "no record")
-    redis.command("RPUSH", "rq:queue:codeqa", "text")
+    redis.command("RPUSH", "rq:queue:codeqa", "text", "\udcff\udcfe")
+    for kind in ("wip", "failed", "finished"):
+        redis.command("ZADD", f"rq:{kind}:codeqa", "9" * 12, "\udcff", "9" * 12, "a:b:c")
+    redis.command("RPUSH", "rq:queue:codeqa:intermediate", "\udcff")
+    redis.command("SADD", "rq:workers:codeqa", "\udcff")
+    endless = {"name": "n", "path": "p", "state": "s", "updated_at": float("inf")}
+    record(redis, "endless", meta=json.dumps({"doing": "x", "before": endless}))
 
 
 def test_records_of_jobs_that_are_none_cost_the_list_of_repositories_nothing(
@@ -89,7 +98,7 @@ def test_records_of_jobs_that_are_none_cost_the_list_of_repositories_nothing(
     told = client.get("/api/repos")
     assert told.status_code == 200
     assert {one["id"] for one in told.json["repositories"]} >= {"ours"}
-    assert not {"date", "version", "numbers", "text", "function"} & {
+    assert not {"date", "version", "numbers", "text", "function", "endless"} & {
         one["id"] for one in told.json["repositories"]
     }
 
@@ -103,13 +112,17 @@ def test_a_worker_goes_on_after_entries_that_are_no_jobs_and_calls_nothing_for_t
     monkeypatch.setattr("os.system", ran.append)
     monkeypatch.setenv("CODEQA_DATA", str(queued.data_dir))
     spoil(redis)
-    call = ["codeqa.web.jobs.perform", None, ["indexing", "last", str(shop)], {}]
-    record(redis, "last", data=json.dumps(call))
-    queue = open_queue(queued, None)
-    kind = {"job_class": queue.job_class, "serializer": "json"}
-    SimpleWorker([queue], connection=queue.connection, **kind).work(burst=True)
+    private = write(tmp_path / "private", {"a.py": "x = 1\n"})
+    ours, forged = ("indexing", "last", str(shop)), ["indexing", "forged", str(private), "0" * 64]
+    signed = [*ours, jobs._mark(queued, *ours)]
+    for id_, arguments in (("forged", forged), ("last", signed)):
+        call = ["codeqa.web.jobs.perform", None, arguments, {}]
+        record(redis, id_, data=json.dumps(call))
+    monkeypatch.setattr("rq.Worker", SimpleWorker)
+    monkeypatch.setattr(SimpleWorker, "work", partialmethod(SimpleWorker.work, burst=True))
+    jobs.work(queued)
     assert ran == [] and redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n"
-    assert (queued.data_dir / "repos").is_dir(), "the last one was done"
+    assert [one.name for one in list_locations(queued)] == ["shop"], "the last one alone was done"
 
 
 def test_a_record_in_the_place_of_a_job_keeps_that_from_nothing(
@@ -124,13 +137,16 @@ def test_a_record_in_the_place_of_a_job_keeps_that_from_nothing(
     assert redis.command("LLEN", "rq:queue:codeqa") == ":1\r\n"
 
 
-@pytest.mark.parametrize("value", ["many", "-1", "²", "9" * 5_000])
+@pytest.mark.parametrize("value", ["many", "-1", "²", "٣", "7", "9" * 5_000])
 def test_what_is_no_number_under_an_allowance_is_none(redis: RedisServer, value: str) -> None:
-    allowance = Allowance("questions", 3, 60, RedisCache(redis.url))
+    allowance = Allowance("questions", 3, 60, cache := RedisCache(redis.url))
     redis.command("SET", allowance._key("anna"), value)
-    if value != "9" * 5_000:  # which is more than any allowance
+    for _ in range(3):
         allowance.check("anna")
         allowance.count("anna")
+    assert cache.problem == ""
+    with pytest.raises(RequestRefusedError):
+        allowance.check("anna")
 
 
 def test_values_of_another_kind_under_our_keys_are_as_none_and_the_server_is_not_blamed(

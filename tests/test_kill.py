@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from waiting import PATIENCE, until
 
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import holder_of
@@ -21,6 +20,7 @@ from codeqa.store import Location, Tables, TextSearch, locate
 from codeqa.types import Progress
 from create_tables import main
 from tests.index_rows import clean_rows, rows
+from tests.waiting import PATIENCE, until
 
 ROOT = Path(__file__).resolve().parent.parent
 HELD = """

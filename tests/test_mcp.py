@@ -141,7 +141,8 @@ def test_lines_of_json_are_answered_each_and_several_repositories_as_one(
     answers, err = told([grep])
     assert answers == [] and "No repository is named" in err, "the last one used is not meant"
     answers, err = told([request(1, "tools/list"), grep], tmp_path / "bare")
-    assert "codeqa index" in answers[-1]["result"]["content"][0]["text"] and "codeqa index" in err
+    (refused,) = (one for one in answers if one["id"] == 3)
+    assert "codeqa index" in refused["result"]["content"][0]["text"] and "codeqa index" in err
 
 
 def test_what_fails_unexpectedly_is_told_and_logged_without_its_words(

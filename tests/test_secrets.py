@@ -16,6 +16,7 @@ from codeqa.repository.classify import classify
 from codeqa.repository.secrets import (
     is_secret_content,
     is_secret_name,
+    mask_diff,
     mask_secret_bytes,
     mask_secrets,
 )
@@ -98,6 +99,13 @@ PARTS = {
     "npm _authToken": ("//npm.example/:_authToken=", letters(36), ""),
     "Twilio token": ('TWILIO_AUTH_TOKEN="', hexadecimal(32), '"'),
     "Sentry DSN": ("https://", hexadecimal(32), "@o4501.ingest.example/4502"),
+    "Azure key in JSON": ('"AccountKey": "', letters(86) + "==", '"'),
+    "Telegram address": ("https://api.telegram.org/bot", "123456789:AA" + letters(33), "/getMe"),
+    "Discord hook": ("https://discord.com/api/webhooks/", f"{10**17}/{letters(68)}", ""),
+    "old Sentry DSN": ("https://", f"{hexadecimal(32)}:{hexadecimal(32)}", "@sentry.example/45"),
+    "encoded password": ("postgres://app:", "%23uperS3cret9x", "@db.example/shop"),
+    "address in JSON": (r"postgres:\/\/app:", "kX8v!29Lq", r"@db.example\/shop"),
+    "name of a branch": ("postgres-url-", "gh" + "p_" + letters(36), ""),
     "PostgreSQL": ("postgresql://app:", "kX8v!29Lq", "@db.example:5432/shop"),
     "MySQL": ("mysql+pymysql://root:", "Sommer2024!", "@10.0.0.7/shop"),
     "MongoDB": ("mongodb+srv://app:", "qT7-zz.9Kd", "@cluster0.example.net/?retryWrites=true"),
@@ -280,6 +288,18 @@ def test_length_and_lines_hold_whatever_stands_around(before: str, kind: str, af
 @given(st.binary())
 def test_any_bytes_keep_their_length(data: bytes) -> None:
     assert len(mask_secret_bytes(data)[0]) == len(data)
+
+
+def test_a_diff_is_masked_as_the_versions_of_its_file_are() -> None:
+    key, token = pem(""), "gh" + "p_" + letters(36)
+    for mark in "+- ":
+        lines = [*key.split("\n"), f"_auth=dXNl{letters(8)}==", token, "plain = 1"]
+        diff = "\n".join(["@@ -1 +1 @@", *(mark + line for line in lines)])
+        masked = mask_diff(diff)
+        assert [len(line) for line in masked.split("\n")] == [len(x) for x in diff.split("\n")]
+        assert all(line[0] in "@" + mark for line in masked.split("\n"))
+        assert not any(part in masked for part in (*PEM_BODY.split("\n"), token, "dXNl"))
+        assert f"{mark}plain = 1" in masked
 
 
 def test_hostile_content_is_masked_in_linear_time() -> None:

@@ -142,10 +142,55 @@ def as_a_submodule(repo: Path, theirs: Path) -> None:
     (repo / ".git").write_text(f"gitdir: {modules / 'hidden'}\n")
 
 
+def by_a_name_that_ends_in_a_blank(repo: Path, theirs: Path) -> None:
+    committed(repo)
+    (repo / ".git").rename(repo / "own")
+    (repo / "own ").symlink_to(theirs)
+    (repo / ".git").write_text("gitdir: own ")
+
+
+def by_a_common_folder_that_ends_in_a_blank(repo: Path, theirs: Path) -> None:
+    shutil.copytree(committed(repo) / ".git", repo / "own")
+    (repo / "own").rename(repo / ".git/own")
+    (repo / ".git/own ").symlink_to(theirs)
+    (repo / ".git/commondir").write_text("own ")
+
+
+def by_alternates_in_quotes(repo: Path, theirs: Path) -> None:
+    alternates = committed(repo) / ".git/objects/info/alternates"
+    alternates.write_text(f'"{theirs}/objects"\n')
+
+
+def by_alternates_behind_much(repo: Path, theirs: Path) -> None:
+    by_alternates(repo, theirs, b"#" * 1_100_000 + b"\n")
+
+
+def by_a_link_to_a_file(repo: Path, theirs: Path) -> None:
+    (repo / "g").write_text(f"gitdir: {theirs}\n")
+    (repo / ".git").symlink_to("g")
+
+
+def by_alternates_and_a_head_that_leads_nowhere(repo: Path, theirs: Path) -> None:
+    by_alternates(repo, theirs)
+    (repo / ".git/HEAD").unlink()
+    (repo / ".git/HEAD").symlink_to("refs/heads/nope")
+
+
+def by_a_name_with_a_nul(repo: Path, theirs: Path) -> None:
+    (repo / ".git").write_text(f"gitdir: {theirs}\0x\n")
+
+
+def by_a_pipe_among_the_refs(repo: Path, theirs: Path) -> None:
+    os.mkfifo(committed(repo) / ".git/refs/heads/pipe")
+
+
 LEADS = (
     by_file, by_link, by_common_folder, by_links_inside, by_a_pipe, by_a_forged_note, by_alternates,
     by_far_alternates, by_alternates_of_alternates, by_a_link_to_refs, by_a_link_to_one_object,
-    by_a_link_into_the_tree_and_on, as_a_submodule,
+    by_a_link_into_the_tree_and_on, as_a_submodule, by_a_name_that_ends_in_a_blank,
+    by_a_common_folder_that_ends_in_a_blank, by_alternates_in_quotes, by_alternates_behind_much,
+    by_a_link_to_a_file, by_alternates_and_a_head_that_leads_nowhere, by_a_name_with_a_nul,
+    by_a_pipe_among_the_refs,
 )  # fmt: skip
 
 
@@ -155,7 +200,47 @@ def test_a_git_directory_that_leads_to_another_repository_tells_nothing_of_it(
 ) -> None:
     repo = write(tmp_path / "repo", {"a.py": "x = 1\n"})
     lead(repo, private / ".git")
-    assert subjects(repo) is None
+    theirs = git(private, "rev-parse", "HEAD")
+    assert all(SECRET not in (subjects(repo, commit) or "") for commit in ("HEAD", theirs))
+
+
+def test_a_submodule_that_is_another_repository_is_told_by_its_commit_alone(
+    private: Path, tmp_path: Path
+) -> None:
+    repo, theirs = committed(write(tmp_path / "repo", {"b.py": "x = 1\n"})), private / ".git"
+    for commit in (git(private, "rev-parse", "HEAD"), "0" * 39 + "1"):
+        git(repo, "update-index", "--add", "--cacheinfo", f"160000,{commit},sub")
+        git(repo, "commit", "-qm", "Move it")
+    write(repo, {".gitmodules": '[submodule "m"]\n\tpath = sub\n\turl = x\n'})
+    (repo / ".git/modules").mkdir()
+    (repo / ".git/modules/m").symlink_to(theirs)
+    git(repo, "config", "diff.submodule", "log")
+    shown = read_git(find_git(repo), repo, ["show", "HEAD"], PATIENCE)
+    assert shown is not None and SECRET.encode() not in shown
+
+
+def test_of_a_folder_in_a_repository_only_its_own_commits_are_told(tmp_path: Path) -> None:
+    repo = committed(write(tmp_path / "mono", {"shop/a.py": "x = 1\n"}))
+    write(repo, {"bank/b.py": "y = 1\n"})
+    committed(repo, SECRET)
+    with open_engine(load_settings(data=tmp_path / "data", workers=1), repo / "shop") as engine:
+        engine.index.run()
+        told = engine.call("history").text
+        assert "ours" in told and SECRET not in told
+        with pytest.raises(NotFoundError):
+            engine.call("history", commit="HEAD")
+        (repo / "shop/.git").mkdir()  # which is no git directory
+        assert SECRET not in engine.call("history").text
+        (repo / "shop/.git").rmdir()
+    write(repo, {"a.py": f"{SECRET!r}\n"})
+    committed(repo)
+    settings = load_settings(data=tmp_path / "data", workers=1)
+    snapshot = take_snapshot(settings, locate(settings, repo / "shop"), "HEAD")
+    with open_engine(settings, snapshot.root) as engine:
+        engine.index.run()
+        for asked in ({}, {"path": "a.py", "commit": "HEAD"}, {"path": "a.py", "lines": "1"}):
+            with pytest.raises(NotFoundError):
+                engine.call("history", **asked)
 
 
 def test_work_trees_submodules_and_snapshots_tell_their_history(
@@ -406,6 +491,9 @@ def test_a_stream_holds_its_thread_until_it_is_read_or_left(
         assert held.total() == 0
     assert app.test_client().get("/api/conversations/none/answer").status_code == 404
     assert held.total() == 0
+    held["local"] = 10_000
+    statuses = {path: app.test_client().get(path).status_code for path in ("/api/repos", "/health")}
+    assert statuses == {"/api/repos": 429, "/health": 200}
 
 
 @pytest.mark.parametrize(("origin", "secure"), [("https", True), ("http", False)])

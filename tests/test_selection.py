@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from codeqa.context import chunk_cost
+from codeqa.quoted import gather_evidence
 from codeqa.search.hybrid import open_search
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, uses_of
 from codeqa.settings import Settings, load_settings
@@ -117,6 +118,19 @@ def test_heads_that_say_nothing_give_way_to_their_members_unless_imports_are_ask
         assert any(chunk.name == "step_7" and chunk.path == "loom.py" for chunk in shown)
         asked = shown_of(classes, settings, "what does loom.py import", effort)
         assert any(chunk.content.startswith("import os") for chunk in asked)
+
+
+def test_a_name_in_a_file_that_cannot_be_parsed_is_shown_where_it_stands(
+    tmp_path: Path, settings: Settings
+) -> None:
+    broken = "import os\n\n\ndef weave_9(value):\n    return weave_8(value\n\ndef added(): pass\n"
+    tables = indexed(tmp_path, {"broken.py": broken, **CLASSES})
+    for effort in ("fast", "normal"):
+        shown = shown_of(tables, settings, "where is weave_9?", effort)
+        assert any("def weave_9" in chunk.content for chunk in shown)
+    found = open_search(settings, lambda: tables).search("where is weave_9?")
+    first = gather_evidence(tables, found).findings[0]
+    assert "def weave_9" in first.hit.unit.source_code
 
 
 def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the_window(

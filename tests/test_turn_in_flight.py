@@ -483,6 +483,25 @@ def test_another_process_stops_an_answer_for_all_its_readers(
             assert not redis.command("TTL", name).startswith(":-1")
 
 
+def test_a_copy_takes_the_place_of_no_answer_that_begins(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread copies, which may come between."""
+    shared = cache.RedisCache(redis.url)
+    answers, together = answer_streams.AnswerStreams(2, shared), shared.together
+
+    def between(commands: list[tuple[Any, ...]]) -> Any:
+        if commands[0][0] == "SET":
+            answers._copy({**answers._streams})
+        return together(commands)
+
+    monkeypatch.setattr(shared, "together", between)
+    begun = answers.start(
+        answer_streams.Place("r", "u", "c"), lambda _: iter(()), lambda *_: None, lambda: False
+    )
+    assert b"finishReason" in b"".join(begun)
+
+
 def test_an_answer_goes_on_for_its_own_reader_when_redis_dies_and_is_shared_again(
     both: tuple[Page, Page],
     model: Dictated,

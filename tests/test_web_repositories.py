@@ -4,7 +4,6 @@ cloned."""
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,13 +48,6 @@ def rows(client: FlaskClient) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in client.get("/api/repos").json["repositories"]}
 
 
-def indexed() -> None:
-    """Wait until nothing is indexed behind any more."""
-    for thread in threading.enumerate():
-        if thread.name == "codeqa-index":
-            thread.join()
-
-
 def test_a_clone_from_the_page_from_its_address_to_its_removal(
     server: GitServer, make_client: Client, data_dir: Path
 ) -> None:
@@ -83,17 +75,14 @@ def test_a_clone_from_the_page_from_its_address_to_its_removal(
 
     client.post("/api/repos", json={"path": address})
     until(lambda: repo not in reports())
-    indexed()
-    assert rows(client)[repo]["files"] == 1
+    until(lambda: rows(client)[repo].get("files") == 1)
     server.commit("anna/shop", {"other.py": "X = 1\n"})
     assert client.post(f"/api/repos/{repo}/refresh").status_code == 202
     until(lambda: repo not in reports())
-    indexed()
-    assert rows(client)[repo]["files"] == 2
+    until(lambda: rows(client)[repo].get("files") == 2 and rows(client)[repo]["state"] == "ready")
     renamed = client.post(f"/api/repos/{repo}", json={"name": "The shop"}).json
     assert renamed["name"] == client.get(f"/api/status?repo={repo}").json["name"] == "The shop"
     assert "The shop" in client.get(f"/?repo={repo}").text
-    assert rows(client)[repo]["state"] == "ready"
     assert client.delete(f"/api/repos/{repo}").status_code == 200
     assert rows(client) == {} and not list((data_dir / "clones").rglob("*.py"))
     assert client.get(f"/api/status?repo={repo}").status_code == 404

@@ -405,7 +405,7 @@ def test_words_reach_the_reader_at_once_and_one_who_leaves_ends_the_request_to_t
         with serving(shop_settings.model_copy(update=update), shop) as port:
             for gone, speaks in enumerate((True, False)):
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-                body = json.dumps({"question": QUESTION, "conversation": "c"})
+                body = json.dumps({"question": QUESTION, "conversation": f"c{gone}"})
                 headers = {"Content-Type": "application/json"}
                 connection.request("POST", "/chat/stream", body, headers)
                 response = connection.getresponse()

@@ -61,7 +61,7 @@ def still_holds(past: Turn, state: State, toolbox: Toolbox, *, unrated: bool) ->
         return False
     paths = {one["path"] for one in kept.citations}
     try:
-        code = CitedCode.of(toolbox, kept.chunks)
+        code = CitedCode(toolbox.files, toolbox.tables(), kept.chunks)
     except CodeQAError:
         return False
     return all(code.lines(path) is not None for path in paths) and not any(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,6 @@ from urllib.parse import unquote
 
 from codeqa.chat.record import TurnRecord
 from codeqa.chat.values import Citation, Place
-from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import Files
 from codeqa.search.mentions import looks_like_path
@@ -50,21 +50,12 @@ class CitedCode:
     chunk."""
     _read: dict[str, list[str] | None] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        toolbox: Toolbox,
-        chunks: Sequence[Chunk],
-        shown: Callable[[], Iterable[str]] = tuple,
-    ) -> CitedCode:
-        """Raises IndexMissingError and the like."""
-        return cls(toolbox.files, toolbox.tables(), chunks, shown)
-
     def path_of(self, written: str) -> str:
         """Return the one indexed file that `written`, a path or the end of one, means; '' for none
         and for several. Files that were sent go before the others."""
         path = self.tables.plain_path(written)
-        return path if self.is_indexed(path) else _only(self._ending(path))
+        found = [path] if self.is_indexed(path) else self._ending(path)
+        return found[0] if len(found) == 1 else ""
 
     def is_missing(self, written: str) -> bool:
         """Whether `written` is a path for sure, and no indexed file is called so."""
@@ -85,12 +76,9 @@ class CitedCode:
     def lines(self, path: str) -> list[str] | None:
         """Return the lines of `path` as they are now; None when it is no readable indexed file."""
         if path not in self._read:
-            try:
-                text = self.files.read(path).text
-            except CodeQAError:  # one file that cannot be read must not cost the whole answer
-                self._read[path] = None
-            else:
-                self._read[path] = text.removesuffix("\n").split("\n")
+            self._read[path] = None
+            with suppress(CodeQAError):  # one that cannot be read must not cost the whole answer
+                self._read[path] = self.files.read(path).text.removesuffix("\n").split("\n")
         return self._read[path]
 
     def has_changed(self, path: str, start: int, end: int) -> bool:
@@ -110,10 +98,6 @@ class CitedCode:
     @cached_property
     def _shown(self) -> frozenset[str]:
         return frozenset(self.shown())
-
-
-def _only(paths: Sequence[str]) -> str:
-    return paths[0] if len(paths) == 1 else ""
 
 
 def overlap(one: Place, other: Place) -> bool:

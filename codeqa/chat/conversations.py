@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codeqa.chat.citations import files_in, files_shown, find_citations
 from codeqa.chat.record import TurnRecord, chunks_as_data, read_chunks, read_turn_record
@@ -171,18 +172,12 @@ class Conversations:
         """
         options = question.options
         profile = self.state.profile.facts(options.user)
-        if options.history is not None:  # of what the client does not tell, only the profile
-            cites = any(find_citations(one.answer) for one in options.history)
-            length = 2 * len(options.history)
-            # What the answers cite was shown by what is kept elsewhere.
-            answers = "\n".join(one.answer for one in options.history)
-            return ConversationSoFar(
-                options.history,
-                profile,
-                length,
-                shown=lambda: files_in(answers),
-                cites_code=cites,
-            )
+        if (history := options.history) is not None:
+            # Of what the client does not tell, only the profile. What the answers cite was shown by
+            # what is kept elsewhere.
+            files = partial(files_in, "\n".join(one.answer for one in history))
+            cites, length = any(find_citations(one.answer) for one in history), 2 * len(history)
+            return ConversationSoFar(history, profile, length, shown=files, cites_code=cites)
         self.flush()  # a follow-up may come before the answer to it is kept
         found = self.state.turns.get(options.replaces, options.user)
         place = found and (found.repository, found.conversation)

@@ -190,7 +190,8 @@ def ask_model(
     in one shape; of what belongs to looks, calls of `tools` or written `by_lines`, nothing does.
     Raises ModelError, ContextLengthError before the first word alone."""
     yield ModelRequest(model.name, model.host, as_sent(messages), block, warning)
-    citations = CitationWriter(block.chunks, CitedCode.of(toolbox, block.chunks))
+    code = CitedCode(toolbox.files, toolbox.tables(), block.chunks)
+    citations = CitationWriter(block.chunks, code)
     calls: list[ToolCall] = []
     text, held = "", ""
     try:

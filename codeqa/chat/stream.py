@@ -202,7 +202,8 @@ class Stream:
 
     def cited_code(self, toolbox: Toolbox) -> CitedCode:
         """Return what its citations are checked against. Raises IndexMissingError and the like."""
-        return CitedCode.of(toolbox, self.block.chunks, self._files_shown)
+        files, tables = toolbox.files, toolbox.tables()
+        return CitedCode(files, tables, self.block.chunks, self._files_shown)
 
     def _files_shown(self) -> Iterator[str]:
         """Yield the paths of files that the conversation has shown lines of, beside the code that

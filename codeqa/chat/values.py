@@ -375,7 +375,6 @@ class AnswerGenerator(Protocol):
     @property
     def name(self) -> str:
         """What the surfaces call it: the model, `extractive` or `app`."""
-        ...
 
     def generate(self, asked: Gathered) -> Generator[Piece, None, None]:
         """Yield the answer as Markdown in small pieces, citing as `[path:12-34]`.
@@ -383,7 +382,6 @@ class AnswerGenerator(Protocol):
         Ends when `asked.cancelled()` is true; closing the generator stops the work behind it.
         Raises ModelError, also after some text.
         """
-        ...
 
 
 # What of it holds.

@@ -163,8 +163,7 @@ def command(
 
 def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Callable[..., int]]:
     """The command line of a program that `python` runs (a script at the top level, `-m module`):
-    takes arguments, gives an exit status.
-    """
+    takes arguments, gives an exit status."""
 
     def decorate(function: Command) -> Callable[..., int]:
         made = command(f"python {program}", examples)(function)

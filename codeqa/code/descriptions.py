@@ -68,7 +68,7 @@ def leading_doc(unit: Unit) -> str:
     """
     if not unit.is_head:
         return unit.doc_comment
-    doc = doc_lines(unit)
+    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
     for line in unit.source_code.split("\n"):
         bare = line.strip()
         if bare and doc and (is_doc(line, doc) or bare.lstrip("rRuU")[:3] in ('"""', "'''")):
@@ -76,11 +76,6 @@ def leading_doc(unit: Unit) -> str:
         if bare and not COMMENT_LINE.match(line) and not bare.startswith(("package ", "<?php")):
             return ""
     return ""
-
-
-def doc_lines(unit: Unit) -> set[str]:
-    """The lines of its doc comment, each with single spaces."""
-    return {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
 
 
 def is_doc(line: str, doc: set[str]) -> bool:

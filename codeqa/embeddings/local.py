@@ -117,11 +117,6 @@ def listed(kind: Any, name: str) -> dict[str, Any]:
     return next((one for one in models if one["model"].lower() == name.lower()), {})
 
 
-def onnx_file(folder: Path) -> str:
-    """The model's file in a folder that `here` or `fetch` gave."""
-    return next(file for file in ONNX_FILES if (folder / file).is_file())
-
-
 def read_at_most(tokens: int, model: Any) -> None:
     """Have a model of fastembed's read the first `tokens` of a text, or fewer as it is made."""
     tokenizer = model.model.tokenizer
@@ -185,7 +180,7 @@ def _load(name: str) -> Any:
             normalization=True,
             sources=ModelSource(hf=kept_as),
             dim=0,  # nobody reads it
-            model_file=onnx_file(folder),
+            model_file=next(file for file in ONNX_FILES if (folder / file).is_file()),
         )
     model: Any = TextEmbedding(kept_as, specific_model_path=str(folder))
     read_at_most(TOKENS, model)

@@ -154,20 +154,13 @@ class EmbeddingProvider:
 
 PROVIDERS = {
     "openai": EmbeddingProvider(
-        "OpenAI",
-        "OPENAI_API_KEY",
-        "https://api.openai.com/v1",
-        {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536},
-    ),
+        "OpenAI", "OPENAI_API_KEY", "https://api.openai.com/v1",
+        {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536}),
     "jina": EmbeddingProvider(
-        "Jina",
-        "JINA_API_KEY",
-        "https://api.jina.ai/v1",
+        "Jina", "JINA_API_KEY", "https://api.jina.ai/v1",
         {"jina-embeddings-v3": 1024, "jina-embeddings-v2-base-code": 768},
-        "retrieval.query",
-        "retrieval.passage",
-    ),
-}
+        task_query="retrieval.query", task_passage="retrieval.passage"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -445,7 +445,11 @@ class QuestionMatcher:
     def __init__(self, encoder: TableEncoder, question: str) -> None:
         self._encoder = encoder
         self._vector = encoder.encode_query(question)
-        self._pieces, self._shares = _weighed(encoder, question)
+        ids, counts = query_ids(question, encoder.weights.pieces)
+        self._pieces, lengths = _directions(encoder, ids)
+        shares = encoder.query_factors[ids] * (1 + np.log(np.array(counts))) * lengths
+        self._shares = shares / max(float(shares.sum()), NOTHING)
+        """Of the question's vector, what the direction of each piece makes."""
         self.empty = not encoder.knows(question)
         """No word of the question is known: nothing can be said of any unit."""
 
@@ -489,14 +493,6 @@ class QuestionMatcher:
         best = int(cosines.argmax())
         last = min(best * half + PASSAGE_LINES, len(lines)) - 1
         return max(0.0, float(cosines[best])), best * half, last
-
-
-def _weighed(encoder: TableEncoder, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The directions of the pieces of `text`, and the share of its vector that each makes."""
-    ids, counts = query_ids(text, encoder.weights.pieces)
-    pieces, lengths = _directions(encoder, ids)
-    shares = encoder.query_factors[ids] * (1 + np.log(np.array(counts))) * lengths
-    return pieces, shares / max(float(shares.sum()), NOTHING)
 
 
 def _directions(

@@ -99,10 +99,9 @@ def _lock(location: Location) -> FileLock:
 
 
 def _noted(location: Location) -> str:
-    try:
+    with contextlib.suppress(OSError, ValueError):
         return (location.folder / "holder").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return "another process"
+    return "another process"
 
 
 class CancelledError(CodeQAError, code="cancelled", http_status=409):

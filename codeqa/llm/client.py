@@ -17,8 +17,8 @@ import time
 import weakref
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterable,
     Iterator,
@@ -432,10 +432,9 @@ class Model:
         status = getattr(error, "status_code", 0)
         seconds = told.seconds if isinstance(told, RateLimitError) else 0.0
         passes = status in (408, 429) or status >= 500 or type(error) is openai.APIConnectionError
+        too_long = isinstance(told, ContextLengthError) or seconds > LONGEST_WAIT
         # A local server that was too slow would only begin the same work anew.
-        if self._provider.local or not passes or isinstance(told, ContextLengthError):
-            return 0.0
-        if seconds > LONGEST_WAIT:
+        if self._provider.local or not passes or too_long:
             return 0.0
         self._limited_until = time.monotonic() + seconds
         return seconds or usual
@@ -515,15 +514,11 @@ def _http_client(target: ModelAddress, timeout: float) -> Any:
 _starting = threading.RLock()
 
 
-def in_background(task: Awaitable[T]) -> Future[T]:
+def in_background(task: Coroutine[Any, Any, T]) -> Future[T]:
     """Run `task` on the loop; cancelling what is returned cancels it there."""
-
-    async def awaited() -> T:
-        return await task
-
     with _starting:
         loop = _loop()
-    return asyncio.run_coroutine_threadsafe(awaited(), loop)
+    return asyncio.run_coroutine_threadsafe(task, loop)
 
 
 @cache
@@ -623,9 +618,8 @@ def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0
             hint = "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a larger model."
             return ContextLengthError(said, hint)
         case "broke off":
-            return ModelError(
-                f"The answer from {host} broke off{why}.", "Ask again, or choose another model."
-            )
+            hint = "Ask again, or choose another model."
+            return ModelError(f"The answer from {host} broke off{why}.", hint)
         case "silent":
             hint = "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model."
             return ModelError(f"The answer from {host} broke off: it stayed silent too long.", hint)

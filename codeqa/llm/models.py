@@ -304,7 +304,6 @@ def checked_key(key: str) -> str:
 
 def _place(url: str) -> str:
     """The location of a setting's address; '' for none, and for one that leads nowhere."""
-    try:
+    with suppress(UsageError):
         return location(normal_address(url)) if url else ""
-    except UsageError:
-        return ""
+    return ""

@@ -88,7 +88,8 @@ def parse_many(
     """
     waiting = list(entries)
     count = min(max(1, workers), -(-len(waiting) // FILES_PER_WORKER))
-    start = (os.fspath(root), folders.found(root), max_file_bytes, SECONDS_PER_FILE, packer)
+    found = folders.FOUND.get(str(root))
+    start = (os.fspath(root), found, max_file_bytes, SECONDS_PER_FILE, packer)
     pool = _WorkerPool(start, waiting, known or {}, count)
     try:
         for _ in waiting:
@@ -229,7 +230,8 @@ def run_worker() -> None:
     messages, results = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the protocol
     root, found, max_file_bytes, seconds, packer_name = _receive(messages)
-    folders.expect(Path(root), found)
+    if found is not None:
+        folders.FOUND[root] = found
     packer = resolve_name(packer_name)
     _send(results, ())
     while (files := _receive(messages)) is not None:

@@ -184,6 +184,8 @@ def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
         shutil.copyfile(shallow, own / "shallow")
     strict = ("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
     _asked(folder, *strict, "read-tree", tree.decode().strip())
+    if _asked(root, "rev-parse", "--show-prefix").strip():  # the commit is of more than this part
+        (own / "objects" / "info" / "alternates").unlink()
 
 
 def _path_in_git(root: Path, name: str) -> Path:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from filelock import FileLock, Timeout
@@ -52,6 +52,7 @@ _CONFIG = (
     # What is printed is read: as it is without a configuration.
     "color.ui=never",
     "color.diff=never",
+    "diff.submodule=short",
     "blame.coloring=none",
     "i18n.logOutputEncoding=UTF-8",
     f"diff.orderFile={os.devnull}",
@@ -71,16 +72,16 @@ _KEPT_VARIABLES = frozenset(
 )
 """What of the caller's GIT_* remains: where the user's own configuration lies."""
 
-_HISTORY = (b"HEAD", b"objects", b"refs", b"packed-refs", b"logs", b"reftable", b"worktrees")
+_HISTORY = b"HEAD objects refs packed-refs logs reftable worktrees config config.worktree".split()
 """What a git directory tells history from."""
 
-_OPENED = (b"HEAD", b"commondir", b"config", b"config.worktree", b"index", b"info/exclude")
-"""What git opens in a git directory to list files."""
+_OPENED = (
+    b"HEAD commondir config config.worktree index info/exclude info/attributes packed-refs shallow"
+).split()
+"""What git opens in a git directory by its name."""
 
 _WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 """In the configuration of a submodule: where its files are."""
-_SMALL_FILE = 1_000_000
-"""Bytes of one that git keeps, which are read at most."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*/)': (.*)$", re.MULTILINE)
 
@@ -162,23 +163,34 @@ def read_git(
     """What a git command that only reads prints; None when it fails or takes longer. `given` is its
     standard input. Raises RepositoryError where it would read another repository than the one at
     `folder`."""
-    tree, done = os.fsencode(folder), None
-    if holding_up(work_tree(tree) or tree):
+    top, done = work_tree(os.fsencode(folder)), None
+    if top is None or holding_up(top):
         return None
-    _refuse_elsewhere(folder)
+    own = _own_directories(folder, top)
     with suppress(TimeoutError):
-        done = _run(git, ["-C", folder, *arguments], seconds, given)
-    _refuse_elsewhere(folder)  # it may have been changed meanwhile
+        done = _run(git, ["-C", folder, *arguments], seconds, given, **own)
+    _own_directories(folder, top)  # it may have been changed meanwhile
     return done.stdout if done and not done.returncode else None
 
 
-def _refuse_elsewhere(folder: Path) -> None:
-    if not is_same(folder) or _leads_elsewhere(os.fsencode(folder)):
+def _own_directories(folder: Path, top: bytes) -> dict[str, str]:
+    """Return the variables that name what git reads for `folder`, so that it looks for nothing by
+    rules of its own. Raises RepositoryError where the history would be another repository's."""
+    top = os.path.realpath(top)
+    directory = os.path.realpath(git_directory(top) or top)
+    common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
+    if not is_same(folder) or _leads_elsewhere(top, directory, common):
         raise RepositoryError(
             "Its history is not told: its git directory leads to another repository.",
             "A clone made with --shared or --reference has its own after `git repack -a -d` and "
             "`rm .git/objects/info/alternates`.",
         )
+    return {
+        "GIT_DIR": os.fsdecode(directory),
+        "GIT_COMMON_DIR": os.fsdecode(common),
+        "GIT_OBJECT_DIRECTORY": os.fsdecode(common + b"/objects"),
+        "GIT_WORK_TREE": os.fsdecode(top),
+    }
 
 
 def list_files(
@@ -259,18 +271,19 @@ def _empty_repository() -> Iterator[bytes]:
         yield os.fsencode(folder)
 
 
-def _run(
-    git: Git, arguments: Sequence[str | bytes | Path], seconds: float, given: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    """Run git with `given` as its standard input. Raises TimeoutError.
+Done = subprocess.CompletedProcess[bytes]
+
+
+def _run(git: Git, words: Sequence[Any], seconds: float, given: bytes = b"", **own: str) -> Done:
+    """Run git with `given` as its standard input and `own` variables. Raises TimeoutError.
 
     Where it cannot be started, its exit status is -1.
     """
     try:
         return subprocess.run(
-            [*_guarded(git, (*_CONFIG, "credential.helper=")), *arguments],
+            [*_guarded(git, (*_CONFIG, "credential.helper=")), *words],
             cwd=Path(git.program).anchor or None,
-            env=_environment(git),
+            env=_environment(git) | own,
             input=given,
             capture_output=True,
             timeout=max(seconds, 0.001),
@@ -325,9 +338,7 @@ def git_directory(folder: bytes) -> bytes | None:
     marker = folder + b"/.git"
     if os.path.isdir(marker):
         return marker if os.path.exists(marker + b"/HEAD") else None
-    if os.path.islink(marker) or not os.path.isfile(marker):
-        return None
-    line = _line_of(marker)
+    line = b"" if os.path.islink(marker) else _line_of(marker)
     if not line.startswith(b"gitdir:"):
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))
@@ -343,17 +354,14 @@ def holding_up(tree: bytes) -> bytes:
     return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
 
 
-def _leads_elsewhere(folder: bytes) -> bool:
-    """Whether git would tell the history of another repository than that of `folder`: the file
-    `.git`, `commondir`, links at any depth and alternates may name any.
+def _leads_elsewhere(top: bytes, directory: bytes, common: bytes) -> bool:
+    """Whether the git directories of the work tree `top` hold the history of another repository:
+    the file `.git`, `commondir`, links at any depth and alternates may name any.
 
     What lies below the work tree is its own, and so is what knows it: the repository that `git
     worktree add` noted it in, and of one above the submodule that it is. What CodeQA keeps of one
-    commit borrows the objects of its repository.
+    commit borrows the objects of its repository, which has them itself.
     """
-    top = os.path.realpath(work_tree(folder) or folder)
-    directory = os.path.realpath(git_directory(top) or top)
-    common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
     noted = os.path.realpath(os.path.join(directory, _line_of(directory + b"/gitdir")))
     own = [top]
     if noted == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
@@ -362,43 +370,43 @@ def _leads_elsewhere(folder: bytes) -> bool:
     if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
         above = (os.fsencode(one) for one in Path(os.fsdecode(top)).parents)
         own += [directory for one in above if directory.startswith(one + b"/.git/modules/")]
-    if os.fsdecode(top) in BORROWERS:
-        own += _alternates(directory + b"/objects")
-    trusted = tuple(one + b"/" for one in own)
     places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
-    seen = set[bytes]()
+    lender = common + b"/objects"
+    if os.fsdecode(top) in BORROWERS and (borrowed := _line_of(lender + b"/info/alternates")):
+        lender = borrowed
+        own.append(lender)
+        places.add(lender)
+    trusted, seen = tuple(one + b"/" for one in own), set[bytes]()
     while places:
         real = os.path.realpath(places.pop())
         if not (real + b"/").startswith(trusted):
             return True
         seen.add(real)
-        places |= {*_links_below(real), *_alternates(real)} - seen
-    return False
+        for entry in _entries_below(real):
+            if not (entry.is_file() or entry.is_dir()):  # a pipe would keep git waiting
+                return True
+            if entry.is_symlink():
+                places |= {os.path.realpath(entry.path)} - seen
+    return os.path.lexists(lender + b"/info/alternates")
 
 
-def _links_below(folder: bytes) -> Iterator[bytes]:
-    """Yield each symbolic link in `folder`, at any depth."""
+def _entries_below(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
+    """Yield all in `folder`, at any depth, but the folders."""
     folders = [folder]
     while folders:
         with suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
-                if entry.is_symlink():
-                    yield entry.path
-                elif entry.is_dir():
+                if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
-
-
-def _alternates(objects: bytes) -> list[bytes]:
-    """The real paths of the folders whose objects the folder `objects` borrows."""
-    lines = _line_of(objects + b"/info/alternates").split(b"\n")
-    return [os.path.realpath(os.path.join(objects, one)) for one in lines if one]
+                else:
+                    yield entry
 
 
 def _line_of(path: bytes) -> bytes:
     """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
-            return file.read(_SMALL_FILE).strip()
+            return file.read(10_000).partition(b"\0")[0].strip()
     return b""
 
 
@@ -559,10 +567,8 @@ def _refs_of(tree: bytes) -> tuple[int, ...]:
     another: git renames what it writes into its folder."""
     own = git_directory(tree) or tree
     common = os.path.join(own, _line_of(own + b"/commondir"))
-    walks = chain.from_iterable(
-        os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable")
-    )
-    folders = [folder for folder, *_ in islice(walks, _REFS_LOOKED_AT)]
+    walks = (os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable"))
+    folders = [folder for folder, *_ in islice(chain.from_iterable(walks), _REFS_LOOKED_AT)]
     single = [os.path.join(common, one) for one in (own + b"/HEAD", b"config", b"packed-refs")]
     times = []
     for one in (*single, *folders):

@@ -36,8 +36,9 @@ def is_secret_name(name: str) -> bool:
 _BETWEEN = r"(?:\\[nrt]|[\s\\\"',|#*+]){0,80}"
 """What stands between the lines of a key, also in string literals and comments."""
 
-_APART = "(?<![A-Za-z0-9_-])"
-"""Here a word begins: `task-…` is no `sk-…`."""
+_APART = "(?<![A-Za-z0-9])"
+_WELL_APART = "(?<![A-Za-z0-9_-])"
+"""Here a word begins: `task-…` is no `sk-…`, and `my-key-…` no `key-…`."""
 
 _KEY_BLOCK = (
     "-----BEGIN ",
@@ -47,28 +48,24 @@ _KEY_BLOCK = (
     rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{1,24}}(?={_BETWEEN}-----END))?)",
 )
 
-_EXAMPLE = (
-    r"(?:(?i:(?:your?|my|the|some|db|test|fake|a)?[_-]?(?:pass(?:word|wd|phrase)?|pwd|pw|secret"
-    r"|token|key|change_?-?me|examples?|placeholder|redacted|x{3,}|dummy|user|username|root"
-    r"|postgres|mysql)(?:_?-?here)?[0-9]{0,3})|[a-z]{0,7}|[*.]+|[$%\[(][^\s@]{0,200})"
-)
-"""What stands for a password in documents and templates, and what nobody would take for one."""
-
 
 def _forms(table: str) -> list[list[str]]:
     """Mark and rest of each form of a table of `secret_forms.toml`."""
-    return [[mark, rest.replace("EXAMPLE", _EXAMPLE)] for mark, rest, _ in _TOLD[table]]
+    return [[mark, rest.replace("EXAMPLE", _TOLD["example"])] for mark, rest, _ in _TOLD[table]]
 
 
 def _any(forms: Iterable[Iterable[str]]) -> str:
     return "|".join(f"(?:{mark}){rest}" for mark, rest in forms)
 
 
-_WORDS, _WITHIN = _forms("word"), [_KEY_BLOCK, *_forms("within")]
-_SECRET = re.compile(f"{_APART}(?:{_any(_WORDS)})|{_any(_WITHIN)}".encode())
+_WORDS, _PREFIXES = _forms("word"), _forms("prefix")
+_WITHIN = [_KEY_BLOCK, *_forms("within")]
+_SECRET = re.compile(
+    f"{_WELL_APART}(?:{_any(_WORDS)})|{_APART}(?:{_any(_PREFIXES)})|{_any(_WITHIN)}".encode()
+)
 _LATIN = re2.Options()
 _LATIN.encoding = re2.Options.Encoding.LATIN1
-_MARK = re2.compile("|".join(mark for mark, _ in (*_WORDS, *_WITHIN)).encode(), _LATIN)
+_MARK = re2.compile("|".join(mark for mark, _ in (*_WORDS, *_PREFIXES, *_WITHIN)).encode(), _LATIN)
 """Found in every file that is parsed, in 0.3 % of that time; `_SECRET` alone would take longer."""
 _NOT_BREAK = re.compile(rb"[^\r\n]")
 
@@ -77,6 +74,13 @@ def mask_secrets(text: str) -> str:
     """`text` with secret-looking strings as asterisks of equal length."""
     data, count = mask_secret_bytes(text.encode("utf-8", "surrogatepass"))
     return data.decode("utf-8", "surrogatepass") if count else text
+
+
+def mask_diff(diff: str) -> str:
+    """`mask_secrets` for a diff, in which each line of a file has a sign in front."""
+    signs = re.findall("(?m)^[-+ ]?", diff)
+    masked = mask_secrets(re.sub("(?m)^[-+ ]", "", diff)).split("\n")
+    return "\n".join(map("".join, zip(signs, masked, strict=True)))
 
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:

@@ -142,7 +142,7 @@ def require_source(found: Walk) -> None:
 def checked_root(root: Path) -> Path:
     """The real path of `root`. Raises UsageError or RepositoryError with a sentence."""
     try:
-        top = root if folders.found(root) else root.expanduser().resolve(strict=True)
+        top = root if str(root) in folders.FOUND else root.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
         raise UsageError(f"There is no folder {root}.", "Give the path of a repository.") from None
     if not top.is_dir():

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from codeqa.code.calls import without_relations
 from codeqa.context import ContextBlock
@@ -293,9 +293,8 @@ def messages_for(
 
     Raises SettingsError for a prompt override that cannot be used.
     """
-    earlier = (
-        "There are earlier turns." if has_history else "It is the first message of a conversation."
-    )
+    first = "It is the first message of a conversation."
+    earlier = "There are earlier turns." if has_history else first
     parts = [one.question[:QUESTION_CHARACTERS] for one in history[-LAST_QUESTIONS:]]
     if history:
         parts = ["[EARLIER QUESTIONS]", *parts]
@@ -313,10 +312,9 @@ def read_answer(
     written: str, text: str, history: Sequence[Exchange] = (), names: Sequence[str] = ()
 ) -> Understood:
     """What of a model's JSON can be used; nothing of what is none."""
-    try:
+    said: Any = None
+    with suppress(ValueError, RecursionError):
         said, _ = json.JSONDecoder().raw_decode(written[max(0, written.find("{")) :])
-    except (ValueError, RecursionError):
-        return Understood()
     if not isinstance(said, dict):
         return Understood()
     name, sure, intent = said.get("intent"), said.get("confidence"), None

@@ -392,9 +392,8 @@ def by_words(message: Reading, *, has_history: bool, weights: Weights | None = N
         chances[INTENTS.index("general")] = 0
     best, second = np.argsort(-chances)[:2]
     most = sorted(telling, key=lambda words: telling[words][second] - telling[words][best])[:3]
-    reason = (
-        "its words: " + ", ".join(f"“{words}”" for words in most) if most else "it has no words"
-    )
+    quoted = ", ".join(f"“{words}”" for words in most)
+    reason = f"its words: {quoted}" if most else "it has no words"
     return Intent(INTENTS[best], round(float(chances[best]), 2), "heuristics", reason)
 
 

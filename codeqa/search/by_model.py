@@ -184,9 +184,8 @@ def prompted(prompt: str, folder: Path | None = None, **fields: str) -> list[Mes
     override that cannot be used.
     """
     masked = {name: mask_secrets(text) for name, text in fields.items()}
-    system, user = (
-        render_prompt(f"{prompt}_{end}", folder, **masked) for end in ("system", "user")
-    )
+    names = (f"{prompt}_system", f"{prompt}_user")
+    system, user = (render_prompt(name, folder, **masked) for name in names)
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 

@@ -26,14 +26,7 @@ from codeqa.search.by_model import (
 from codeqa.search.channels import QueryEncoder, gather, resolve_query
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
-from codeqa.search.ranking import (
-    FileHit,
-    RankingSignals,
-    best_of_each,
-    explain_hit,
-    rank,
-    rank_files,
-)
+from codeqa.search.ranking import FileHit, RankingSignals, best_of_each, rank, rank_files
 from codeqa.search.rerank import Reranker, choose_reranker, rerank_built_in
 from codeqa.settings import Settings
 from codeqa.store import Tables
@@ -234,7 +227,7 @@ class Search:
         listed = (*units, *methods, *classes, *mentioned, *(file.best for file in files))
         # A hit is in several lists; it is explained once, as it stands in the first of them.
         explained = {
-            key: explain_hit(hit, signals, changed.get(hit.unit.path, ""))
+            key: signals.explain(hit, changed.get(hit.unit.path, ""))
             for key, hit in {hit.unit.id: hit for hit in reversed(listed)}.items()
         }
 

@@ -99,11 +99,38 @@ class RankingSignals:
         """Names that the question looks up and that no unit is called by."""
         self.literal = (*query.phrases, *self.undefined)
 
+    def explain(self, hit: Hit, changed: str = "") -> Hit:
+        """Return `hit` with the reasons for its place in words, strongest first.
+
+        `changed` says how its file differs from what was indexed, '' for not at all.
+        """
+        unit, symbol = hit.unit, self.channels["symbol"].get(hit.unit.id, 0.0)
+        matched = matching_words(unit, self.patterns)
+        matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
+        words = {
+            "coverage": matches,
+            "symbol": f"{'defines' if symbol >= NAMED else 'is named'} "
+            f"{unit.qualified_name if symbol >= QUALIFIED else unit.name}",
+            "path": "lies in a file that the question names",
+            "mention": "mentioned",
+            "overview": "is the repository's account of itself",
+            "phrase": "holds the text as it was written",
+        }
+        spoke = unit_signals(unit, self)
+        if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
+            spoke.append((1.0, "coverage"))
+        spoke.sort(key=lambda signal: -signal[0])
+        why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
+        why += [text for _, text in penalties(unit, self)]
+        if changed:
+            why.append(f"file {changed} since it was indexed")
+        return replace(hit, why=(*why, *hit.why))
+
 
 def rank(found: Candidates, query: Query) -> list[Hit]:
     """All candidates as hits, best first; ties keep the order path, line.
 
-    `why` is left to `explain_hit`: finding the words costs more than ranking does.
+    `why` is left to `RankingSignals.explain`: finding the words costs more than ranking does.
     """
     fused = fuse({name: s for name, s in found.channels.items() if name not in DIRECT_CHANNELS})
     places: dict[str, dict[str, int]] = {key: {} for key in found.units}
@@ -163,34 +190,6 @@ def role_penalties(unit: Unit, query: Query) -> list[tuple[float, str]]:
     if unit.is_stub:
         found.append((STUB_FACTOR, "behind code: a signature alone"))
     return found
-
-
-def explain_hit(hit: Hit, signals: RankingSignals, changed: str = "") -> Hit:
-    """`hit` with the reasons for its place in words, strongest first.
-
-    `changed` says how its file differs from what was indexed, '' for not at all.
-    """
-    unit, symbol = hit.unit, signals.channels["symbol"].get(hit.unit.id, 0.0)
-    matched = matching_words(unit, signals.patterns)
-    matches = f"matches {', '.join(matched[:6])}" if matched else "its meaning is near"
-    words = {
-        "coverage": matches,
-        "symbol": f"{'defines' if symbol >= NAMED else 'is named'} "
-        f"{unit.qualified_name if symbol >= QUALIFIED else unit.name}",
-        "path": "lies in a file that the question names",
-        "mention": "mentioned",
-        "overview": "is the repository's account of itself",
-        "phrase": "holds the text as it was written",
-    }
-    spoke = unit_signals(unit, signals)
-    if set(hit.channels) - DIRECT_CHANNELS:  # full text or vectors found it
-        spoke.append((1.0, "coverage"))
-    spoke.sort(key=lambda signal: -signal[0])
-    why = list(dict.fromkeys(words[name] for _, name in spoke if name in words))
-    why += [text for _, text in penalties(unit, signals)]
-    if changed:
-        why.append(f"file {changed} since it was indexed")
-    return replace(hit, why=(*why, *hit.why))
 
 
 def rank_files(hits: Iterable[Hit]) -> list[FileHit]:

@@ -24,17 +24,15 @@ class State:
 
     def __init__(self, folder: Path, address: str = "") -> None:
         self.path, self.address = folder / "state.sqlite", address
-        self._database = open_database(address or str(self.path))
-        self.place = self._database.place
-        self.size, self.compact, self.close = (
-            self._database.size, self._database.compact, self._database.close
-        )  # fmt: skip
-        self.conversations = ConversationStore(self._database)
-        self.turns = TurnStore(self._database)
-        self.feedback = FeedbackStore(self._database)
-        self.profile = ProfileStore(self._database)
-        self.user_data = UserData(self._database)
-        self.values = ValueStore(self._database)
+        self._database = database = open_database(address or str(self.path))
+        self.place, self.size = database.place, database.size
+        self.compact, self.close = database.compact, database.close
+        self.conversations = ConversationStore(database)
+        self.turns = TurnStore(database)
+        self.feedback = FeedbackStore(database)
+        self.profile = ProfileStore(database)
+        self.user_data = UserData(database)
+        self.values = ValueStore(database)
 
 
 def open_state(settings: Settings) -> State:

@@ -54,9 +54,8 @@ class _Connection(psycopg.Connection[Any]):
         try:
             return super().wait(gen, *args, **options)
         except psycopg.errors._WaitTimeout:
-            raise psycopg.OperationalError(
-                f"it said nothing for {SILENT_SECONDS:.0f} seconds"
-            ) from None
+            told = f"it said nothing for {SILENT_SECONDS:.0f} seconds"
+            raise psycopg.OperationalError(told) from None
 
     def execute(self, query: Any, parameters: Any = (), **options: Any) -> Any:  # type: ignore[override]
         for said, instead in _WORDS:

@@ -79,9 +79,8 @@ class _Branches:
 
 def _branches(connection: Connection, group: Group) -> _Branches:
     parents = dict(connection.execute(LINKS, group).fetchall())
-    row = connection.execute(
-        f"SELECT leaf FROM conversation WHERE {OF_CONVERSATION}", group
-    ).fetchone()
+    query = f"SELECT leaf FROM conversation WHERE {OF_CONVERSATION}"
+    row = connection.execute(query, group).fetchone()
     if row is None:
         return _Branches(parents, "")
     return _Branches(parents, row[0] if row[0] in parents else next(reversed(parents), ""))
@@ -207,9 +206,8 @@ class TurnStore(StateTable):
             leaf = _branches(connection, group).end_behind(turn_id)
             if not leaf:
                 raise NotFoundError("There is no such answer.", "It may have been deleted.")
-            connection.execute(
-                f"UPDATE conversation SET leaf = ? WHERE {OF_CONVERSATION}", (leaf, *group)
-            )
+            change = f"UPDATE conversation SET leaf = ? WHERE {OF_CONVERSATION}"
+            connection.execute(change, (leaf, *group))
 
     def standing(self, turn_ids: Sequence[str], user: str = LOCAL_USER) -> dict[str, Turn]:
         """Those of these turns that the user has and that no other branch took the place of, by

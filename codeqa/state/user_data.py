@@ -62,10 +62,8 @@ class FeedbackStore(StateTable):
         NotFoundError when the user has no such turn.
         """
         with self._database.writing(user) as connection:
-            owned = connection.execute(
-                "SELECT 1 FROM turn WHERE id = ? AND user = ?", (turn_id, user)
-            ).fetchone()
-            if owned is None:
+            query = "SELECT 1 FROM turn WHERE id = ? AND user = ?"
+            if connection.execute(query, (turn_id, user)).fetchone() is None:
                 raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
             connection.execute("DELETE FROM feedback WHERE turn = ?", (turn_id,))
             if value:
@@ -116,9 +114,8 @@ def note_deletion(connection: Connection, user: str, scope: str) -> None:
 
 def deleted_since(connection: Connection, user: str, scope: str, begun: float) -> bool:
     """Whether `user` has deleted this since `begun`; never for 0."""
-    row = connection.execute(
-        "SELECT value FROM value WHERE key = ?", (_deletion_key(user, scope),)
-    ).fetchone()
+    query, key = "SELECT value FROM value WHERE key = ?", _deletion_key(user, scope)
+    row = connection.execute(query, (key,)).fetchone()
     return bool(begun) and row is not None and float(row[0]) >= begun
 
 

@@ -16,13 +16,13 @@ import os
 import re
 import shutil
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.folders import BORROWERS, confirm_folder, identity, make_private
+from codeqa.folders import BORROWERS, FOUND, confirm_folder, identity, make_private
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -125,10 +125,9 @@ def stamp_of(location: Location) -> int:
     last = location.folder / "progress.json"
     if location.tables_are_local:
         last = Path(location.tables) / "meta.lance/_versions"
-    try:
+    with contextlib.suppress(OSError):
         return last.stat().st_mtime_ns
-    except OSError:
-        return 0
+    return 0
 
 
 def save_location(location: Location, **changed: str) -> None:
@@ -162,9 +161,19 @@ def pin_of(location: Location) -> dict[str, str]:
 def confirm(location: Location) -> None:
     """Raise RepositoryError where the folder of a repository is another than the one indexed, as
     `confirm_folder` does; `codeqa index PATH` pins another. Clones and snapshots are our own."""
-    data, note = location.folder.parents[2 if location.snapshot_of else 1], location.folder / NOTE
-    if not location.root.is_relative_to(data.resolve()):
-        confirm_folder(location.root, lambda: str(read_note(note).get("pinned")))
+    if location.snapshot_of:  # which borrows from its repository
+        folder = location.folder.parents[2] / "repos" / location.snapshot_of
+        root = Path(str(read_note(folder / NOTE).get("root") or location.root))
+        location = replace(location, root=root, folder=folder, snapshot_of="")
+    data, note = location.folder.parents[1], location.folder / NOTE
+    if location.root.is_relative_to(data.resolve()):
+        return
+    if str(location.root) not in FOUND:  # opened first: another one may have been renamed
+        pin = pin_of(location).items()
+        for other in data.glob(f"repos/*/{NOTE}"):
+            if other != note and pin and pin <= read_note(other).items():
+                FOUND[str(location.root)] = ""
+    confirm_folder(location.root, lambda: str(read_note(note).get("pinned")))
 
 
 def read_note(path: Path) -> dict[str, Any]:
@@ -217,10 +226,8 @@ def remove(settings: Settings, location: Location) -> None:
         )
     for snapshot in snapshots_of(settings, location):
         remove(settings, snapshot)
-    shutil.rmtree(
-        location.root if location.snapshot_of else snapshots_folder(settings, location),
-        ignore_errors=True,
-    )
+    files = location.root if location.snapshot_of else snapshots_folder(settings, location)
+    shutil.rmtree(files, ignore_errors=True)
     if location.tables_are_local:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:

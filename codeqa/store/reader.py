@@ -248,9 +248,8 @@ class Reader:
                 if not meta.complete:  # its first run died before it made the tables
                     raise self._missing() from None
                 if switch == SWITCHES:
-                    raise (
-                        error if isinstance(error, IndexFormatError) else unreadable(error)
-                    ) from error
+                    ours = isinstance(error, IndexFormatError)
+                    raise (error if ours else unreadable(error)) from error
 
     def _missing(self) -> IndexMissingError:
         root = self._location.root

@@ -302,9 +302,8 @@ class Tables:
     def holds(self, where: Filter) -> bool:
         """Whether `where` lets any unit through."""
         condition = self._sql(where)
-        return any(
-            self._reader.arrow(table, ("id",), condition, 1).num_rows for table in UNIT_TABLES
-        )
+        found = (self._reader.arrow(table, ("id",), condition, 1) for table in UNIT_TABLES)
+        return any(rows.num_rows for rows in found)
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
         """Columns that hold vectors, each with the embedding that made them.

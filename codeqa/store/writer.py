@@ -353,9 +353,8 @@ def _kept(
 
 
 def _parts(paths: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (
-        paths[at : at + PATHS_PER_STATEMENT] for at in range(0, len(paths), PATHS_PER_STATEMENT)
-    )
+    starts = range(0, len(paths), PATHS_PER_STATEMENT)
+    return (paths[at : at + PATHS_PER_STATEMENT] for at in starts)
 
 
 # Generations: every step may be the last one of a killed run, and each leaves what the next run can

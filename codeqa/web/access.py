@@ -40,9 +40,8 @@ class Rules(BaseModel):
         clones, sources = location.folder.parents[1].resolve() / "clones", {str(location.root)}
         if location.root.is_relative_to(clones):
             # `host_port/owner,group/name@branch`, as `git.read_remote` makes it.
-            server, *path = (
-                location.root.relative_to(clones).as_posix().replace(",", "/").split("/")
-            )
+            inside = location.root.relative_to(clones).as_posix()
+            server, *path = inside.replace(",", "/").split("/")
             host, _, port = server.rpartition("_")
             servers = {f"{host}:{port}", host} if host and port.isdigit() else {server}
             sources = {f"{one}/{'/'.join(path).partition('@')[0]}" for one in servers}

@@ -378,6 +378,7 @@ class AnswerStreams:
         return events
 
     def _take(self, place: Place, stream: _AnswerStream, most: float = math.inf) -> None:
+        stream.over = bool(self._redis)  # a copy would take the place that is asked for below
         with self._lock:
             if place in self._streams:
                 raise RequestRefusedError(409)
@@ -390,6 +391,7 @@ class AnswerStreams:
             if self._redis.together([first]) == [None]:
                 del self._streams[place]
                 raise RequestRefusedError(409)
+            stream.over = False
             with self._lock:
                 if not self._copier:
                     self._copier = threading.Thread(target=self._keep_copying, daemon=True)
@@ -422,17 +424,13 @@ class AnswerStreams:
         """Copy what has come of `streams`, and take note of who stops one. Returns those of which
         Redis lost what was copied before: all of that is copied the next time."""
         assert self._redis
-        commands, ends = list[tuple[Any, ...]](), list[tuple[int, int]]()
-        for place, stream in streams.items():
-            first = len(commands)
-            commands += [("GET", f"{COPIES}{stream.id}:stop"), *stream.copy(_key(place))]
-            ends.append((first, len(commands) - 1))
-        told = self._redis.together(commands)
         lost = dict[Place, _AnswerStream]()
-        for (place, stream), (first, last) in zip(streams.items(), ends, strict=True):
-            if told and told[first]:
+        for place, stream in streams.items():
+            stop = ("GET", f"{COPIES}{stream.id}:stop")
+            told = self._redis.together([stop, *stream.copy(_key(place))])
+            if told and told[0]:
                 stream.stop.set()
-            if stream.copied and not (told and told[last]):
+            if stream.copied and not (told and told[-1]):
                 stream.copied = 0
                 lost |= {place: stream} if told else {}
         return lost

@@ -90,11 +90,7 @@ def create_app(
     check_settings(settings)
     # A wheel carries templates and scripts inside this package, a checkout at its top level.
     assets = PACKAGE if (PACKAGE / "templates").is_dir() else PACKAGE.parent.parent
-    app = Flask(
-        "codeqa.web",
-        template_folder=str(assets / "templates"),
-        static_folder=str(assets / "static"),
-    )
+    app = Flask("codeqa.web", template_folder=assets / "templates", static_folder=assets / "static")
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=SESSION_DAYS)
     app.extensions["codeqa"] = Workspace(settings, repository, engine)
     app.jinja_env.globals.update(asset=address_of, sheets=SHEETS)

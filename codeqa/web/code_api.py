@@ -14,7 +14,7 @@ from codeqa.code.first_questions import first_questions
 from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.code.tools.edges import NameReport, name_at
 from codeqa.code.tools.reading import defined_in, depth_of
-from codeqa.code.tools.tool import bare_place
+from codeqa.code.tools.tool import Place
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, IndexMissingError
 from codeqa.hosts import leads_here
@@ -28,7 +28,7 @@ from codeqa.web.security import count_request
 
 MOST_ITEMS = 100
 
-endpoints = Endpoints("code")
+endpoints = Endpoints("code", __name__)
 
 
 class SearchBody(Schema):
@@ -153,7 +153,7 @@ def outline(engine: Engine, path: Filled) -> Values:
     tables = engine.tables()
     path = tables.plain_path(path)
     units = defined_in(tables, path)
-    told = [{**dict(bare_place(unit)), "depth": depth_of(unit)} for unit in units]
+    told = [{**dict(Place.of(unit)), "depth": depth_of(unit)} for unit in units]
     return {"path": path, "definitions": told}
 
 

@@ -30,7 +30,6 @@ from codeqa.types import Chunk
 from codeqa.web.answer_streams import HEADERS
 from codeqa.web.endpoints import Endpoints, FilledId, Id, Schema, Text, Values
 from codeqa.web.questions_api import citer
-from codeqa.web.security import count_request
 from codeqa.web.workspace import place_of, reader_gone, workspace
 
 TITLE_CHARACTERS = 200
@@ -43,7 +42,7 @@ RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in T
 SUMMARY = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
-endpoints = Endpoints("conversations")
+endpoints = Endpoints("conversations", __name__)
 
 
 class ThumbBody(Schema):
@@ -141,7 +140,6 @@ def export_conversation(
 def join(conversation: str, engine: Engine) -> Response:
     """The answer that is being written in a conversation, as /chat/stream gives it to who asked:
     what there is at once, then the rest as it comes."""
-    count_request()
     place = place_of(engine, conversation)
     return Response(workspace().answers.join(place, reader_gone()), headers=HEADERS)
 

@@ -39,6 +39,9 @@ Text = Annotated[str, Field(max_length=NAME_CHARACTERS)]
 Filled = Annotated[str, Field(max_length=NAME_CHARACTERS, pattern=r"\S")]
 Id = Annotated[str, Field(max_length=ID_CHARACTERS)]
 FilledId = Annotated[str, Field(max_length=ID_CHARACTERS, pattern=r"\S")]
+Span = Annotated[
+    str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$")
+]
 Values = dict[str, Any]
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -88,9 +91,6 @@ class Endpoint:
 
 class Endpoints(Blueprint):
     """The addresses of one subject."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, __name__)
 
     def route(  # type: ignore[override]
         self, method: str, path: str, *, status: int = 200, owners: str = ""
@@ -146,7 +146,7 @@ def json_body() -> Values:
     return {name: value for name, value in body.items() if value is not None}
 
 
-endpoints = Endpoints("openapi")
+endpoints = Endpoints("openapi", __name__)
 
 
 @endpoints.route("GET", "/openapi.json")

@@ -8,18 +8,20 @@ the job of a dead worker is simply done again.
 
 from __future__ import annotations
 
+import hmac
+import json
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codeqa.errors import IndexBusyError, SettingsError, UsageError
 from codeqa.indexing import Indexer
@@ -32,6 +34,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import redis_client
 from codeqa.types import Progress
 from codeqa.web.errors import RequestRefusedError, explained
+from codeqa.web.security import secret_key
 
 if TYPE_CHECKING:
     from rq import Queue
@@ -142,7 +145,7 @@ class QueuedJobs(Jobs):
     RequestRefusedError (503) without Redis; SettingsError where it or RQ is not set up."""
 
     def __init__(self, settings: Settings) -> None:
-        self._queue = open_queue(settings)
+        self._queue, self._settings = open_queue(settings), settings
 
     def reports(self) -> dict[str, RepositoryReport]:
         """Those at work, where dead workers are noticed; those that ended badly; those to come."""
@@ -150,6 +153,7 @@ class QueuedJobs(Jobs):
         with suppress(RequestRefusedError), self._asked():
             ended = queue.failed_job_registry, queue.finished_job_registry
             places = (queue.started_job_registry, *ended, queue)
+            _drop_unreadable(queue)
             ids = dict.fromkeys(id_ for one in places for id_ in one.get_job_ids(0, SHOWN))
             jobs = filter(None, map(queue.fetch_job, ids))
             return {job.id: told for job in jobs if (told := _told(job))}
@@ -172,7 +176,8 @@ class QueuedJobs(Jobs):
                 queue.connection.delete(queue.job_class.key_for(repo))  # be it ours or not
             with suppress(DuplicateJobError):
                 queue.enqueue_call(
-                    PERFORM, (doing, repo, *given), job_id=repo, unique=True,
+                    PERFORM, (doing, repo, *given, _mark(self._settings, doing, repo, *given)),
+                    job_id=repo, unique=True,
                     description=doing, timeout=-1, result_ttl=0, failure_ttl=KEPT_SECONDS,
                     retry=Retry(max=TRIED_AGAIN), meta=meta,
                 )  # fmt: skip
@@ -205,6 +210,30 @@ class QueuedJobs(Jobs):
             raise RequestRefusedError(503, hint) from None
 
 
+def _mark(settings: Settings, *arguments: str) -> str:
+    """Return what tells a job of ours from one that somebody else wrote into Redis."""
+    key = settings.secret_key.get_secret_value().encode() or secret_key(settings.data_dir)
+    return hmac.new(key, json.dumps(arguments).encode(), "sha256").hexdigest()
+
+
+def _drop_unreadable(queue: Queue) -> None:
+    """Remove what is no id from the lists and sets of RQ, which would fail at it for ever."""
+    redis: Any = queue.connection
+    for key in (queue.key, queue.intermediate_queue_key):
+        _drop(redis.lrange(key, 0, -1), partial(redis.lrem, key, 0))
+    for key in (f"rq:{kind}:{queue.name}" for kind in ("wip", "failed", "finished")):
+        _drop(redis.zrange(key, 0, -1), partial(redis.zrem, key))
+    workers = f"rq:workers:{queue.name}"
+    _drop(redis.smembers(workers), partial(redis.srem, workers), b"rq:worker:")
+
+
+def _drop(entries: Iterable[bytes], remove: Callable[[bytes], Any], begin: bytes = b"") -> None:
+    for entry in entries:
+        text = entry.removeprefix(begin).decode(errors="replace")
+        if "\N{REPLACEMENT CHARACTER}" in text or text.count(":") > 1:
+            remove(entry)
+
+
 def _told(job: Job) -> RepositoryReport | None:
     """What a job says of itself; None for nothing that this version understands."""
     try:
@@ -220,6 +249,8 @@ def _told(job: Job) -> RepositoryReport | None:
 
 class _Meta(BaseModel):
     """What a job tells; it comes from Redis, where others may have written it."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     doing: str
     before: RepositoryReport
@@ -257,8 +288,7 @@ def _own_job() -> type[Job]:
         def fetch(cls, id: str, *args: Any, **options: Any) -> Job:
             try:
                 job = super().fetch(id, *args, **options)
-                plain = all(isinstance(one, str) for one in job.args) and not job.kwargs
-                if plain and job.func_name == PERFORM:
+                if job.func_name == PERFORM:
                     return job
             except (ConnectionError, TimeoutError):
                 raise
@@ -273,7 +303,7 @@ def _own_job() -> type[Job]:
     return OwnJob
 
 
-def perform(doing: str, repo: str, *given: str) -> None:
+def perform(doing: str, repo: str, *arguments: str) -> None:
     """One job, in a process that a worker forked for it: its settings are those of the worker."""
     from redis import RedisError
     from rq import get_current_job
@@ -294,7 +324,10 @@ def perform(doing: str, repo: str, *given: str) -> None:
 
     try:
         tell(Progress("beginning", 0, 0))
+        *given, mark = arguments
         settings = load_settings(None if doing == "cloning" else Path(given[0]))
+        if not hmac.compare_digest(mark.encode(), _mark(settings, doing, repo, *given).encode()):
+            raise UsageError("This job is none of this server's.", "Start it on the page.")
         location = open_location(settings, before_indexing(settings, doing, given, tell))
         job.meta["doing"] = "indexing"  # a clone can be opened from now on
         Indexer(settings, location).run(tell)
@@ -312,7 +345,14 @@ def work(settings: Settings) -> None:
     queue = open_queue(settings, None)
     from rq import Worker
 
-    Worker(
-        [queue], connection=queue.connection, serializer="json", job_class=_own_job(),
-        job_monitoring_interval=5, maintenance_interval=30,
-    ).work(logging_level="WARNING")  # fmt: skip
+    while True:
+        _drop_unreadable(queue)
+        worker = Worker(
+            [queue], connection=queue.connection, serializer="json", job_class=_own_job(),
+            job_monitoring_interval=5, maintenance_interval=30,
+        )  # fmt: skip
+        try:
+            worker.work(logging_level="WARNING")
+            return
+        except ValueError:  # at an entry that is no id
+            time.sleep(TELL_SECONDS)

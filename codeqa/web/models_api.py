@@ -7,6 +7,7 @@ server with several users only its owner can send anybody's questions there.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 
 from codeqa.errors import CodeQAError
@@ -28,7 +29,7 @@ from codeqa.web.workspace import workspace
 
 OWNERS = "see to the language model"
 
-endpoints = Endpoints("models")
+endpoints = Endpoints("models", __name__)
 
 
 class ChoiceBody(Schema):
@@ -65,10 +66,9 @@ def local_servers() -> Values:
     models = _models()
 
     def names_at(provider: ModelProvider) -> list[str] | None:
-        try:
+        with suppress(CodeQAError):  # it does not run
             return models.list_models(ModelChoice(provider.name, ""))
-        except CodeQAError:  # it does not run
-            return None
+        return None
 
     local = [one for one in PROVIDERS if one.local]
     with ThreadPoolExecutor(len(local)) as threads:

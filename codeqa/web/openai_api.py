@@ -25,13 +25,13 @@ from codeqa.types import Event
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
 from codeqa.web.questions_api import answer_values, ask_engine, exchanges_from_client
-from codeqa.web.workspace import workspace
+from codeqa.web.workspace import reader_gone, workspace
 
 MODEL = "codeqa"
 RULES = ("system", "developer")
 HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
-endpoints = Endpoints("completions")
+endpoints = Endpoints("completions", __name__)
 
 
 class TextPart(Schema):
@@ -94,7 +94,7 @@ def complete(body: CompletionBody) -> Response | Values:
         )
     engine = workspace().engine(repository)
     about = {"id": id_, "created": int(time.time()), "model": body.model}
-    events = _raised(ask_engine(engine, options))
+    events = _raised(ask_engine(engine, options, reader_gone()))
     if body.stream:
         # A failure before the first word has a status of its own, which clients understand best.
         begun = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import fields, replace
 from functools import cache
@@ -20,19 +20,12 @@ from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.hosts import is_loopback
+from codeqa.llm.client import Cancelled
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.types import Event, Exchange
 from codeqa.web.answer_streams import HEADERS, encode_stream
-from codeqa.web.endpoints import (
-    NAME_CHARACTERS,
-    QUESTION_CHARACTERS,
-    Endpoints,
-    Id,
-    Schema,
-    Text,
-    Values,
-)
+from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
 from codeqa.web.security import TERMINAL, member_of_request, require_owner
 from codeqa.web.workspace import Workspace, place_of, reader_gone, workspace
 
@@ -42,11 +35,7 @@ RESERVED = ("/export", "/branch", "/answer", "/stop")
 UNANSWERED = "(No answer was given.)"
 """Stands for what is missing where the user wrote twice in a row: models want both in turn."""
 
-Span = Annotated[
-    str, Field(max_length=NAME_CHARACTERS, pattern=r"^[^\x00\n]+:[0-9]{1,9}-[0-9]{1,9}$")
-]
-
-endpoints = Endpoints("questions")
+endpoints = Endpoints("questions", __name__)
 
 
 def _options() -> type[Schema]:
@@ -218,18 +207,13 @@ def exchanges_from_client(said: Iterable[tuple[str, str]]) -> tuple[Exchange, ..
     return tuple(pairs)
 
 
-def ask_engine(
-    engine: Engine, options: AskOptions, cancelled: Callable[[], bool] | None = None
-) -> Iterator[Event]:
-    """The events of an answer for the user of this request, until it is `cancelled` (without that:
-    its reader left), or the server ends."""
+def ask_engine(engine: Engine, options: AskOptions, cancelled: Cancelled) -> Iterator[Event]:
+    """The events of an answer for the user of this request, until it is `cancelled`, or the server
+    ends."""
     space, user = workspace(), member_of_request().user
     g.question, g.engine = options.question, engine
-    cancelled = cancelled or reader_gone()
-    return space.answer(
-        engine,
-        replace(options, user=user, cancelled=lambda: space.closing.is_set() or cancelled()),
-    )
+    ended: Cancelled = lambda: space.closing.is_set() or cancelled()  # noqa: E731
+    return space.answer(engine, replace(options, user=user, cancelled=ended))
 
 
 def answer_values(done: Mapping[str, Any]) -> Values:

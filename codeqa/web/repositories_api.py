@@ -37,7 +37,7 @@ OWNERS = "change which repositories there are"
 SKIPPED_PATHS = 500
 """Paths listed per reason; the count tells how many there are."""
 
-endpoints = Endpoints("repositories")
+endpoints = Endpoints("repositories", __name__)
 
 
 class PathBody(Schema):

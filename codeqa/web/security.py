@@ -17,6 +17,7 @@ import ipaddress
 import json
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -56,8 +57,6 @@ HELLO_PATH = "/api/terminal/hello"
 TERMINAL_TOKEN = "CODEQA_TERMINAL_TOKEN"
 """Of the app's configuration: what the terminal of the user who runs this server sends. It lets in
 as TERMINAL, from this machine alone."""
-THREADS = "CODEQA_THREADS"
-"""Of the app's configuration: how many there are."""
 METRICS_PATH = "/metrics"
 OPEN_PATHS = ("/health", "/ready", "/login", "/static/", HELLO_PATH)
 KEYS_KEPT = 10_000
@@ -128,10 +127,11 @@ class Allowance:
             raise RequestRefusedError(429, advice)
         if not self._redis:
             return
-        told = self._redis.get(self._key(key)) or "0"
-        if not told.isdecimal():  # what lies there is none of ours
-            self._redis.delete(self._key(key))
-        elif int(told) >= self._most:
+        redis_key = self._key(key)
+        told, left = self._redis.together([("GET", redis_key), ("TTL", redis_key)]) or ("0", 0)
+        if told and (left < 0 or not re.fullmatch("[0-9]{1,9}", told)):  # none of ours, or for ever
+            self._redis.delete(redis_key)
+        elif int(told or 0) >= self._most:
             raise RequestRefusedError(429, advice)
 
     def _key(self, key: str) -> str:
@@ -174,7 +174,7 @@ class Gate:
         self._questions = Allowance("questions", 120, 60, redis)
         """Of one user, so that none keeps the server from the others."""
         self._answered = Counter[str]()
-        """Requests of each user that hold a thread for long."""
+        """Requests of each user that hold a thread."""
 
     def member(self) -> Member | None:
         """Who sent this request, by session or bearer token; None for nobody known. Raises as
@@ -203,7 +203,7 @@ class Gate:
             self._questions.count(user)
 
     def hold(self, user: str, threads: int) -> Callable[[], None]:
-        """Count a request that holds one of `threads` for long; what is returned ends that. Raises
+        """Count a request that holds one of `threads`; what is returned ends that. Raises
         RequestRefusedError (429) where `user` has too many, or all have so many that nothing else
         would be answered."""
         mine = max(threads // 4, min(threads - 1, 16))
@@ -308,7 +308,7 @@ def guard(app: Flask, settings: Settings) -> None:
         MAX_CONTENT_LENGTH=BODY_BYTES,
         MAX_FORM_MEMORY_SIZE=BODY_BYTES,
         SESSION_COOKIE_NAME="codeqa",
-        **{TERMINAL_TOKEN: secrets.token_hex(SECRET_BYTES), THREADS: settings.threads},
+        **{TERMINAL_TOKEN: secrets.token_hex(SECRET_BYTES)},
         SESSION_COOKIE_SAMESITE="Strict",
         SESSION_COOKIE_HTTPONLY=True,
     )
@@ -332,6 +332,8 @@ def guard(app: Flask, settings: Settings) -> None:
             if member is None:
                 raise RequestRefusedError(401)
             g.member = member
+            if not request.path.startswith(OPEN_PATHS):
+                g.release = gate.hold(member.user, settings.threads)
             if _asks():
                 count_request()
         return None
@@ -401,13 +403,9 @@ def _asks(paths: tuple[str, ...] = ASKING_PATHS) -> bool:
 
 
 def count_request() -> None:
-    """Count this request among those that ask a model or hold a thread for long. Raises
-    RequestRefusedError (429) where there are too many of its user, lately or now."""
-    app, member = current_app, member_of_request()
-    gate: Gate = app.extensions["codeqa_gate"]
-    if member not in (LOCAL, TERMINAL):
-        gate.count_question(member.user)
-    g.release = gate.hold(member.user, app.config[THREADS])
+    """Count this request among those that ask a model. Raises RequestRefusedError (429)."""
+    if (member := member_of_request()) not in (LOCAL, TERMINAL):
+        current_app.extensions["codeqa_gate"].count_question(member.user)
 
 
 def _note(settings: Settings, status: int) -> None:

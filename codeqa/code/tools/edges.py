@@ -16,15 +16,7 @@ from codeqa.code.calls import Call, is_test
 from codeqa.code.calls import callees as calls_of
 from codeqa.code.calls import callers as callers_of
 from codeqa.code.tools.search import MOST_MEANT, Name, definitions, no_definition, symbol_definition
-from codeqa.code.tools.tool import (
-    Edge,
-    Place,
-    Toolbox,
-    ToolResult,
-    bare_place,
-    by_file,
-    list_result,
-)
+from codeqa.code.tools.tool import Edge, Place, Toolbox, ToolResult, by_file, list_result
 from codeqa.code.usages import (
     CANDIDATES,
     LIKELY,
@@ -242,11 +234,10 @@ def name_at(box: Toolbox, path: str, line: int, name: str) -> NameReport:
     told = list(sites.values())[:MOST_USES]
     around = {one.id: one for one in tables.by_ids([site.reference.unit_id for site in told])}
     definitions = [
-        bare_place(unit).model_copy(
-            update={
-                "text": unit.signature.strip().partition("\n")[0],
-                "note": sureness(sure) * (sureness(sure) != SURENESS[0][1]),
-            }
+        Place.of(
+            unit,
+            text=unit.signature.strip().partition("\n")[0],
+            note=sureness(sure) * (sureness(sure) != SURENESS[0][1]),
         )
         for unit, sure in meant
     ]

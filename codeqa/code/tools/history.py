@@ -17,23 +17,15 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from codeqa.code.tools.reading import Lines, line_span, one_file
-from codeqa.code.tools.tool import (
-    Commit,
-    Place,
-    Toolbox,
-    ToolResult,
-    bare_place,
-    fitting,
-    list_result,
-)
+from codeqa.code.tools.tool import Commit, Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import NotFoundError
 from codeqa.parsing import parse_file
 from codeqa.repositories.files import GROWN_BYTES
 from codeqa.repositories.snapshots import commit_of, read_blobs
 from codeqa.repository.classify import classify, role_of
-from codeqa.repository.git import find_git, read_git
-from codeqa.repository.secrets import mask_secrets
+from codeqa.repository.git import find_git, git_directory, read_git
+from codeqa.repository.secrets import mask_diff, mask_secrets
 from codeqa.search.mentions import resolve_mentions
 from codeqa.text import counted
 from codeqa.text.unit_text import UnitText
@@ -121,6 +113,8 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     *fields, body = head.split("\0", 4)
     one = _commit("\0".join(fields))
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
+    if not (any(changed) or _is_whole(box)):
+        raise NotFoundError("This commit changes nothing here.", "It is of other folders alone.")
     known = box.tables().catalogue().paths
     beside = {name: role_of(name) != "source" for name in changed if name in known}
     shown_paths = sorted(beside, key=beside.__getitem__)
@@ -129,9 +123,13 @@ def _show(box: Toolbox, commit: str) -> ToolResult:
     diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed]) if diffed else ""
     summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
     also = [f"Also changed: {', '.join(rest)}"] if (rest := shown_paths[len(diffed) :]) else []
-    parts = [f"{one.date}  {one.author}", body, *also, *mask_secrets(diff).split("\n")]
+    parts = [f"{one.date}  {one.author}", body, *also, *mask_diff(diff).split("\n")]
     hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
+
+
+def _is_whole(box: Toolbox) -> bool:
+    return git_directory(bytes(box.root)) is not None
 
 
 def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
@@ -159,7 +157,8 @@ def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
 def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
     """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
     if not wanted:
-        return "the repository", []
+        # Of a part of a work tree only its own commits are told.
+        return "the repository", [] if _is_whole(box) else ["--", "."]
     mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
     for mention in mentions:
         if mention.units:
@@ -246,7 +245,7 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
         at = "" if one.in_index else start if one.kind == "removed" else end
         added, removed = (sum(line[0] == mark for line in one.diff[2:]) for mark in "+-")
         note = f"{one.kind}, +{added} −{removed}"
-        places.append(bare_place(one.unit).model_copy(update={"note": note, "commit": at}))
+        places.append(Place.of(one.unit, note=note, commit=at))
     left = len(differing) - len(read)
     unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." * bool(left)
     diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])

@@ -20,7 +20,7 @@ from codeqa.code.calls import is_test
 from codeqa.code.descriptions import overview_of
 from codeqa.code.tools.reading import LONGEST_LINE
 from codeqa.code.tools.search import Pattern
-from codeqa.code.tools.tool import Place, Toolbox, ToolResult, bare_place, fitting, list_result
+from codeqa.code.tools.tool import Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables, path_patterns
@@ -169,7 +169,7 @@ def _overview(box: Toolbox) -> ToolResult:
     tables = box.tables()
     told = overview_of(tables)
     places = tuple(
-        bare_place(unit)
+        Place.of(unit)
         for path, first, last in CITATION.findall(told)
         for unit in tables.in_file(path)
         if (unit.start_line, unit.end_line) == (int(first), int(last or first))
@@ -270,7 +270,7 @@ def _tests(tables: Tables, where: str) -> Iterator[Place]:
             by_name.append(unit)
     marking = {unit.path for unit in marked}  # there a name alone makes no test
     for unit in (*marked, *(unit for unit in by_name if unit.path not in marking)):
-        yield bare_place(unit).model_copy(update={"kind": unit.role})
+        yield Place.of(unit, kind=unit.role)
 
 
 def _line(path: str, number: int, name: str, line: str, role: str) -> Place:

@@ -9,15 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from codeqa.code.tools.search import Pattern, constants
-from codeqa.code.tools.tool import (
-    Place,
-    Toolbox,
-    ToolResult,
-    bare_place,
-    by_file,
-    fitting,
-    list_result,
-)
+from codeqa.code.tools.tool import Place, Toolbox, ToolResult, by_file, fitting, list_result
 from codeqa.code.usages import language_name
 from codeqa.errors import NotFoundError, UsageError
 from codeqa.search.channels import near_path
@@ -112,7 +104,7 @@ def _outline(tables: Tables, path: str, code: Sequence[str]) -> ToolResult | Non
         lines = f"{unit.start_line:>4}-{unit.end_line}"
         parts.append(f"{lines} {'  ' * depth}{signature}{about}"[:LONGEST_OUTLINE])
     summary = f"outline of {path}, {counted(len(code), 'line')}; open what you need with `lines`"
-    places = tuple(map(bare_place, units))
+    places = tuple(map(Place.of, units))
     return list_result(summary, parts, "", total=len(places), places=places) if units else None
 
 

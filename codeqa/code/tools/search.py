@@ -11,15 +11,7 @@ from pydantic import Field
 
 from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.imports import IMPORTED, import_evidence
-from codeqa.code.tools.tool import (
-    LARGEST_TEXT,
-    Place,
-    Toolbox,
-    ToolResult,
-    bare_place,
-    fitting,
-    list_result,
-)
+from codeqa.code.tools.tool import LARGEST_TEXT, Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.code.usages import language_name
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import CodeQAError
@@ -187,9 +179,7 @@ def whole(
     if len(text) > LARGEST_TEXT:
         lines = text[:LARGEST_TEXT].split("\n")[:-1] or [text[:LARGEST_TEXT]]
     last = unit.start_line + len(lines) - 1
-    place = bare_place(unit).model_copy(
-        update={"end_line": last, "text": "\n".join(lines), "note": note}
-    )
+    place = Place.of(unit, end_line=last, text="\n".join(lines), note=note)
     if last < unit.end_line and not unit.is_head:
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
     head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"

@@ -21,6 +21,7 @@ from codeqa.types import Unit
 
 LARGEST_TEXT = 12_000
 """Characters of a result's text: about 3,000 tokens, so that a dozen results fit a small window."""
+PLACE_OF_UNIT = ("path", "start_line", "end_line", "language", "kind")
 
 
 class Place(BaseModel, frozen=True):
@@ -40,6 +41,12 @@ class Place(BaseModel, frozen=True):
     """What is known of it beside: how sure a reference is, how relevant a hit."""
     times: int = 1
     """How many it stands for: with those on the further lines that `note` tells, or in the file."""
+
+    @classmethod
+    def of(cls, unit: Unit, **fields: Any) -> Place:
+        """Where `unit` is, without its text; what `fields` say goes before what is known of it."""
+        known = {name: getattr(unit, name) for name in PLACE_OF_UNIT}
+        return cls(**known | {"name": unit.qualified_name or unit.name} | fields)
 
     @property
     def location(self) -> str:
@@ -92,18 +99,6 @@ class ToolResult(BaseModel, frozen=True):
     """What changed in the first of the places."""
     completeness: str = ""
     """How sure what was counted is, and what cannot be seen, as sentences."""
-
-
-def bare_place(unit: Unit) -> Place:
-    """Where `unit` is, without its text."""
-    return Place(
-        path=unit.path,
-        start_line=unit.start_line,
-        end_line=unit.end_line,
-        language=unit.language,
-        name=unit.qualified_name or unit.name,
-        kind=unit.kind,
-    )
 
 
 def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
