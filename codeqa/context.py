@@ -56,7 +56,7 @@ from codeqa import parsing
 from codeqa.languages import languages
 from codeqa.text import counted
 from codeqa.text.markdown import fence_for
-from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Reference, Unit, encloses
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Unit, encloses
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -199,19 +199,6 @@ def unit_chunk(unit: Unit, why: str = "") -> Chunk:
     if long and unit.kind in CLASS_KINDS and unit.start_line <= unit.head_end_line < end:
         end = unit.head_end_line
     return span_chunk(unit, unit.start_line, end, unit.qualified_name, why)
-
-
-def call_site_chunk(reference: Reference, inside: Unit) -> Chunk | None:
-    """The lines around `reference`, read from the unit `inside` that it lies in.
-
-    None when the unit does not cover the line (the file was indexed anew in between).
-    """
-    last = inside.start_line + inside.source_code.count("\n")
-    if inside.path != reference.path or not inside.start_line <= reference.line <= last:
-        return None
-    first, last = reference.line - CALL_SITE_MARGIN, reference.line + CALL_SITE_MARGIN
-    symbol = f"{reference.kind} {reference.name}"
-    return span_chunk(inside, first, last, symbol, why=f"uses {reference.name}")
 
 
 def pack(

@@ -14,16 +14,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from codeqa.code.calls import callees
-from codeqa.code.usages import usages
 from codeqa.context import (
     ContextBlock,
-    call_site_chunk,
     chunk_cost,
     chunk_id,
     format_block,
@@ -34,7 +30,6 @@ from codeqa.context import (
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.parsing.documents import CONFIGURATION
 from codeqa.repositories.files import Files
-from codeqa.repository.classify import role_of
 from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, near_path, resolve_query
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import Query
@@ -44,16 +39,14 @@ from codeqa.text.tokens import form_pattern
 from codeqa.types import (
     CLASS_KINDS,
     ROLES,
-    TEXT_KINDS,
     Chunk,
     Effort,
     Hit,
-    Reference,
     Unit,
     encloses,
 )
 
-BUDGET_TOKENS: dict[Effort, int] = {"normal": 8_000, "deep": 24_000}
+BUDGET_TOKENS: dict[Effort, int] = {"normal": 3_500, "deep": 3_500}
 """Of the block; *fast* counts characters. More than 8,000 hold the answer more often (.93 of
 questions at 16,000) and cost every model time and attention."""
 BUDGET_CHARACTERS_PER_TOKEN = 3.5
@@ -80,29 +73,11 @@ CALLED = 12
 LARGEST_SHARE = 0.35
 """Part of the budget that one unit may take while others wait."""
 BESIDE_AFTER = 6
-"""Places of use and outlines stand behind so many units: what is asked about comes first."""
+"""Chunks of an earlier question stand behind so many units: what is asked about comes first."""
 EARLIER_KEPT = 5
-"""Chunks of an earlier question of the same matter that stand there, too."""
+"""Chunks of an earlier question of the same matter that stand there."""
 UNITS_RANKED = 80
 """Units of a search that come into question: more than any budget but the deepest holds."""
-
-USES_SHARE = 0.05
-"""Part of the block for places of use: they show how something is used, the definitions what it
-does. Five places at *normal*."""
-USES_EACH = 2
-"""Of one definition: two tell how it is used, and there are others to be told of."""
-USES_READ = 50
-"""Surest places of a definition among which those are chosen."""
-SURE_ENOUGH = 0.5
-"""Least confidence of a place of use that is shown."""
-READ_CLOSELY = 2
-"""Definitions of which places in other files count: that takes about 10 ms for each."""
-
-OUTLINES = 10
-"""Beginnings of called definitions, at most: less than a twelfth of the block, on the mean of 120
-questions a thirtieth."""
-DOC_LINES = 2
-"""Lines of a comment above a signature that are shown with it."""
 
 _ABOUT_IMPORTS = re.compile(r"\b(?:import|includ|requir|depend)")
 _VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
@@ -178,13 +153,10 @@ def build_context(
     best = [*(part for part in parts if part.place not in excluded), *best]
     mentioned = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
     chunks = [*({**mentioned, **{chunk.unit_id: chunk for chunk in best}, **mentioned}).values()]
-    definitions = list(dict.fromkeys(c.unit_id for c in chunks if c.kind not in TEXT_KINDS))
-    sites = uses_of(tables, tables.by_ids(definitions), budget.characters)
-    outlines = islice(_outlines(called), OUTLINES)
     before = [replace(chunk, why="found for an earlier question") for chunk in earlier]
     at = len(chunks) if fast else max(BESIDE_AFTER, len(mentioned))
     beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
-    chunks = [*chunks[:at], *sites, *outlines, *beside, *chunks[at:]]
+    chunks = [*chunks[:at], *beside, *chunks[at:]]
     whole = [file for file in whole if file.place not in excluded]
     paths = {file.path for file in whole}
     chunks = [*pinned, *(chunk for chunk in chunks if chunk.place not in excluded)]
@@ -387,68 +359,3 @@ def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[Fi
 
 def _kilobytes(size: int) -> str:
     return f"{-(-size // 1024):,} KB"
-
-
-def uses_of(tables: Tables, units: Sequence[Unit], characters: int) -> list[Chunk]:
-    """Where `units` (best first) are used, source before tests, in their share of a block of so
-    many characters. Each says how many places there are.
-
-    Of the first READ_CLOSELY all evidence is read, of the others what their own files decide.
-    """
-    places: dict[str, list[Reference]] = {unit.id: [] for unit in units}
-    totals = Counter[str]()
-    for unit in units[:READ_CLOSELY]:
-        found = usages(tables, unit)
-        surest = found[:USES_READ]
-        places[unit.id] = [o.reference for o in surest if o.confidence >= SURE_ENOUGH]
-        totals[unit.id] = len(found)
-    for place in tables.references_decided(units[READ_CLOSELY:]):
-        if place.unit_id != place.target and place.confidence >= SURE_ENOUGH:
-            places[place.target].append(place)
-            totals[place.target] += 1
-    uses = [(use, totals[of]) for of, held in places.items() for use in _best_uses(held)]
-    around = {unit.id: unit for unit in tables.by_ids([place.unit_id for place, _ in uses])}
-    shown: list[Chunk] = []
-    room = int(characters * USES_SHARE)
-    for place, total in uses:
-        inside = around.get(place.unit_id)
-        site = call_site_chunk(place, inside) if inside else None
-        if site is not None and chunk_cost(site) <= room:
-            told = f" (one of {total} places)" if total > 1 else ""
-            shown.append(replace(site, why=site.why + told))
-            room -= chunk_cost(site)
-    return shown
-
-
-def _best_uses(places: Sequence[Reference]) -> list[Reference]:
-    """The surest (first) in source and, beside one of those at most, one of a test or the like."""
-    source = [place for place in places if role_of(place.path) == "source"]
-    others = [place for place in places if role_of(place.path) != "source"]
-    return [*source[:USES_EACH], *others[:1]][:USES_EACH]
-
-
-def _outlines(called: Iterable[tuple[Unit, Unit]]) -> Iterator[Chunk]:
-    """Signature and beginning of the doc comment of each that is called.
-
-    Packed before the bodies, an outline gives way to the body of its definition, and stays where
-    that has no room.
-    """
-    for by, unit in called:
-        if span := _signature_span(unit):
-            why = CALLED_WHY.format(by.qualified_name)
-            yield span_chunk(unit, *span, f"outline of {unit.qualified_name}", why)
-
-
-def _signature_span(unit: Unit) -> tuple[int, int] | None:
-    """First and last of the file's lines in which the signature of the unit stands with a short
-    comment above it or the first line of the doc string below; None where it is not found, or is
-    all."""
-    code = unit.source_code
-    found = re.search(r"\s+".join(map(re.escape, unit.signature.split())), code)
-    if not found or not unit.signature or unit.kind in TEXT_KINDS:
-        return None
-    start, last = (code.count("\n", 0, at) for at in found.span())
-    first = unit.start_line + (0 if start <= DOC_LINES else start)
-    below = code[found.end() :].partition("\n")[2].lstrip(" \trRuUfF")
-    last += unit.start_line + below.startswith(('"""', "'''"))
-    return None if last - first >= code.count("\n") else (first, last)

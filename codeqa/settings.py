@@ -148,9 +148,9 @@ class Settings(BaseSettings):
     hyde: Literal["", HydeMode] = _field(
         "",
         "Drafts of the answer that a language model writes to search by before it answers (HyDE): "
-        "`off`, `one`, or `two`, the second with the code that the first found. Empty: none at "
-        "`normal`, where the model may ask for one more search instead of answering, and `two` at "
-        "`deep`. None at `fast`, nor without a model.",
+        "`off`, `one`, or `two`, the second with the code that the first found. Empty: `two` at "
+        "`deep`, and at `normal`, for questions with `@codebase`, `one` where the provider has a "
+        "smaller model for it. None at `fast`, nor without a model.",
     )
     hyde_seconds: float = _field(
         8.0, "Seconds that each draft may take; then the search goes on with what there is.",

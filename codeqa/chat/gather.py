@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -20,7 +21,7 @@ from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context import NO_CONTEXT, ContextBlock, chunk_id, pack
-from codeqa.errors import NotFoundError
+from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.llm.client import Model
 from codeqa.quoted import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
@@ -44,6 +45,7 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
+from codeqa.text import has_tag
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime, Unit
 
@@ -52,6 +54,8 @@ HITS_SHOWN = 10
 RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
+DRAFT_SECONDS = 1.5
+"""For a draft that nobody chose; what has come by then is searched by."""
 PINNED = "pinned"
 NEED_A_MODEL = ("review", "plan", "change")
 """Modes that a quoted answer does not really serve."""
@@ -144,12 +148,25 @@ class _Gathering:
 
     @property
     def drafts(self) -> HydeMode | Literal[""]:
-        """How many drafts are searched by before the model is asked; '' where it may ask for one
-        more search itself."""
+        """How many drafts are searched by before the model is asked, '' for none: at *normal* one,
+        of a small model beside the one that answers, which it saves looks."""
         chosen, effort = self.routed.question.options.hyde, self.budget.effort
         if effort == "fast":  # one call, unless this very question asks for more
             return chosen or "off"
-        return chosen or self.by.settings.hyde or ("two" if effort == "deep" else "")
+        if (wanted := chosen or self.by.settings.hyde) or effort == "deep":
+            return wanted or "two"
+        return "one" if self.drafts_soon else ""
+
+    @cached_property
+    def drafts_soon(self) -> bool:
+        """Whether a draft is made that nobody chose: it has little time."""
+        asked = (self.routed.question.options.hyde, self.by.settings.hyde)
+        if any(asked) or self.budget.effort != "normal" or not has_tag(self.routed.question.typed):
+            return False
+        with suppress(CodeQAError):  # the search says what is wrong with it
+            small = self.by.toolbox.search.connect()
+            return bool(small and self.model and small.name != self.model.name)
+        return False
 
     @property
     def room(self) -> int:
@@ -293,6 +310,7 @@ class _Gathering:
             path=question.mask,
             rerank=options.rerank,
             hyde=self.drafts or "off" if ask_model else "off",
+            draft_seconds=DRAFT_SECONDS if self.drafts_soon else 0.0,
             order=ask_model and self.drafts == "two" and self.budget.effort != "fast",
             use_model=ask_model,
             cancelled=options.cancelled,

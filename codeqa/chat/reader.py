@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from codeqa.chat.messages import (
     shrink,
 )
 from codeqa.chat.stream import RETRIES
-from codeqa.chat.values import Gathered, Piece, ToolStep
+from codeqa.chat.values import Anew, Gathered, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
+from codeqa.code.tools.search import edges_of
 from codeqa.context import ContextBlock, chunk_id
 from codeqa.errors import (
     CodeQAError,
@@ -42,8 +43,14 @@ from codeqa.text import json_object
 from codeqa.text.markdown import code_block, code_span
 from codeqa.types import Chunk, Effort, encloses
 
-ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 3, "deep": 10}
+ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 3, "deep": 3}
 """Rounds of looks before the answer, at most."""
+CHECKING_ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 0, "deep": 3}
+"""Rounds of looks for a second pass over the answer, at most; 0 for no such pass."""
+AS_IT_IS = "AS IT IS"
+"""What a second pass writes that has nothing to mend."""
+CHECKING = "Reads the answer again, for what is wrong or missing"
+UNCHECKED = "The second pass failed ({}); this is the first."
 READING_SECONDS = 180.0
 """Time after which the next request has to answer."""
 RESULTS_CHARACTERS = 60_000
@@ -61,15 +68,15 @@ ASKED_AGAIN = "What was found does not show this. What is missing: {}.\n"
 KEPT_CHARACTERS = 400
 """What stays of a result that is shortened."""
 SHORTENED = "[… shortened; look again for all of it]"
+CALLS = "[CALLS]\nWhat the first of these call and are called by, each [path:line]:\n"
+EDGES = 6
+"""Definitions of which that is told."""
 ALSO_FOUND = "[ALSO FOUND]\nNot shown above, the best first:\n"
-ALSO_LISTED = 40
-"""Places listed that did not fit: about 1,000 tokens."""
+ALSO_LISTED = 24
+"""Places listed that did not fit: about 600 tokens."""
 
 LEAST_ROOM = 4_000
 """Characters of results below which looking is not worth its calls."""
-ALSO_FOUND = "[ALSO FOUND]\nNot shown above, the best first:\n"
-ALSO_LISTED = 40
-"""Places listed that did not fit: about 1,000 tokens."""
 
 _REFUSING: set[tuple[str, str]] = set()
 """Models, by name and host, whose servers refused tools and took lines: they are offered these."""
@@ -92,6 +99,10 @@ class _Reading:
     misused: int = 0
     failures: int = 0
     answered: bool = False
+    checking: bool = False
+    """What is asked for now is a second pass over the answer."""
+    until: float = 0.0
+    """Time, by the monotonic clock, from which on it has to answer."""
     made: set[tuple[str, str]] = field(default_factory=set)
     results: list[dict[str, Any]] = field(default_factory=list)
     """Those of the messages that hold results."""
@@ -109,6 +120,8 @@ class Reader:
     """What it looks with, and what its citations are checked against."""
     config_dir: Path | None = None
     rounds: int = 0
+    checking_rounds: int = 0
+    """Rounds of a second pass over the answer; 0 for no such pass."""
     room: int = RESULTS_CHARACTERS
     """Characters of results, where the model's window has so many."""
     tools: Sequence[str] = LOOK_TOOLS
@@ -138,6 +151,10 @@ class Reader:
             try:
                 yield from self._read(asked, reading, warning)
             except ModelError as error:
+                if reading.checking and not (reading.answered or asked.cancelled()):
+                    told = UNCHECKED.format(error.message.rstrip("."))
+                    yield ToolStep("", "", told, "", failed=True)
+                    return
                 if reading.answered or asked.cancelled() or self.opening:
                     raise
                 if isinstance(error, ContextLengthError) and not reading.done:
@@ -165,22 +182,22 @@ class Reader:
             name = "look_lines" if by_lines else "look"
             rules = render_prompt(name, self.config_dir, rounds=str(rounds))
             messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-            if not self.opening:
-                messages[-1]["content"] += _also_found(asked)
+        if not self.opening and room >= LEAST_ROOM:
+            messages[-1]["content"] += [*self._edges(asked), *_also_found(asked)]
         return _Reading(messages, list(asked.block.chunks), rounds, room, by_lines)
 
     def _read(
         self, asked: Gathered, reading: _Reading, warning: str
     ) -> Generator[Piece, None, None]:
-        until = time.monotonic() + READING_SECONDS
+        reading.until = time.monotonic() + READING_SECONDS
         tools = [
             {"type": "function", "function":
              {"name": name, "description": tool.description, "parameters": tool.schema()}}
             for name, tool in TOOLS.items() if name in self.tools
         ]  # fmt: skip
         while True:
-            over = time.monotonic() > until or reading.misused >= MISUSES
-            last = over or reading.done == reading.rounds
+            over = time.monotonic() > reading.until or reading.misused >= MISUSES
+            last = over or reading.done >= reading.rounds
             if last and reading.done:
                 reading.messages.append({"role": "user", "content": ANSWER_NOW})
             _shorten(reading.results, reading.room)
@@ -190,10 +207,17 @@ class Reader:
                 tools=() if last or lines else tools, by_lines=lines, warning=warning,
             )  # fmt: skip
             calls, text, said = yield from self._watched(request, reading)
-            if not calls or asked.cancelled():
+            if asked.cancelled():
                 return
+            if not calls:
+                if reading.checking or not (reading.rounds and self.checking_rounds):
+                    return
+                yield ToolStep("", "", CHECKING, "")
+                self._check(text, reading)
+                continue
             if last:
-                yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
+                if not reading.checking:
+                    yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
                 return
             yield from self._look(calls, text, "" if lines else " ".join(said.split()), reading)
             if asked.cancelled():
@@ -203,15 +227,28 @@ class Reader:
         self, request: Generator[Piece, None, Asked], reading: _Reading
     ) -> Generator[Piece, None, Asked]:
         """Pass on what a request yields, and note whether there is text of an answer. Raises
-        ModelError where it has failed so often that the next time has to be another request."""
+        ModelError where it has failed so often that the next time has to be another request.
+
+        Of a second pass nothing is passed on where the answer stays; else that it begins anew."""
+        held = ""
         with closing(request):
             while True:
                 try:
                     piece = next(request)
                 except StopIteration as end:
                     asked: Asked = end.value
+                    if held.strip() and AS_IT_IS not in held:
+                        yield Anew()
+                        yield held
                     return asked
-                reading.answered |= isinstance(piece, str) and bool(piece)
+                if isinstance(piece, str) and piece:
+                    if reading.checking and not reading.answered:
+                        held += piece
+                        if len(held) <= 2 * len(AS_IT_IS) or AS_IT_IS in held:
+                            continue
+                        yield Anew()
+                        piece, held = held, ""
+                    reading.answered = True
                 yield piece
                 if isinstance(piece, Waiting) and piece.begins and reading.rounds:
                     reading.failures += 1
@@ -220,6 +257,19 @@ class Reader:
                     kept = limited or reading.answered or self.opening
                     if reading.failures == RETRIES and not kept:
                         raise piece.error
+
+    def _check(self, draft: str, reading: _Reading) -> None:
+        """Have the next requests look at `draft` for what is wrong or missing."""
+        reading.checking, reading.answered, reading.misused, reading.failures = True, False, 0, 0
+        reading.until = time.monotonic() + READING_SECONDS
+        reading.rounds = reading.done + self.checking_rounds
+        rules = render_prompt(
+            "second_pass", self.config_dir, rounds=str(self.checking_rounds), unchanged=AS_IT_IS
+        )
+        reading.messages += [
+            {"role": "assistant", "content": draft},
+            {"role": "user", "content": rules},
+        ]
 
     def _look(
         self, calls: Sequence[ToolCall], text: str, said: str, reading: _Reading
@@ -274,6 +324,18 @@ class Reader:
         except CodeQAError as error:
             return step(f"{call.name}: {error.message}", str(error), True), None
         return step(result.summary, result.text, False), result
+
+    def _edges(self, asked: Gathered) -> list[dict[str, str]]:
+        """What the best definitions of the block call and are called by, by name and line, as a
+        part of the message."""
+        ids = dict.fromkeys(chunk.unit_id for chunk in asked.block.chunks if chunk.unit_id)
+        with suppress(CodeQAError):  # the index may be gone by now
+            tables = self.toolbox.tables()
+            units = {unit.id: unit for unit in tables.by_ids([*ids])}
+            best = [units[id_] for id_ in ids if id_ in units and units[id_].is_method][:EDGES]
+            told = [f"{unit.qualified_name}: {'. '.join(edges_of(tables, unit))}" for unit in best]
+            return [{"type": "text", "text": CALLS + code_block("\n".join(told))}] if told else []
+        return []
 
 
 def _also_found(asked: Gathered) -> list[dict[str, str]]:

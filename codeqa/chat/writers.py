@@ -15,7 +15,7 @@ from pathlib import Path
 
 from codeqa.account import Privacy, StoredData, deletion_question, deletion_report, privacy_report
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
+from codeqa.chat.reader import CHECKING_ROUNDS, RESULTS_CHARACTERS, ROUNDS, Reader
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed
 from codeqa.code.tools import Toolbox
@@ -27,7 +27,7 @@ from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.routing.policy import GOODBYE, THANKS, is_greeting
 from codeqa.text.markdown import code_span, escape, pieces
-from codeqa.types import Event
+from codeqa.types import Effort, Event
 
 EXAMPLES = (
     "- `@codebase what is this repository, and how is it organised?`\n"
@@ -77,8 +77,9 @@ class Writers:
         if model is None or (evidence and evidence.whole):  # what was counted needs no model
             return Teller(EXTRACTIVE, lambda asked: quoted_answer(asked.evidence))
         looks = gathered.may_look and budget and gathered.intent in NEED_CODE
-        rounds = ROUNDS[budget.effort] if looks and budget else 0
-        return Reader(model, self.toolbox, self.config_dir, rounds, RESULTS_CHARACTERS)
+        effort: Effort = budget.effort if looks and budget else "fast"
+        rounds = (ROUNDS[effort], CHECKING_ROUNDS[effort])
+        return Reader(model, self.toolbox, self.config_dir, *rounds, RESULTS_CHARACTERS)
 
     def _reply(self, reply: str, routed: Routed) -> str:
         """What the app says, and does: `reply` is `privacy`, `profile` or `greeting`."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codeqa.chat.reader import ROUNDS, Reader
+from codeqa.chat.reader import Reader
 from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
@@ -23,6 +23,7 @@ from codeqa.text.markdown import code_block, pieces
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 REVIEW_TOOLS = ("search_code", "symbol", "grep", "open_file")
+REVIEW_ROUNDS = 10
 MOST_CHARACTERS = 20_000
 """Of an issue."""
 _HEADS = TEXT_KINDS | {"module"}
@@ -103,14 +104,14 @@ class Reviewer:
             {"role": "user",
              "content": render_prompt("review_user", self.config_dir, title=title, body=body)},
         ]  # fmt: skip
-        window = self.model.window()
+        toolbox, window = replace(self.toolbox, with_numbers=False), self.model.window()
         given = Gathered(issue, "review", window=window, cancelled=cancelled)
         problem, text, sent = "", "", ModelRequest()
         for _ in range(2):
             if problem:
                 opening = [*opening, {"role": "assistant", "content": text or "…"},
                            {"role": "user", "content": AGAIN.format(problem)}]  # fmt: skip
-            reader = Reader(self.model, self.toolbox, self.config_dir, ROUNDS["deep"],
+            reader = Reader(self.model, toolbox, self.config_dir, REVIEW_ROUNDS,
                             tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
             text = ""
             for piece in reader.generate(given):

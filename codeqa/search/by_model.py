@@ -106,8 +106,10 @@ def search_by_hypotheses(
     mode: HydeMode,
     settings: Settings,
     cancelled: Cancelled,
+    seconds: float,
 ) -> Generator[StageTime, None, tuple[Candidates, list[StageTime]]]:
-    """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages.
+    """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages; each
+    hypothesis may take so many `seconds`.
 
     Yields each stage as it begins and as it ends. Raises what the tables raise; whatever the model
     does is told by the stages.
@@ -119,7 +121,6 @@ def search_by_hypotheses(
 
     def write(name: str, tokens: int, prompt: str, **fields: str) -> Stages:
         ask = partial(prompted, prompt, settings.config_dir, **fields)
-        seconds = settings.hyde_seconds
         return generate_bounded(name, model, ask, tokens, seconds, cancelled, hypothesis_tokens)
 
     first = yield from write(FIRST, FIRST_TOKENS, "hyde", query=query.text)

@@ -9,9 +9,19 @@ from typing import Annotated
 from pydantic import Field
 
 from codeqa.code.tools.search import Pattern, constants
-from codeqa.code.tools.tool import Place, Toolbox, ToolResult, by_file, fitting, list_result
+from codeqa.code.tools.tool import (
+    LONGEST_LINE,
+    Place,
+    Toolbox,
+    ToolResult,
+    by_file,
+    fitting,
+    joined_results,
+    list_result,
+    numbered,
+)
 from codeqa.code.usages import language_name
-from codeqa.errors import NotFoundError, UsageError
+from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.search.channels import near_path
 from codeqa.search.mentions import resolve_mentions
 from codeqa.store import Tables
@@ -25,9 +35,7 @@ MOST_LINES = 400
 MOST_MATCHES = 100
 LONGEST_OUTLINE = 140
 """Characters of one line of an outline."""
-LONGEST_LINE = 300
-"""Characters shown of one line; what is longer is data."""
-
+_PLACE = re.compile(r"(.+?)(?::([0-9]{1,9}(?:-[0-9]{1,9})?))?")
 Lines = Annotated[
     str, Field(pattern=r"^([0-9]{1,9}(-[0-9]{1,9})?)?$", description="Such as 120-180, or 120.")
 ]
@@ -67,11 +75,22 @@ def grep(
 
 def open_file(
     box: Toolbox,
-    path: Annotated[str, Field(description="A file; its name or the end of its path is enough.")],
+    path: Annotated[
+        str,
+        Field(
+            description="A file; its name or the end of its path is enough. Several places at "
+            "once: src/a.py:10-40, src/b.py:7."
+        ),
+    ],
     lines: Lines = "",
 ) -> ToolResult:
-    """Lines of a file as they are now, at most 400. Without `lines` a short file comes whole, of a
-    long one what it defines and where."""
+    """Lines of files as they are now, at most 400 of each. Without lines a short file comes whole,
+    of a long one what it defines and where."""
+    asked = [one for one in map(_PLACE.fullmatch, map(str.strip, path.split(","))) if one]
+    if asked and not lines and path not in box.tables().catalogue().paths:
+        if len(asked) > 1:
+            return joined_results([_opened(box, *one.groups("")) for one in asked])
+        path, lines = asked[0].groups("")
     file = box.files.read(one_file(box.tables(), path))
     code = file.text.split("\n")
     code = code[:-1] if code[-1:] == [""] else code
@@ -79,7 +98,7 @@ def open_file(
         return told
     first, last = line_span(lines or f"1-{FIRST_LINES}", len(code))
     shown = code[first - 1 : last]
-    parts = [f"{n}\t{line[:LONGEST_LINE]}".rstrip() for n, line in enumerate(shown, first)]
+    parts = numbered(shown, first)
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
     if file.changed:
         summary += " (changed since it was indexed)"
@@ -89,6 +108,14 @@ def open_file(
     hint = f"Ask for lines {first}-… in parts."
     places = (place,) if fits else ()
     return list_result(summary, parts, hint, total=len(code), places=places)
+
+
+def _opened(box: Toolbox, path: str, lines: str) -> ToolResult:
+    """`open_file`, or why that cannot be done."""
+    try:
+        return open_file(box, path, lines)
+    except CodeQAError as error:
+        return ToolResult(summary=f"{path}: {error.message}", text=f"{path}: {error}")
 
 
 def _outline(tables: Tables, path: str, code: Sequence[str]) -> ToolResult | None:

@@ -11,7 +11,15 @@ from pydantic import Field
 
 from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.imports import IMPORTED, import_evidence
-from codeqa.code.tools.tool import LARGEST_TEXT, Place, Toolbox, ToolResult, fitting, list_result
+from codeqa.code.tools.tool import (
+    LARGEST_TEXT,
+    Place,
+    Toolbox,
+    ToolResult,
+    fitting,
+    list_result,
+    numbered,
+)
 from codeqa.code.usages import language_name
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import CodeQAError
@@ -145,11 +153,21 @@ def _best(hits: Sequence[Hit]) -> list[Hit]:
     least, meant = NEAR_BEST * hits[0].score, first.path if first.is_head else ""
     apart: list[Hit] = []
     for hit in (one for one in hits if not one.unit.is_head):
-        inside = any(encloses(one.unit, hit.unit) or encloses(hit.unit, one.unit) for one in apart)
+        inside = any(
+            encloses(hit.unit, one.unit)
+            or (encloses(one.unit, hit.unit) and not _is_long(one.unit))
+            for one in apart
+        )
         near = hit.score >= least or hit.unit.path == meant
         if near and not inside and is_test(hit.unit) <= is_test(first):
             apart.append(hit)
     return apart[:SHOWN] or [hits[0]]
+
+
+def _is_long(unit: Unit) -> bool:
+    """Whether it is a class of which the head is shown, and a list of its members."""
+    long = unit.end_line - unit.start_line >= LONG_CLASS
+    return long and unit.kind in CLASS_KINDS and bool(unit.head_end_line)
 
 
 def _holds(place: Place, unit: Unit) -> bool:
@@ -165,7 +183,7 @@ def whole(
     """
     tables = box.tables()
     lines, members = unit.source_code.split("\n"), list[str]()
-    long_class = unit.kind in CLASS_KINDS and unit.head_end_line and len(lines) > LONG_CLASS
+    long_class = _is_long(unit)
     if unit.is_head:
         imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
         lines = lines[:imports] if any(map(str.strip, lines[:imports])) else lines
@@ -183,9 +201,10 @@ def whole(
     if last < unit.end_line and not unit.is_head:
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
     head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"
-    told = [head, place.text, *_listed("Members", members, MOST_MEMBERS)]
+    code = numbered(lines, unit.start_line) if box.with_numbers else lines
+    told = [head, *code, *_listed("Members", members, MOST_MEMBERS)]
     if unit.is_definition:
-        told += _edges(tables, unit, beside)
+        told += edges_of(tables, unit, beside)
         told += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
     return place, "\n".join(told)
 
@@ -201,7 +220,7 @@ def _members(tables: Tables, unit: Unit) -> list[str]:
     ]
 
 
-def _edges(tables: Tables, unit: Unit, beside: Sequence[Place]) -> list[str]:
+def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[str]:
     """A line of what `unit` surely calls, and one of what surely calls it."""
 
     def at(one: Unit, line: int) -> str:
@@ -305,17 +324,14 @@ def _doubts(
 
 
 def symbol_definition(box: Toolbox, name: str) -> ToolResult:
-    """Where a function, class or constant is defined, as `whole` tells it; so for `a, b`, too."""
-    if "," in name:
-        each = [symbol_definition(box, one.strip()) for one in name.split(",") if one.strip()]
-        places = tuple(place for one in each for place in one.places)
-        return list_result("", [one.text for one in each], "Ask for fewer.", apart="\n\n",
-                           total=sum(one.total for one in each), places=places)  # fmt: skip
+    """Where a function, class or constant is defined, as `whole` tells it; overloads and stubs
+    without code by their places where there is code."""
     units = definitions(box.tables(), name)
     if not units:
         return _assigned(box, name) or no_definition(box.tables(), name)
-    told = [whole(box, unit) for unit in units[:MOST_MEANT]]
-    rest = [f"{unit.qualified_name} [{unit.place}]" for unit in units[MOST_MEANT:]]
+    first = [unit for unit in units[:MOST_MEANT] if not unit.is_stub] or units[:MOST_MEANT]
+    told = [whole(box, unit) for unit in first]
+    rest = [f"{unit.qualified_name} [{unit.place}]" for unit in units if unit not in first]
     parts = [text for _, text in told] + ([f"Also: {', '.join(rest[:NAMED])}"] if rest else [])
     return list_result(
         f"{name} has {counted(len(units), 'definition')}", parts, "Put its owner before the name.",

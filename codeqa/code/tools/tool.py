@@ -21,6 +21,8 @@ from codeqa.types import Unit
 
 LARGEST_TEXT = 12_000
 """Characters of a result's text: about 3,000 tokens, so that a dozen results fit a small window."""
+LONGEST_LINE = 300
+"""Characters shown of one line; what is longer is data."""
 PLACE_OF_UNIT = ("path", "start_line", "end_line", "language", "kind")
 
 
@@ -113,6 +115,24 @@ def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
     return apart.join(taken), len(taken)
 
 
+def numbered(lines: Iterable[str], first: int) -> list[str]:
+    """`lines`, the first of which is `first` in its file, each behind its number and a tab."""
+    return [f"{n}\t{line[:LONGEST_LINE]}".rstrip() for n, line in enumerate(lines, first)]
+
+
+def joined_results(results: Sequence[ToolResult]) -> ToolResult:
+    """What several calls of a tool found, as one result."""
+    text, fitted = fitting([one.text for one in results], "\n\n")
+    left = f"\n… and {len(results) - fitted} more: ask for fewer." * (fitted < len(results))
+    return ToolResult(
+        summary="; ".join(one.summary for one in results),
+        text=text + left,
+        total=sum(one.total for one in results),
+        places=tuple(place for one in results[:fitted] for place in one.places),
+        edges=tuple(edge for one in results for edge in one.edges),
+    )
+
+
 def by_file(items: Iterable[tuple[str, str]]) -> list[str]:
     """What is told of places, given with their paths; a path stands once, above the first of those
     that follow each other in its file."""
@@ -167,6 +187,8 @@ class Toolbox:
     tables: Callable[[], Tables]
     keep_up: Callable[[], str] = str
     """Brings in what has changed on disk; gives a sentence where that takes too long, else ''."""
+    with_numbers: bool = True
+    """Whether code that a search or a name gives has the numbers of its lines."""
 
     def files_in(self, path: str) -> list[FileRecord]:
         """Return the manifest rows of the files that `path` selects. Raises NotFoundError, which
