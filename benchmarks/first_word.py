@@ -7,10 +7,9 @@ calls, counted by the server at CHARACTERS a token: what was sent, what of that 
 beginning of an earlier request (a hosted model charges less for it, and a local one does not read
 it again), and what was generated. Index, programs and tables are loaded before.
 
-Drafts, orders of files and small calls are answered as a good model would, in form; a model that
-may ask for one more search, or call a tool, before it answers does so in a share of the
-questions, `--asks`. A model of the
-kind *reasoning* thinks for 8 seconds whatever it is asked, within the tokens that it is granted.
+Drafts and small calls are answered as a good model would, in form; a model that may look further
+before it answers does so once in a share of the questions, `--asks`. A model of the kind
+*reasoning* thinks for 8 seconds whatever it is asked, within the tokens that it is granted.
 
 `--speed 4` divides the delays and CodeQA's deadlines for drafts by four, and multiplies the seconds
 that are reported by four: what the engine takes itself is then reported four times too long.
@@ -46,8 +45,6 @@ TICK = 0.05
 REMEMBERED = 8
 """Requests whose beginnings are not read again."""
 DRAFT_TOKENS, ANSWER_TOKENS = 200, 300
-ASKS = "SEARCH:"
-"""How the request for one more search begins (prompts/ask.md)."""
 DRAFT_SECONDS = 8.0
 """What CodeQA grants a draft unless it is told otherwise."""
 
@@ -75,6 +72,7 @@ KINDS = {
     "reasoning": Kind(0.0, 80, thought=8.0),
     "local": Kind(0.0, 26, reads=400),  # 20 words a second
     "rate limited": Kind(0.5, 100, refuses=3),
+    "a second a call": Kind(1.0, 1_000),
 }
 AT_ONCE = Kind(0.0, 1e6)
 RETRY_AFTER = 2.0
@@ -174,14 +172,10 @@ class ScriptedModel:
         match purpose:
             case "draft":
                 return draft_of(question.alone or question.text), []
-            case "order":
-                return "2, 1, 3", []
             case "understand":
                 intent = "continuation" if question.alone else "knowledge_base"
                 said = {"intent": intent, "confidence": 0.9, "topic": "SAME"}
                 return json.dumps({**said, "question": question.alone or question.text}), []
-        if self._asks and prompt.count(f"{ASKS} ") == 1:  # in the rules alone
-            return f"{ASKS} {question.text}\n{draft_of(question.alone or question.text)}", []
         looked = any(one.get("role") == "tool" for one in body["messages"])
         if self._asks and body.get("tools") and not looked:
             query = json.dumps({"query": question.alone or question.text})
@@ -241,7 +235,7 @@ def purpose_of(body: dict[str, Any]) -> str:
 
 
 PURPOSES = {
-    "hyde_system": "draft", "hyde_v2_system": "draft", "order_system": "order",
+    "hyde_system": "draft", "hyde_v2_system": "draft",
     "understand": "understand",
 }  # fmt: skip
 
@@ -409,7 +403,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND")
     parser.add_argument("--effort", help="fast, normal or deep")
     parser.add_argument("--hyde", help="off, one or two")
-    parser.add_argument("--order", action=argparse.BooleanOptionalAction, help="of the files")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=JSON", help="another of AskOptions"
     )
@@ -417,7 +410,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     given = parser.parse_args(arguments)
-    chosen = {"effort": given.effort, "hyde": given.hyde, "order": given.order}
+    chosen = {"effort": given.effort, "hyde": given.hyde}
     options = {name: value for name, value in chosen.items() if value is not None}
     more = (one.partition("=") for one in given.option)
     options |= {name: json.loads(value) for name, _, value in more}

@@ -72,9 +72,6 @@ LONG_CLASS_LINES = 80
 """A class longer than this enters by its head: its members are units of their own and come
 in by themselves when they matter, while all of them together would fill the budget."""
 
-CALL_SITE_MARGIN = 2
-"""Lines shown before and after the line that uses a unit: enough to read the statement."""
-
 LARGEST_SHARE = 0.5
 """Part of the budget that one chunk may take while others wait: room for at least one more
 of the same size, so that a single huge function never is the whole evidence. And part of the room

@@ -2,9 +2,9 @@
 what the user pinned.
 
 *fast* is the best three methods and three classes in 12,000 characters, as questions about code
-were first answered with. *normal* and *deep* fill a budget of tokens with the ranked list, with
-what the best hits call, and with where they are called: on 118 questions with known lines, 12,000
-characters of three and three hold the answer to .80 of them, 8,000 tokens of this to .93.
+were first answered with. *normal* and *deep* fill a budget of tokens with the ranked list and with
+what the best hits call; what calls them is told by name and line (`chat.reader`), and the model
+looks at what it needs beside.
 
 Files are sent whole that a question names, all of a small repository, and what `/files` and `/all`
 ask for: as they are on disk now, secret-looking strings masked (`repositories.files` reads them).
@@ -46,9 +46,9 @@ from codeqa.types import (
     encloses,
 )
 
-BUDGET_TOKENS: dict[Effort, int] = {"normal": 3_500, "deep": 3_500}
-"""Of the block; *fast* counts characters. More than 8,000 hold the answer more often (.93 of
-questions at 16,000) and cost every model time and attention."""
+BUDGET_TOKENS = 3_500
+"""Of the block at *normal* and *deep*; *fast* counts characters. It is sent again with each round
+of looks, and answers from 12,000 characters were judged no worse than those from 33,000."""
 BUDGET_CHARACTERS_PER_TOKEN = 3.5
 """Of code, at most tokenizers: published counts give 3.3 to 3.6 for GPT, 2.2 to 3 for others. A
 budget is no limit: what the model takes at most is kept to by WINDOW_SHARE."""
@@ -113,7 +113,7 @@ def budget_of(effort: Effort, settings: Settings, window: int = 0) -> Budget:
     the limit of whole files guards all."""
     characters = settings.context_characters
     if effort != "fast":
-        tokens = settings.context_tokens or BUDGET_TOKENS[effort]
+        tokens = settings.context_tokens or BUDGET_TOKENS
         characters = int(tokens * BUDGET_CHARACTERS_PER_TOKEN)
     return Budget(effort, min(characters, largest_block(window), HARD_BYTES))
 
@@ -136,8 +136,8 @@ def build_context(
     excluded: Collection[str] = (),
 ) -> ContextBlock:
     """The context block of `result` within `budget`: what the question points at, which shares
-    the room so that all of it is there, then units by rank, where they are used, and outlines of
-    what the best of them call. Named files and, but at *fast*, a small repository are sent whole.
+    the room so that all of it is there, then units by rank and what the best of them call. Named
+    files and, but at *fast*, a small repository are sent whole.
 
     `most` is how many methods and classes *fast* takes in all. `earlier` is what an earlier
     question of the same matter found: its best stand behind the best of this one, at *fast* all

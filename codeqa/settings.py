@@ -121,13 +121,13 @@ class Settings(BaseSettings):
         12_000, "Budget of the chat's context block at the effort `fast`.", ge=500, le=200_000
     )
     context_tokens: int = _field(
-        0, "Budget of the block at `normal` and `deep`, in tokens; 0: 8,000 and 24,000. Never "
+        0, "Budget of the block at `normal` and `deep`, in tokens; 0: 3,500. Never "
         "more than half of what the model takes, nor than 200 KB.", ge=0, le=1_000_000,
     )  # fmt: skip
     effort: Effort = _field(
         "normal",
-        "What an answer is given: `fast` (three methods and three classes), `normal` (files put in "
-        "order by the model, 8,000 tokens of code) or `deep` (the same, 24,000 tokens).",
+        "How an answer is made: `fast` (one call, from three methods and three classes), `normal` "
+        "(the model may look further first) or `deep` (it also checks and mends its answer).",
     )
 
     model: str = _field(

@@ -170,7 +170,7 @@ class StageTime:
     """One stage of a search, and what came of it."""
 
     name: str
-    """`hyde-1` · `hyde-2` · `search` · `rerank` · `order`."""
+    """`hyde-1` · `hyde-2` · `search` · `rerank`."""
     milliseconds: float = 0.0
     outcome: str = ""
     """`done` · `timed out` · `stopped` · `empty` · `skipped: …` · `failed: …`; '' while it
@@ -185,11 +185,6 @@ class StageTime:
     @property
     def failed(self) -> bool:
         return self.outcome.startswith("failed")
-
-    @property
-    def unhelpful(self) -> bool:
-        """Failed, late or of no use: this model is asked for no further help with the question."""
-        return self.failed or self.outcome in ("timed out", "empty")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""Serve collected drafts and orders as a language model would: `python -m evals.replay FILE …`.
+"""Serve collected drafts as a language model would: `python -m evals.replay FILE …`.
 
-A file has a line for each question: `{"id", "question", "first", "second", "order": [path, …]}`,
+A file has a line for each question: `{"id", "question", "first", "second"}`,
 written once by a model that saw nothing but the prompt; a field may be missing, and the request
 is then refused. So a measurement with a model can be repeated offline::
 
     python -m evals.replay evals/drafts/strong.jsonl --port 8099 &
     CODEQA_MODEL=custom/replay CODEQA_MODEL_URL=http://127.0.0.1:8099/v1 \\
         python -m evals.search --questions benchmarks/retrieval/development.jsonl --trees ~/trees \\
-        --out ranked.jsonl --hyde two --order
+        --out ranked.jsonl --hyde two
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from typing import Any
 
 FIRST = "Help predict the answer to the query: "
 SECOND = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
-ORDER = re.compile(r"\AQuestion: (.*?)\n\n\[1\] ", re.DOTALL)
-CANDIDATE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
 
 Recorded = Mapping[str, Any]
 
@@ -32,10 +30,6 @@ def answer_for(messages: Iterable[Mapping[str, Any]], known: Mapping[str, Record
     """What was recorded for this request; None when nothing was."""
     text = {message["role"]: _text(message["content"]) for message in messages}
     system, user = text.get("system", ""), text.get("user", "")
-    if asked := ORDER.match(user):
-        paths = known.get(asked.group(1).strip(), {}).get("order")
-        numbers = {path: number for number, path in CANDIDATE.findall(user)}
-        return ", ".join(numbers[p] for p in paths if p in numbers) if paths else None
     if user.startswith(FIRST):
         return known.get(user.removeprefix(FIRST).strip(), {}).get("first")
     if asked := SECOND.search(system):

@@ -6,9 +6,9 @@ from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.context import call_site_chunk, chunk_id, pack, unit_chunk
+from codeqa.context import chunk_id, pack, unit_chunk
 from codeqa.text.tokens import form_pattern
-from codeqa.types import Chunk, Reference, Unit
+from codeqa.types import Chunk, Unit
 
 
 def file_chunk(lines: list[str], start: int, end: int, path: str = "a.py") -> Chunk:
@@ -146,15 +146,3 @@ def test_a_long_class_enters_by_its_head_and_everything_else_whole() -> None:
         chunk = unit_chunk(unit(lines, kind, 30))
         assert (chunk.start_line, chunk.end_line) == (11, end)
         assert chunk.content == "\n".join(numbered(end - 10))
-
-
-def test_a_call_site_is_the_line_with_two_before_and_after_inside_its_unit() -> None:
-    inside = unit(20, "function", 0)
-    middle = call_site_chunk(Reference("a.py", 20, 1, "f", "call"), inside)
-    first = call_site_chunk(Reference("a.py", 11, 1, "f", "call"), inside)
-    assert middle is not None and first is not None
-    assert (middle.start_line, middle.end_line) == (18, 22)
-    assert (first.start_line, first.end_line) == (11, 13)
-    assert middle.content == "\n".join(numbered(20)[7:12])
-    for path, line in (("a.py", 99), ("b.py", 12)):  # not inside the unit
-        assert call_site_chunk(Reference(path, line, 1, "f", "call"), inside) is None

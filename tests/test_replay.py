@@ -1,4 +1,4 @@
-"""Collected drafts and orders, told again as a model would."""
+"""Collected drafts, told again as a model would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ RECORDED = {
     "question": QUESTION,
     "first": "class TokenBucket:\n    def take(self, amount)",
     "second": "TokenBucket.take",
-    "order": ["bucket.py", "nowhere.py", "gate.py"],
 }
 
 
@@ -25,6 +24,4 @@ def test_each_request_is_answered_with_what_was_recorded_for_its_question(tmp_pa
     assert answer_for(prompted("hyde", query=QUESTION), known) == RECORDED["first"]
     second = prompted("hyde_v2", query=QUESTION, hyde_query="draft", context="[CONTEXT]")
     assert answer_for(second, known) == RECORDED["second"]
-    shown = "[1] log.py\n...\n\n[2] gate.py\n...\n\n[3] bucket.py\n..."
-    assert answer_for(prompted("order", query=QUESTION, candidates=shown), known) == "3, 2"
     assert answer_for(prompted("hyde", query="another question"), known) is None

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,18 @@ FIRST = {
         "from shop.basket import Basket\n\n\n"
         "def test_total():\n    basket = Basket()\n    assert basket.total() == 0\n"
     ),
+    "kinds.py": "from typing import overload\n\n\nclass Kiln:\n"
+    + "".join(f"    @overload\n    def fire(self, n{n}: int) -> int: ...\n\n" for n in range(3))
+    + "    def fire(self, *at):\n        return at\n\n\n"
+    "class Oven:\n    def bake(self) -> int: ...\n\n\n"
+    "class Grill:\n    def bake(self) -> int: ...\n",
+    "tower.py": 'class Lighthouse:\n    """A lighthouse at the coast."""\n\n    height = 40\n\n'
+    + "".join(f"    def turn_{n}(self):\n        return {n}\n\n" for n in range(30))
+    + '    def signal_fog(self, horn):\n        """Signal fog with the horn."""\n'
+    "        return horn.blow(self.height)\n",
+    "huge.py": "def huge(x):\n" + "".join(f"    x.a_{n} = {n}\n" for n in range(700))
+    + "    return finished(x)\n\n\ndef finished(x):\n    return x\n",
+    "odd, named.py": "ODD = 1\n",
     "app/pay.py": "VALUE = 1\n",
     "app/long.py": f"x = '{'a' * 50_000}'\n",
     "app/many.py": "".join(f"value_{number} = {number}  # needle\n" for number in range(800)),
@@ -131,15 +144,14 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     assert found.text.startswith("--- shop/basket.py (lines 12-14, relevance: 0.")
     assert found.places[0].name == "Basket.total"
     taxed = call("symbol", name="taxed").text
-    assert taxed.startswith("taxed has 1 definition:\n--- shop/basket.py (lines 17-18) ---\ndef ")
+    head = "taxed has 1 definition:\n--- shop/basket.py (lines 17-18) ---\n17\tdef taxed(price):\n"
+    assert taxed.startswith(head)
     assert "Called by: Basket.total [14]" in taxed and "RATE = 2  # TODO" in taxed
     references = call("symbol", name="total", want="references")
     assert [place.location for place in references.places] == [
         "shop/checkout.py:7", "tests/test_basket.py:6",
     ]  # fmt: skip
     assert references.places[0].name == "pay" and "charge(basket.total())" in references.text
-    both = call("symbol", name="taxed, Basket.total").places
-    assert [place.name for place in both] == ["taxed", "Basket.total"]
     value = call("symbol", name="RATE")
     assert value.places[0].location == "shop/basket.py:3" and "RATE = 2" in value.text
     callees = call("symbol", name="pay", want="callees")
@@ -149,6 +161,34 @@ def test_each_tool_finds_what_it_is_for(call: Call) -> None:
     opened = call("open_file", path="shop/basket.py", lines="12-14")
     assert opened.places[0].text.startswith("    def total(self):") and opened.total == 18
     assert "12\t    def total(self):" in opened.text
+
+
+def test_code_has_the_numbers_of_its_lines_unless_it_is_for_a_reviewer(engine: Engine) -> None:
+    plain = replace(engine.toolbox, with_numbers=False)
+    for tool, asked, code, first in (
+        ("search_code", {"query": "Basket.total"}, FIRST["shop/basket.py"].split("\n")[11:14], 12),
+        ("symbol", {"name": "charge"}, ["def charge(amount):", "    return amount"], 10),
+        ("symbol", {"name": "VALUE"}, ["VALUE = 1"], 1),
+        ("symbol", {"name": "height"}, ["    height = 40"], 4),
+    ):
+        told = TOOLS[tool].call(engine.toolbox, asked)
+        numbers = "".join(f"\n{n}\t{line}" for n, line in enumerate(code, first))
+        assert f" ---{numbers}" in told.text
+        bare = TOOLS[tool].call(plain, asked)
+        assert " ---\n" + "\n".join(code) in bare.text
+        assert bare.places == told.places and told.places[0].text == "\n".join(code)
+
+
+def test_of_a_definition_that_is_too_long_the_lines_are_shown_that_are_said_to_be(
+    engine: Engine,
+) -> None:
+    for numbers in (True, False):
+        told = TOOLS["symbol"].call(replace(engine.toolbox, with_numbers=numbers), {"name": "huge"})
+        (place,) = told.places
+        assert f"(lines 1-{place.end_line}, of 1-702)" in told.text and place.end_line < 702
+        last = place.text.split("\n")[-1]
+        number = f"{place.end_line}\t" if numbers else ""
+        assert f"\n{number}{last}\nCalls: finished [705]" in told.text
 
 
 def test_a_name_in_a_line_means_its_definitions_and_is_used_in_places(engine: Engine) -> None:
@@ -168,6 +208,29 @@ def test_a_name_in_a_line_means_its_definitions_and_is_used_in_places(engine: En
         assert report.total == len(used)
         unsure = {place.note for place in report.definitions}
         assert unsure <= {"", "likely"} if len(means) < 2 else unsure == {"possible"}
+
+
+def test_several_places_are_opened_at_once_and_a_wrong_one_costs_a_line(call: Call) -> None:
+    for path, lines, opened, said in (
+        ("shop/basket.py:17", "", ["shop/basket.py:17"], []),
+        ("basket.py:12-14, checkout.py:7", "", ["shop/basket.py:12-14", "shop/checkout.py:7"], []),
+        ("basket.py , app/pay.py:1,", "", ["shop/basket.py:1-18", "app/pay.py:1"], []),
+        ("basket.py:17, notes.py", "3-4", ["shop/basket.py:17", "notes.py:3-4"], []),
+        ("odd, named.py", "", ["odd, named.py:1"], []),
+        (
+            "pay.py:1, basket.py:90-99, basket.py:9-3, nothing.py:3, ../x.py, basket.py:18", "",
+            ["shop/basket.py:18"],
+            ["pay.py: Several files are called", "basket.py: There are no lines 90-99.",
+             "basket.py: The lines 9-3 go backwards.", "nothing.py: No indexed file", "../x.py: "],
+        ),
+    ):  # fmt: skip
+        found = call("open_file", path=path, lines=lines)
+        assert [place.location for place in found.places] == opened
+        for place in found.places:
+            first, *_ = place.text.split("\n")
+            assert f"\n{place.start_line}\t{first}" in found.text
+        assert [one for one in said if f"\n\n{one}" not in f"\n\n{found.text}"] == []
+    assert call("open_file", path="long_module.py, last.py").places[0].name == "LIMIT", "an outline"
 
 
 def test_a_long_file_is_opened_as_what_it_defines(call: Call) -> None:
@@ -226,7 +289,7 @@ def test_what_is_not_read_in_time_or_followed_is_told(
     assert " at least " in call("symbol", name="taxed", want="impact").summary
     monkeypatch.setattr("codeqa.repositories.files.time", SlowClock())
     summary = call("grep", pattern="basket").summary
-    assert "0 lines in the first 8 of 22 files, for reading takes too long" in summary
+    assert "0 lines in the first 8 of 26 files, for reading takes too long" in summary
 
 
 def test_git_tells_who_changed_what_and_when(engine: Engine, call: Call) -> None:
@@ -299,6 +362,56 @@ def test_a_name_that_is_not_there_is_an_answer_and_no_error(call: Call) -> None:
     for want in ("definition", "callers", "references", "callees", "impact", "path to taxed"):
         assert call("symbol", name="no_such_thing", want=want).total == 0
     assert "nearest name is checkout." in call("symbol", name="chekcout", want="callers").text
+
+
+def test_several_names_are_looked_up_at_once_and_told_apart(call: Call) -> None:
+    for names, want in (
+        (["taxed", "Basket.total"], "definition"),
+        (["taxed", "no_such_thing", "charge"], "callers"),
+        (["fetch_all", "total"], "references"),
+        (["pay", "begin"], "callees"),
+        (["Sessions", "Connector"], "subclasses"),
+        (["taxed", "charge"], "impact"),
+        (["begin", "other"], "path to finish"),
+    ):
+        each = [call("symbol", name=name, want=want) for name in names]
+        for joined in (", ", ","):
+            found = call("symbol", name=joined.join(names), want=want)
+            assert found.text == "\n\n".join(one.text for one in each)
+            assert found.summary == "; ".join(one.summary for one in each)
+            assert found.places == tuple(place for one in each for place in one.places)
+            assert found.total == sum(one.total for one in each) > 1
+    assert call("symbol", name="taxed,").places == call("symbol", name="taxed").places
+    much = call("symbol", name="huge, many, huge")
+    assert "… and 2 more: ask for fewer." in much.text
+    assert [place.name for place in much.places] == ["huge"]
+
+
+def test_overloads_and_stubs_are_told_by_place_where_there_is_code(call: Call) -> None:
+    for name, shown, also in (
+        ("fire", ["kinds.py:14-15"], ["kinds.py:5-6", "kinds.py:8-9", "kinds.py:11-12"]),
+        ("bake", ["kinds.py:19", "kinds.py:23"], []),
+        ("fetch_all", ["twins.py:2-3", "twins.py:7-8"], []),
+    ):
+        found = call("symbol", name=name)
+        assert [place.location for place in found.places] == shown
+        assert found.text.startswith(f"{name} has {len(shown) + len(also)} definitions:")
+        told = found.text.partition("\nAlso: ")[2]
+        assert re.findall(r"\[(.+?)\]", told) == also
+
+
+def test_a_member_that_a_search_hits_is_shown_beside_the_head_of_its_long_class(
+    call: Call,
+) -> None:
+    for query, shown in (
+        ("a lighthouse that can signal", ["tower.py:1-5", "tower.py:96-98"]),
+        ("lighthouse coast", ["tower.py:1-5"]),
+        ("signal fog horn", ["tower.py:96-98"]),  # it says all, whatever it lies in
+        ("what a customer buys, a Basket", ["shop/basket.py:6-14"]),  # all of a short class
+    ):
+        found = call("search_code", query=query)
+        assert [p.location for p in found.places if p.note.startswith("relevance")] == shown
+    assert call("search_code", query="lighthouse coast").text.count("signal_fog [96-98]") == 1
 
 
 PATHS = (

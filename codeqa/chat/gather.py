@@ -54,7 +54,7 @@ HITS_SHOWN = 10
 RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
-DRAFT_SECONDS = 1.5
+DRAFT_SECONDS = 1.0
 """For a draft that nobody chose; what has come by then is searched by."""
 PINNED = "pinned"
 NEED_A_MODEL = ("review", "plan", "change")
@@ -118,7 +118,7 @@ class Gatherer:
         effort = self.settings.effort
         fast = effort == "fast"
         result = self.toolbox.search.search(
-            question, top=UNITS_RANKED, rerank=rerank, hyde="off" if fast else "", order=not fast
+            question, top=UNITS_RANKED, rerank=rerank, hyde="off" if fast else ""
         )
         budget = budget_of(effort, self.settings)
         return build_context(self.toolbox.tables(), result, self.settings, budget)
@@ -311,7 +311,6 @@ class _Gathering:
             rerank=options.rerank,
             hyde=self.drafts or "off" if ask_model else "off",
             draft_seconds=DRAFT_SECONDS if self.drafts_soon else 0.0,
-            order=ask_model and self.drafts == "two" and self.budget.effort != "fast",
             use_model=ask_model,
             cancelled=options.cancelled,
         )

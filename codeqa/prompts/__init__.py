@@ -56,8 +56,6 @@ PROMPTS = {
         Prompt("hyde_user", "first draft: the question"),
         Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),
         Prompt("hyde_v2_user", "second draft: context and first draft"),
-        Prompt("order_system", "order of the best files: what to go by"),
-        Prompt("order_user", "order of the best files: the question and the files"),
         Prompt("review_system", "review of an issue: what to find out, and its shape"),
         Prompt("review_user", "review of an issue: the issue"),
         Prompt("llm_comment", "description of one method", strict=False),

@@ -1,5 +1,4 @@
-"""What a language model does for a search: it writes drafts of the answer to search by (HyDE), and
-puts the best files in order (listwise reranking).
+"""What a language model does for a search: it writes drafts of the answer to search by (HyDE).
 
 What would answer a question is worded like the code that does, which the question itself often
 is not. So a language model writes what the answer might look like, from the question alone,
@@ -8,16 +7,11 @@ vectors. What is found then goes to the model for a second hypothesis, which nam
 code base does. A hypothesis adds channels and takes none away. It is a guess by a machine that may
 have read hostile code: it is bounded, and only ever searched by, shown as plain text, or given to
 the same model as data.
-
-Which of the first files answers the question, a model says in one call, which neither words nor
-vectors can: Sun et al., "Is ChatGPT Good at Search?", EMNLP 2023. It reads repository text, so
-its answer is numbers and nothing else, and it moves files that the search found, never adds one.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +31,7 @@ from codeqa.search.ranking import FileHit, best_of_each, rank, rank_files
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text.tokens import search_tokens, word_set, words
-from codeqa.types import Hit, HydeMode, StageTime, Unit
+from codeqa.types import Hit, HydeMode, StageTime
 
 FIRST, SECOND = "hyde-1", "hyde-2"
 """What the names of the channels begin with: `hyde-1 text`, `hyde-2 vector`."""
@@ -68,32 +62,6 @@ switch this throw throws trait true try type typeof undefined unsigned var void 
 Stages = Generator[StageTime, None, StageTime]
 _T = TypeVar("_T", Hit, FileHit)
 _log = logging.getLogger(__name__)
-
-FILES_SHOWN = 12
-"""Files that the model is shown; with a draft the right one is among the first ten for .92 of the
-questions on code that no model has read."""
-UNITS_SHOWN = 2
-LINES_SHOWN = 14
-LINE_CHARACTERS = 160
-"""Of each file its best units, of each unit its first lines: 3,500 to 4,500 tokens in all."""
-FILES_NAMED = 5
-"""Numbers that are read of an answer: more than anybody has an opinion on."""
-ANSWER_TOKENS = 500
-"""Five numbers are ten; models that reason before they answer are given room to."""
-ORDER = "order"
-"""Name of the stage."""
-ORDERED = "ordered by the language model"
-LEAD, STEP = 3.0, 0.4
-"""Score of the best file that was named, as a multiple of the best score before, and how much less
-each further one gets; so the fifth still stands before what was not named. The units of a named
-file share this by their own scores, so that a weak unit of the best file does not stand before
-the best unit of the second. Between 1.6 and 3, .1 and .4, nothing differs by more than .02."""
-
-_NUMBER = re.compile(r"\d{1,3}")
-_ONLY_NUMBERS = re.compile(r"[\s\d,;.\[\]()>#*`-]*")
-
-
-# Drafts
 
 
 def search_by_hypotheses(
@@ -245,99 +213,3 @@ def _keep_first(ranked: list[_T], place: int, guessed: Sequence[bool], within: i
 def join(found: Candidates, more: Candidates) -> Candidates:
     """Everything of both, in a new object; the channels of both stand beside each other."""
     return Candidates({**more.units, **found.units}, {**found.channels, **more.channels})
-
-
-# The order of the files
-
-
-def order_files(
-    model: Model,
-    question: str,
-    hits: Sequence[Hit],
-    files: Sequence[FileHit],
-    settings: Settings,
-    cancelled: Cancelled,
-    no_help: str = "",
-) -> Generator[StageTime, None, tuple[StageTime, list[Hit], list[FileHit]]]:
-    """Yields the stage as it begins and as it ends; returns it with units and files.
-
-    Their order stays where the model fails, takes too long or says something else than
-    numbers: the stage says so. It is skipped for the reason `no_help`. Raises nothing.
-    """
-    if no_help:
-        yield (stage := _skipped(ORDER, no_help))
-        return stage, list(hits), list(files)
-    shown, text = shown_files(question, files, hits)
-    ask = partial(prompted, "order", settings.config_dir, query=question, candidates=text)
-    read = partial(read_order, shown=shown)
-    stage = yield from generate_bounded(
-        ORDER, model, ask, ANSWER_TOKENS, settings.hyde_seconds, cancelled, usable=read
-    )
-    order = read(stage.text) if stage.outcome == DONE else []
-    return stage, *(reorder(order, hits, files) if order else (list(hits), list(files)))
-
-
-def shown_files(
-    question: str, files: Sequence[FileHit], hits: Sequence[Hit]
-) -> tuple[list[FileHit], str]:
-    """The first FILES_SHOWN of `files` as the model is shown them, and the message, in which they
-    are numbered from 1, with the beginnings of their best units among `hits`.
-
-    They are shuffled, the same way for the same question: models favour what stands first.
-    """
-    shown = list(files[:FILES_SHOWN])
-    random.Random(question).shuffle(shown)
-    parts = []
-    for number, file in enumerate(shown, 1):
-        own = [hit.unit for hit in hits if hit.unit.path == file.path][:UNITS_SHOWN]
-        parts.append(f"[{number}] {file.path}\n" + "".join(map(_beginning, own)))
-    return shown, "\n".join(parts)
-
-
-def read_order(answer: str, shown: Sequence[FileHit]) -> list[str]:
-    """Paths that the answer names, best first; [] unless its last line is numbers of `shown`
-    alone."""
-    last = answer.strip().rpartition("\n")[2]
-    numbers = [int(text) for text in _NUMBER.findall(last)]
-    if not _ONLY_NUMBERS.fullmatch(last) or any(not 1 <= n <= len(shown) for n in numbers):
-        return []
-    return list(dict.fromkeys(shown[number - 1].path for number in numbers))[:FILES_NAMED]
-
-
-def reorder(
-    order: Sequence[str], hits: Sequence[Hit], files: Sequence[FileHit]
-) -> tuple[list[Hit], list[FileHit]]:
-    """Units and files with the files of `order` first; what was moved says so."""
-    top = hits[0].score if hits else 0.0
-    best_file = files[0].score if files else 0.0
-    lead = {path: LEAD - STEP * place for place, path in enumerate(order)}
-    best: dict[str, float] = {}  # of the hits as they are now: a reranker may have scored them anew
-    for hit in hits:
-        if hit.unit.path in lead:
-            best[hit.unit.path] = max(hit.score, best.get(hit.unit.path, 0.0))
-    moved = []
-    for hit in hits:
-        path = hit.unit.path
-        if best.get(path, 0.0) > 0:
-            score = top * lead[path] * hit.score / best[path]
-            hit = replace(hit, score=score, why=(ORDERED, *hit.why))
-        moved.append(hit)
-    moved.sort(key=lambda hit: -hit.score)
-    first = {hit.unit.id: hit for hit in moved}
-    listed = []
-    for file in files:
-        score = best_file * lead[file.path] if file.path in lead else file.score
-        listed.append(FileHit(file.path, score, first.get(file.best.unit.id, file.best)))
-    listed.sort(key=lambda file: -file.score)
-    return moved, listed
-
-
-def _beginning(unit: Unit) -> str:
-    lines = unit.source_code.split("\n")[:LINES_SHOWN]
-    numbered = [
-        f"{number:>5}| {line[:LINE_CHARACTERS]}"
-        for number, line in enumerate(lines, unit.start_line)
-    ]
-    more = unit.end_line - unit.start_line + 1 - len(lines)
-    rest = f"       … {more} more lines\n" if more > 0 else ""
-    return f"{unit.qualified_name}\n" + "\n".join(numbered) + f"\n{rest}"

@@ -15,11 +15,9 @@ from codeqa.llm.client import Cancelled, Model, clean_text, never
 from codeqa.llm.models import Models
 from codeqa.metrics import measure
 from codeqa.search.by_model import (
-    ORDER,
     join,
     merge,
     needless,
-    order_files,
     search_by_draft,
     search_by_hypotheses,
 )
@@ -110,7 +108,7 @@ class Search:
     def search(self, question: str, **options: Any) -> SearchResult:
         """The best `top` units and at least ten files for `question`.
 
-        Nothing is sent to a language model unless `hyde` or `order` says so: see `steps`, which
+        Nothing is sent to a language model unless `hyde` says so: see `steps`, which
         raises the same.
         """
         steps = self.steps(question, **options)
@@ -133,7 +131,6 @@ class Search:
         hyde: Literal["", HydeMode] = "off",
         drafts: Sequence[str] = (),
         draft_seconds: float = 0.0,
-        order: bool = False,
         use_model: bool = True,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
@@ -145,10 +142,9 @@ class Search:
         the second. `drafts` are such answers, or lines of the code that is looked for, that whoever
         asks has written: each is searched by as one of the model's is, and no model is asked for
         others. The model has `draft_seconds` for each of its own (0: what the setting says), after
-        which what has come is searched by. `order` lets it put the best files in order: the
-        beginnings of their code go to it. Without `use_model` no language model is asked, whatever
-        else is said. Once `cancelled()` is true what takes long is left out. Raises
-        IndexMissingError and IndexFormatError as the tables do.
+        which what has come is searched by. Without
+        `use_model` no language model is asked, whatever else is said. Once `cancelled()` is true
+        what takes long is left out. Raises IndexMissingError and IndexFormatError as the tables do.
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
@@ -180,13 +176,13 @@ class Search:
         files, warnings = rank_files(hits), [*tables.notices, *warnings]
         stages: list[StageTime] = []
         model = None
-        if use_model and (mode != "off" or order):
+        if use_model and mode != "off":
             try:
                 model = self.connect()
             except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
                 warnings.append(f"No draft of the answer was made. {error}")
             else:
-                if model is None and mode != "off" and hyde:
+                if model is None and hyde:
                     warnings.append(NO_MODEL)
         no_help = needless(query, found)
         early = model is not None and not no_help and bool(hits)
@@ -210,13 +206,6 @@ class Search:
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
-        if any(stage.unhelpful for stage in stages):
-            no_help = "the model did not help with a draft"
-        if order and model and len(files) > 1:
-            stage, hits, files = yield from order_files(
-                model, query.text, hits, files, self.settings, cancelled, no_help
-            )
-            stages.append(stage)
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
@@ -239,7 +228,7 @@ class Search:
 
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
-        at = sum(stage.name not in ("rerank", ORDER) for stage in stages)
+        at = sum(stage.name != "rerank" for stage in stages)
         stages.insert(at, StageTime("search", own, "done"))
         measure("search_seconds", whole / 1000)
         return SearchResult(

@@ -86,7 +86,6 @@ class Evaluation:
 )
 @rerank_option
 @hyde_option
-@click.option("--order", is_flag=True, help="Let the language model put the best files in order.")
 @click.option(
     "--context",
     "effort",
@@ -119,7 +118,6 @@ def main(
     kind: Kind | None,
     rerank: bool,
     hyde: str | None,
-    order: bool,
     effort: Effort | None,
     versus: Path | None,
     compared: tuple[str, ...],
@@ -136,8 +134,8 @@ def main(
     indexed and asked, and the lists are written to --out. Without, the lists in --out are judged
     as they are, of whatever system.
     """
-    how_to_search = kind or rerank or hyde or order or effort
-    named = "--list, --rerank, --hyde, --order and --context"
+    how_to_search = kind or rerank or hyde or effort
+    named = "--list, --rerank, --hyde and --context"
     if repo is not None:
         if trees or versus or how_to_search:
             raise UsageError(f"REPO goes without --trees, --versus, {named}.", OWN_HINT)
@@ -160,7 +158,7 @@ def main(
             with ProgressDisplay() as show:
                 lists = rank_repositories(
                     settings, asked, trees, show, kind=kind or "units", rerank=rerank,
-                    hyde=hyde or "off", order=order, effort=effort,
+                    hyde=hyde or "off", effort=effort,
                 )  # fmt: skip
                 save_ranked(out, lists)
         found = _judge(asked, out, versus)

@@ -76,14 +76,13 @@ def rank_repositories(
     kind: Kind = "units",
     rerank: bool = False,
     hyde: str = "off",
-    order: bool = False,
     effort: Effort | None = None,
 ) -> Iterator[Ranked]:
     """Ask `questions` of the repositories in the folder `trees`, indexing each one first.
 
     Questions of one repository are asked one after another, whatever their order, so that only
     one repository is open at a time. Raises UsageError before anything is indexed when a
-    repository is not there, or when drafts or an order are asked for without a language model;
+    repository is not there, or when drafts are asked for without a language model;
     later as the indexer and the search do. With `effort` each list says what would be sent.
     """
     missing = sorted({q.repo for q in questions if not (trees / q.repo).is_dir()})
@@ -93,7 +92,7 @@ def rank_repositories(
             "Each repository that a question names has a folder of that name there.",
         )
     models = Models(settings)
-    if hyde != "off" or order:
+    if hyde != "off":
         require_drafting(models)
     for repository in dict.fromkeys(question.repo for question in questions):
         location = locate(settings, trees / repository)
@@ -102,7 +101,7 @@ def rank_repositories(
         search = open_search(settings, tables, models=models)
         asked = [question for question in questions if question.repo == repository]
         sent = partial(_sent, tables, settings, effort) if effort else None
-        for answered in ask_all(asked, search, rerank=rerank, hyde=hyde, order=order, context=sent):
+        for answered in ask_all(asked, search, rerank=rerank, hyde=hyde, context=sent):
             yield answered.files if kind == "files" else answered.units
 
 
@@ -127,7 +126,6 @@ def ask_all(
     *,
     rerank: bool = False,
     hyde: str = "off",
-    order: bool = False,
     context: Callable[[SearchResult], ContextBlock] | None = None,
 ) -> Iterator[Answered]:
     """Ask `questions` of one repository, each once; `context` makes what would be sent.
@@ -139,14 +137,13 @@ def ask_all(
     top = UNITS_RANKED if context else RESULTS
     for question in questions:
         started = time.perf_counter()
-        found = search.search(question.question, top=top, rerank=rerank, hyde=hyde, order=order)
+        found = search.search(question.question, top=top, rerank=rerank, hyde=hyde)
         block = context(found) if context else None
         elapsed = round((time.perf_counter() - started) * 1000, 2)
         failed = next((stage for stage in found.stages if stage.failed), None)
         if failed and question is questions[0]:
             # What a search gives without any drafts would pass for what it gives with them.
-            what = "An order" if failed.name == "order" else "A draft"
-            raise ModelError(f"{what} {failed.outcome}", "Ask again when the model answers.")
+            raise ModelError(f"A draft {failed.outcome}", "Ask again when the model answers.")
         files = [file.best for file in found.files]
         by_units, by_files = (_listed(question, h, elapsed, block) for h in (found.units, files))
         yield Answered(by_units, by_files)

@@ -86,11 +86,12 @@ def open_file(
 ) -> ToolResult:
     """Lines of files as they are now, at most 400 of each. Without lines a short file comes whole,
     of a long one what it defines and where."""
-    asked = [one for one in map(_PLACE.fullmatch, map(str.strip, path.split(","))) if one]
-    if asked and not lines and path not in box.tables().catalogue().paths:
+    found = [one for one in map(_PLACE.fullmatch, map(str.strip, path.split(","))) if one]
+    if found and path not in box.tables().catalogue().paths:
+        asked = [(one[1], one[2] or lines) for one in found]
         if len(asked) > 1:
-            return joined_results([_opened(box, *one.groups("")) for one in asked])
-        path, lines = asked[0].groups("")
+            return joined_results([_opened(box, *one) for one in asked])
+        path, lines = asked[0]
     file = box.files.read(one_file(box.tables(), path))
     code = file.text.split("\n")
     code = code[:-1] if code[-1:] == [""] else code

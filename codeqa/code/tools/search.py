@@ -43,6 +43,8 @@ question's words. Of the best hits of 73 questions about Flask and Gin 8 are bel
 have nothing to do with either 36."""
 SHOWN, NAMED = 3, 12
 """Definitions shown with their code, and further ones that are named."""
+LARGEST_CODE = LARGEST_TEXT - 2_000
+"""Characters of one definition's code; the rest is for what is told with it."""
 SHORT = 20
 """Lines of a function that is shown with the one that calls it."""
 LONG_CLASS = 60
@@ -193,20 +195,23 @@ def whole(
         lines = lines[: unit.head_end_line - unit.start_line + 1]
     if unit.is_head or long_class:
         members = _members(tables, unit)
-    text = "\n".join(lines)
-    if len(text) > LARGEST_TEXT:
-        lines = text[:LARGEST_TEXT].split("\n")[:-1] or [text[:LARGEST_TEXT]]
-    last = unit.start_line + len(lines) - 1
-    place = Place.of(unit, end_line=last, text="\n".join(lines), note=note)
+    code, fitted = fitting(_told(box, lines, unit.start_line), room=LARGEST_CODE)
+    last = unit.start_line + fitted - 1
+    text = "\n".join(lines[:fitted])[:LARGEST_TEXT]
+    place = Place.of(unit, end_line=last, text=text, note=note)
     if last < unit.end_line and not unit.is_head:
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
     head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"
-    code = numbered(lines, unit.start_line) if box.with_numbers else lines
-    told = [head, *code, *_listed("Members", members, MOST_MEMBERS)]
+    told = [head, code, *_listed("Members", members, MOST_MEMBERS)]
     if unit.is_definition:
         told += edges_of(tables, unit, beside)
         told += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
     return place, "\n".join(told)
+
+
+def _told(box: Toolbox, lines: Sequence[str], first: int) -> Sequence[str]:
+    """`lines` as they are told, the first of which is `first` in its file."""
+    return numbered(lines, first) if box.with_numbers else lines
 
 
 def _members(tables: Tables, unit: Unit) -> list[str]:
@@ -358,15 +363,18 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
     found = box.files.find_lines(pattern, box.files.matching(), regex=True)
     if not found.lines:
         return None
-    places: list[Place] = []
+    places, parts = list[Place](), list[str]()
     at = [(path, number) for path, held in found.lines.items() for number, _ in held]
     for path, number in at[:MOST_VALUED]:
         lines = _value(box.files.read(path).text.split("\n"), number)
+        last = number + len(lines) - 1
+        parts.append(
+            "\n".join((f"--- {path} (lines {number}-{last}) ---", *_told(box, lines, number)))
+        )
         places.append(
-            Place(path=path, start_line=number, end_line=number + len(lines) - 1,
-                  text="\n".join(lines), language=language_name(path), name=name, kind="value")
+            Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
+                  language=language_name(path), name=name, kind="value")
         )  # fmt: skip
-    parts = [f"--- {p.path} (lines {p.start_line}-{p.end_line}) ---\n{p.text}" for p in places]
     summary = f"{name} is given a value in {counted(found.total, 'place')}"
     left = found.total - len(parts)
     return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", told=places)

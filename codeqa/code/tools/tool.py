@@ -103,10 +103,10 @@ class ToolResult(BaseModel, frozen=True):
     """How sure what was counted is, and what cannot be seen, as sentences."""
 
 
-def fitting(parts: Iterable[str], apart: str = "\n") -> tuple[str, int]:
-    """As many of `parts` from the first on as LARGEST_TEXT takes, joined, and how many they are."""
+def fitting(parts: Iterable[str], apart: str = "\n", room: int = LARGEST_TEXT) -> tuple[str, int]:
+    """As many of `parts` from the first on as `room` characters take, joined, and how many they
+    are."""
     taken: list[str] = []
-    room = LARGEST_TEXT
     for part in parts:
         room -= len(part) + len(apart)
         if taken and room < 0:

@@ -8,7 +8,7 @@ import { recall, remember } from "../lib/preferences.js";
 import { copyButton } from "../lib/widgets.js";
 
 // How many texts the model writes to search by before it answers (HyDE); "" leaves that to the
-// server's setting, and where that is "" as well the model may ask for one more search.
+// server's setting, and where that is "" as well to the effort.
 const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
   fast: { label: "Fast", sends: "3 functions and 3 classes", rerank: false, hyde: "off" },
