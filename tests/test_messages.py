@@ -104,29 +104,13 @@ def test_a_history_keeps_its_limits_and_is_a_run_of_the_newest_turns(
 # Modes.
 
 
-def test_the_words_of_a_question_choose_its_mode() -> None:
-    for question, mode in {
-        "how does routing work?": "explain",
-        "how do I add a route?": "explain",
-        "update method": "explain",
-        "": "explain",
-        "where is the session opened?": "locate",
-        "Which file parses the configuration?": "locate",
-        "find the class Session": "locate",
-        "review the session handling": "review",
-        "are there any bugs in store.py?": "review",
-        "how would I add a new language?": "plan",
-        "what would it take to support S3?": "plan",
-        "please fix the typo in app.py": "change",
-        "write a test for open_session": "change",
-    }.items():
-        assert read_mode(question) == (mode, question)
-
-
-def test_the_user_decides_before_the_words_do() -> None:
+def test_the_user_alone_chooses_the_mode_and_no_words_of_a_question_do() -> None:
     assert read_mode("/LOCATE\n the cache", "plan") == ("locate", "the cache")
     assert read_mode("where is it?", "plan") == ("plan", "where is it?")
-    for typed in ("/etc/passwd is read where?", "/planner", "and /plan later"):
+    for typed in (
+        "where is the session opened?", "please fix the typo in app.py", "",
+        "/etc/passwd is read where?", "/planner", "and /plan later",
+    ):  # fmt: skip
         assert read_mode(typed) == ("explain", typed)
     with pytest.raises(UsageError, match="locate"):
         read_mode("x", "sing")
@@ -224,7 +208,7 @@ def test_whatever_files_hold_the_block_reads_back_as_exactly_their_lines(
 @pytest.mark.parametrize(
     ("window", "question", "block", "told", "cut"),
     [
-        (4_096, "why?", 6_000, 1, False),  # the last turn, shortened
+        (4_096, "why?", 5_000, 1, False),  # the last turn, shortened
         (6_500, "why?", 12_000, 1, False),
         (32_000, "why?", 12_000, 3, False),
         (4_096, "why? " * 900, 6_000, 0, True),  # a long question takes room from the code
@@ -239,7 +223,8 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
     history = tuple(Exchange(f"question {n}?", f"{n} " * 1_300) for n in range(3))
     packed = pack(chunks, block)
     turn = asked(question, block=packed, history=history, window=window)
-    nothing_cited: Any = SimpleNamespace(files=None, tables=lambda: None)
+    tables = SimpleNamespace(by_ids=lambda ids: [])
+    nothing_cited: Any = SimpleNamespace(files=None, tables=lambda: tables)
     with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
         pieces = list(Reader(model, nothing_cited).generate(turn))
     (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))

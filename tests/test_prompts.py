@@ -16,10 +16,9 @@ VALUES = {
     "question": "why?",
     "context": "[CONTEXT]",
     "hyde_query": "draft",
-    "candidates": "[1] a.py",
     "language": "go",
-    "steps": "12",
-    "tools": "grep(pattern)",
+    "rounds": "3",
+    "unchanged": "AS IT IS",
     "title": "It fails",
     "body": "Since today.",
 }
@@ -74,7 +73,7 @@ def test_the_system_prompt_holds_the_rules_of_the_reasoner_and_no_retrieved_text
     assert PROMPTS["chat_system"].variables == ()
     text = " ".join(PROMPTS["chat_system"].text.split())
     for rule in (
-        "only on the code in [CONTEXT]",
+        "only on the code that you are shown",
         "exact text of the lines",
         "Keep chunks of one file apart",
         "prefer small edits",

@@ -7,26 +7,46 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds
-from openai_server import NEVER, Gate, Streamed, delta, failure, openai_server, rate_limited, stream
+from chat_kit import ASK, SAYS, Open, Script, answer, ask, begun, kinds, told
+from openai_server import (
+    NEVER,
+    Gate,
+    Reply,
+    Streamed,
+    delta,
+    dropped,
+    failure,
+    openai_server,
+    rate_limited,
+    stream,
+)
 
 from codeqa.chat import reader
 from codeqa.chat.looks import MARK, may_be_looks, read_looks
-from codeqa.chat.reader import ANSWER_NOW, SHORTENED
+from codeqa.chat.reader import ANSWER_NOW, AS_IT_IS, CHECKING, SHORTENED
+from codeqa.chat.record import TurnRecord
+from codeqa.chat.stream import APART
 from codeqa.chat.values import KEPT_RESULT
-from codeqa.engine import Engine
+from codeqa.engine import Engine, whole_answer
 from codeqa.llm import client
 from codeqa.llm.client import Model
+from codeqa.prompts import render_prompt
 from codeqa.types import Event
+from codeqa.web.app import create_app
 from evals.agent.player import Player
 
-pytest_plugins = ("chat_fixtures",)
+if TYPE_CHECKING:
+    from cli_shop import Command
+
+pytest_plugins = ("chat_fixtures", "cli_shop")
 
 ENDS = ("It is called by `end_of_visit` ", "[shop/visit.py:4-6].\n")
 CALLERS = ("symbol", '{"name": "expire_session", "want": "callers"}')
+LONG = "What it does is long to tell. " * 12
 GREP = ("grep", '{"pattern": "MONTH"}')
 
 Call = tuple[str, str]
@@ -64,11 +84,18 @@ def lines(calls: Sequence[Call], said: Sequence[str] = ()) -> Streamed:
     return stream([*said, *("\n" * bool(said)), *written])
 
 
+@pytest.fixture(autouse=True)
+def refusing(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
+    """Models whose servers are known to take no tools."""
+    monkeypatch.setattr(reader, "_REFUSING", set())
+    return reader._REFUSING
+
+
 @pytest.fixture(params=[openai_calls, anthropic_calls, lines])
-def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+def looks(request: pytest.FixtureRequest, refusing: set[tuple[str, str]]) -> Any:
     """How looks are written in a reply."""
-    known = {("openai/gpt-4o", "127.0.0.1")} if request.param is lines else set()
-    monkeypatch.setattr(reader, "_REFUSING", known)
+    if request.param is lines:
+        refusing.add(("openai/gpt-4o", "127.0.0.1"))
     return request.param
 
 
@@ -76,6 +103,16 @@ def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
 def engine(opened: Open, script: Script) -> Engine:
     """The shop with so small a context that it does not hold all of it."""
     return opened(**script.settings, context_tokens=300)
+
+
+@pytest.fixture
+def many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than any effort has."""
+    monkeypatch.setitem(reader.ROUNDS, "normal", 10)
+
+
+def looking(engine: Engine, question: str = ASK, **options: Any) -> list[Event]:
+    return ask(engine, question, effort="normal", **options)
 
 
 def deep(engine: Engine, question: str = ASK, **options: Any) -> list[Event]:
@@ -108,7 +145,7 @@ def test_the_model_looks_further_before_it_answers(
     engine: Engine, script: Script, looks: Any
 ) -> None:
     script.replies = [looks([CALLERS, GREP], ["I look who calls it."]), stream(ENDS)]
-    events = ask(engine, ASK, effort="normal")
+    events = looking(engine)
     assert kinds(events)[-4:] == ["generating", "looked_up", "token", "done"]
     first, second = steps(events)
     assert first["summary"] == "expire_session is called in 1 place" and not first["failed"]
@@ -132,27 +169,37 @@ def test_the_model_looks_further_before_it_answers(
 def test_where_the_context_holds_the_answer_it_takes_one_call(
     engine: Engine, script: Script
 ) -> None:
-    events = ask(engine, ASK, effort="normal")
+    events = looking(engine)
     assert answer(events) == "".join(SAYS) and not steps(events) and len(script.bodies) == 1
-    _, block, others = (part["text"] for part in script.sent[-1]["content"])
-    assert block.startswith("[CONTEXT]") and "[ALSO FOUND]" in others
+    _, block, edges, others = (part["text"] for part in script.sent[-1]["content"])
+    assert block.startswith("[CONTEXT]")
+    assert edges.startswith("[CALLS]") and others.startswith("[ALSO FOUND]")
+    assert "expire_session: Called by: end_of_visit [shop/visit.py:6]" in edges
     assert "shop/part4.py:1-61 warehouse_part_4" in others
 
 
+def test_a_model_whose_window_holds_no_more_is_told_of_no_looks(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    script.window = 2_000
+    assert answer(looking(engine)) == "".join(SAYS)
+    assert "tools" not in script.bodies[-1] and MARK not in script.sent[0]["content"]
+    assert len(script.sent[-1]["content"]) == 2, "nor of what else was found"
+
+
 @pytest.mark.parametrize(
-    ("effort", "thought"),
+    "thought",
     [
-        ("normal", (delta(reasoning_content="It ends [shop/session.py:1-2]"),
-                    delta(reasoning_content=" so."))),
-        ("deep", (delta("<think>It ends [shop/session.py:1-2]"), delta(" so.</think>\n\n"))),
+        (delta(reasoning_content="It ends [shop/session.py:1-2]"), delta(reasoning_content=" so.")),
+        (delta("<think>It ends [shop/session.py:1-2]"), delta(" so.</think>\n\n")),
     ],
     ids=["beside the answer", "in the answer"],
-)  # fmt: skip
+)
 def test_what_a_model_thinks_is_told_apart_from_its_answer_and_kept(
-    engine: Engine, script: Script, effort: str, thought: tuple[bytes, ...]
+    engine: Engine, script: Script, thought: tuple[bytes, ...]
 ) -> None:
     script.replies = [Streamed((*thought, *map(delta, ENDS), delta(reason="stop")))]
-    events = ask(engine, ASK, effort=effort)
+    events = looking(engine)
     told = "".join(event.data["text"] for event in events if event.kind == "thought")
     assert told == "It ends [shop/session.py:1-2] so." and answer(events) == "".join(ENDS)
     engine.conversations.flush()
@@ -172,7 +219,7 @@ def test_what_a_look_has_shown_may_be_cited_and_is_kept(
     files = "legacy/stock.py", "shop/part2.py"
     opening = [("open_file", f'{{"path": "{file}"}}') for file in files]
     script.replies = [looks(opening), stream([said])]
-    done = deep(engine, "@codebase @shop/session.py how long is a month?")[-1].data
+    done = looking(engine, "@codebase @shop/session.py how long is a month?")[-1].data
     assert [(c["path"], c["verified"]) for c in done["citations"]] == [
         ("legacy/stock.py", True), ("shop/till.py", False),
     ]  # fmt: skip
@@ -196,7 +243,7 @@ def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
 ) -> None:
     other = (wrong[0], wrong[1] + " ")
     script.replies = [openai_calls([wrong]), openai_calls([other]), stream(ENDS)]
-    events = deep(engine)
+    events = looking(engine)
     assert [step["failed"] for step in steps(events)] == [True, True]
     assert told in results(script)[0]
     assert "tools" not in script.bodies[-1] and script.sent[-1]["content"] == ANSWER_NOW
@@ -204,16 +251,28 @@ def test_a_wrong_call_is_told_and_a_second_one_ends_the_looking(
 
 
 def test_a_model_that_repeats_itself_has_to_answer(
-    engine: Engine, script: Script, looks: Any
+    engine: Engine, script: Script, looks: Any, many_rounds: None
 ) -> None:
     script.replies = [looks([GREP])] * 3 + [stream(ENDS)]
-    events = deep(engine)
+    events = looking(engine)
     assert [step["failed"] for step in steps(events)] == [False, True, True]
     assert all("same arguments" in result for result in results(script)[1:])
-    assert answer(events) == "".join(ENDS)
+    assert answer(events) == "".join(ENDS) and script.sent[-1]["content"] == ANSWER_NOW
 
 
-@pytest.mark.parametrize(("effort", "rounds"), [("fast", 0), ("normal", 3), ("deep", 10)])
+def test_an_answer_in_the_message_of_a_look_is_not_told_before_it_was_looked(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    both = looks([GREP], () if looks is lines else SAYS)
+    if looks is lines:
+        both = Streamed((*both.events[:-1], *map(delta, SAYS), delta(reason="stop")))
+    script.replies = [both, stream(ENDS)]
+    events = looking(engine)
+    assert answer(events) == "".join(ENDS) and len(steps(events)) == 1
+    assert "The session ends in" in str(script.sent), "it is sent back"
+
+
+@pytest.mark.parametrize(("effort", "rounds"), [("fast", 0), ("normal", 3)])
 def test_there_are_as_many_rounds_as_the_effort_allows(
     engine: Engine, script: Script, looks: Any, effort: str, rounds: int
 ) -> None:
@@ -225,11 +284,13 @@ def test_there_are_as_many_rounds_as_the_effort_allows(
     assert (script.sent[-1]["content"] == ANSWER_NOW) == bool(rounds)
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["anew", "the same"])
 def test_a_model_that_looks_for_ever_is_asked_no_more(
-    engine: Engine, script: Script, looks: Any
+    engine: Engine, script: Script, looks: Any, same: bool
 ) -> None:
-    script.replies = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(9)]
-    events = ask(engine, ASK, effort="normal")
+    every = range(3, 4) if same else range(9)
+    script.replies = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in every]
+    events = looking(engine)
     assert len(script.bodies) == (4 if looks is lines else 5) and len(steps(events)) == 3
     if looks is lines:
         assert answer(events) == "What was found does not show this. What is missing: " + (
@@ -244,23 +305,22 @@ def test_small_talk_what_leaves_code_out_and_what_asks_no_model_look_no_further(
 ) -> None:
     deep(engine, "thank you!")
     deep(engine, exclude=("shop/stock.py:1-3",))
-    assert all("tools" not in body for body in script.bodies)
+    assert all("tools" not in body for body in script.bodies) and len(script.bodies) == 2
     asked, events = len(script.bodies), deep(engine, use_model=False)
     assert len(script.bodies) == asked and steps(events) == []
     assert "expire_session" in answer(events)
 
 
 def test_a_server_that_refuses_tools_is_offered_lines_from_then_on(
-    engine: Engine, script: Script, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, script: Script
 ) -> None:
-    monkeypatch.setattr(reader, "_REFUSING", set())
     refused = failure(400, "this model does not support tools")
     script.replies = [refused, lines([CALLERS]), stream(ENDS)]
-    events = ask(engine, ASK, effort="normal")
+    events = looking(engine)
     assert answer(events) == "".join(ENDS) and len(steps(events)) == 1
     assert ["tools" in body for body in script.bodies] == [True, False, False]
     script.bodies.clear()
-    ask(engine, ASK, effort="normal")
+    looking(engine)
     assert "tools" not in script.sent and f"{MARK} symbol" in script.sent[0]["content"]
 
 
@@ -269,7 +329,7 @@ def test_of_calls_without_end_the_first_are_made_and_sent_back(
 ) -> None:
     many = openai_calls([("grep", f'{{"pattern": "t{n}"}}') for n in range(client.MOST_CALLS + 9)])
     script.replies = [Streamed((*many.events, NEVER)), stream(ENDS)]
-    events = deep(engine)
+    events = looking(engine)
     assert script.server.wait_for_disconnects(), "the rest is not even read"
     (asked,) = [one for one in script.sent if one.get("tool_calls")]
     made = len(asked["tool_calls"])
@@ -279,7 +339,7 @@ def test_of_calls_without_end_the_first_are_made_and_sent_back(
     # They are collected up to a length of all.
     long = '{"pattern": "' + "x" * 40_000 + '%d"}'
     script.replies = [anthropic_calls([("grep", long % n) for n in range(4)]), stream(ENDS)]
-    assert len(steps(deep(engine))) == 2
+    assert len(steps(looking(engine))) == 2
 
 
 def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
@@ -290,7 +350,7 @@ def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
         failure(400, "llama does not support tools"),
         stream(["Counted [legacy/stock.py:1-3]."]),
     ]
-    events = deep(engine, "@codebase @shop/session.py how long is a month?")
+    events = looking(engine, "@codebase @shop/session.py how long is a month?")
     assert answer(events) == "Counted [legacy/stock.py:1-3]."
     assert "could not look further" in events[-1].data["notice"]
     assert [c["verified"] for c in events[-1].data["citations"]] == [True]
@@ -298,10 +358,9 @@ def test_a_model_that_fails_while_it_looks_answers_from_what_was_found(
 
 
 def test_a_rate_limit_in_a_later_step_is_waited_for(engine: Engine, script: Script) -> None:
-    calls = [openai_calls([("grep", f'{{"pattern": "{word}"}}')]) for word in ("a", "b", "c", "d")]
-    script.replies = [*calls, rate_limited(1), stream(ENDS)]
-    events = deep(engine)
-    assert answer(events) == "".join(ENDS) and len(steps(events)) == 4
+    script.replies = [openai_calls([GREP]), rate_limited(1), stream(ENDS)]
+    events = looking(engine)
+    assert answer(events) == "".join(ENDS) and len(steps(events)) == 1
     told = [dict(event.data) for event in events if event.kind == "waiting"]
     assert [(one["seconds"], one["begins"]) for one in told] == [(1, True), (0, False)]
     assert told[0]["text"] == "127.0.0.1 asks to wait 1 s"
@@ -320,7 +379,7 @@ def test_two_requests_of_an_answer_are_made_again_whichever_they_are(
     monkeypatch.setattr(Model, "sleep", staticmethod(sleep))
     later = rate_limited(1)
     script.replies = [later, openai_calls([CALLERS]), later, openai_calls([GREP]), later]
-    events = deep(engine)
+    events = looking(engine)
     assert events[-1].kind == "error" and "limits the rate" in events[-1].data["message"]
     assert len(script.bodies) == 5, "the third is not, and nothing else is asked instead"
 
@@ -335,27 +394,24 @@ def test_a_server_that_fails_twice_is_asked_once_more_and_without_tools(
 
     monkeypatch.setattr(Model, "sleep", staticmethod(sleep))
     script.replies = [failure(500), failure(500), stream(ENDS) if end == "done" else failure(500)]
-    assert deep(engine)[-1].kind == end
+    assert looking(engine)[-1].kind == end
     assert ["tools" in one for one in script.bodies] == [True, True, False]
-    reader._REFUSING.clear()
 
 
 def test_an_answer_in_the_middle_of_which_it_calls_goes_on(engine: Engine, script: Script) -> None:
-    long = "What it does is long to tell. " * 12
-    script.replies = [openai_calls([CALLERS], [long]), stream(ENDS)]
-    events = deep(engine)
-    assert answer(events).split() == (long + "".join(ENDS)).split()
+    script.replies = [openai_calls([CALLERS], [LONG]), stream(ENDS)]
+    events = looking(engine)
+    assert answer(events).split() == (LONG + "".join(ENDS)).split()
     assert len(steps(events)) == 1
 
 
 def test_what_was_answered_is_not_begun_again_where_tools_are_refused_late(
     engine: Engine, script: Script
 ) -> None:
-    long = "What it does is long to tell. " * 12
     refused = failure(400, "tools are not supported here")
-    script.replies = [openai_calls([CALLERS], [long]), refused, stream(ENDS)]
-    events = deep(engine)
-    assert events[-1].kind == "error" and answer(events).split() == long.split()
+    script.replies = [openai_calls([CALLERS], [LONG]), refused, stream(ENDS)]
+    events = looking(engine)
+    assert events[-1].kind == "error" and answer(events).split() == LONG.split()
     assert len(script.bodies) == 2
 
 
@@ -367,21 +423,178 @@ def test_stopping_ends_it_at_once_with_what_there_is(engine: Engine, script: Scr
         yield NEVER
 
     script.replies = [openai_calls([GREP]), Streamed(stopped())]
-    events = deep(engine, cancelled=stop.is_set)
+    events = looking(engine, cancelled=stop.is_set)
     assert events[-1].kind == "stopped"
     engine.conversations.flush()
     (turn,) = engine.conversations.turns("talk")
     assert len(turn.looked_up) == 1
 
 
-def test_old_results_are_shortened_and_the_question_never(engine: Engine, script: Script) -> None:
+def test_old_results_are_shortened_and_the_question_never(
+    engine: Engine, script: Script, many_rounds: None
+) -> None:
     every = [("open_file", f'{{"path": "shop/part{n}.py"}}') for n in range(5)]
     script.replies = [*(openai_calls([one]) for one in every), stream(ENDS)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("codeqa.chat.writers.RESULTS_CHARACTERS", 5_000)
-        deep(engine)
+        looking(engine)
     assert [text.endswith(SHORTENED) for text in results(script)] == [True] * 4 + [False]
     assert script.sent[1] == script.bodies[0]["messages"][1]
+
+
+# A second pass over the answer.
+
+
+BETTER = ("It is called by the clock, ", "each night [shop/session.py:6-10].\n")
+AS = AS_IT_IS[:4]
+
+
+def after_anew(events: Sequence[Event]) -> str:
+    """The text behind the last mark that it begins anew."""
+    begins = [number for number, event in enumerate(events) if event.kind == "anew"]
+    return answer(events[begins[-1] :])
+
+
+def kept(engine: Engine) -> TurnRecord:
+    engine.conversations.flush()
+    (turn,) = engine.conversations.turns("talk")
+    return turn
+
+
+def test_a_second_pass_that_finds_nothing_to_mend_leaves_the_answer(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    as_it_is = stream([AS, f"{AS_IT_IS.removeprefix(AS)}.\n"])
+    script.replies = [looks([CALLERS]), stream(ENDS), looks([GREP]), as_it_is]
+    events = deep(engine)
+    assert answer(events) == "".join(ENDS) and "anew" not in kinds(events)
+    draft, wish = script.bodies[2]["messages"][-2:]
+    assert draft == {"role": "assistant", "content": "".join(ENDS)}
+    assert wish["content"] == render_prompt("second_pass", rounds="3", unchanged=AS_IT_IS)
+    turn = kept(engine)
+    assert turn.answer == "".join(ENDS) and turn.finished
+    tools = [step["tool"] or step["summary"] for step in turn.looked_up]
+    assert tools[:4] == ["symbol", CHECKING, "grep"] or tools == [
+        "Reasoning", "symbol", CHECKING, "Reasoning", "grep",
+    ]  # fmt: skip
+
+
+def test_a_second_pass_looks_further_for_as_many_rounds_before_it_writes_anew(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    every = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(6)]
+    script.replies = [*every[:3], stream(ENDS), *every[3:], stream(BETTER)]
+    events = deep(engine)
+    assert len(script.bodies) == 8 and len(steps(events)) == 6
+    assert script.sent[-1]["content"] == ANSWER_NOW and "tools" not in script.bodies[-1]
+    assert told(events, "anew") and after_anew(events) == "".join(BETTER)
+
+
+@pytest.mark.parametrize("says", [[AS_IT_IS], BETTER], ids=["leaves it", "writes it anew"])
+def test_what_a_second_pass_says_before_it_looks_is_no_answer(
+    engine: Engine, script: Script, says: Sequence[str]
+) -> None:
+    script.replies = [stream(ENDS), openai_calls([GREP], [LONG]), stream(says)]
+    events = deep(engine)
+    meant = "".join(ENDS if says == [AS_IT_IS] else says)
+    assert kept(engine).answer == whole_answer(iter(events)).text == meant
+
+
+def test_a_second_pass_that_looks_for_ever_leaves_the_answer(
+    engine: Engine, script: Script, looks: Any
+) -> None:
+    every = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(9)]
+    script.replies = [stream(ENDS), *every]
+    events = deep(engine)
+    assert answer(events) == "".join(ENDS) and events[-1].kind == "done"
+    assert len(steps(events)) == 3
+
+
+@pytest.mark.parametrize(
+    ("waited", "fails"),
+    [(0, failure(400, "no more")), (0, dropped()), (1, failure(500)), (2, rate_limited(1))],
+    ids=["refuses", "breaks off", "fails", "is busy"],
+)
+def test_a_second_pass_that_fails_leaves_the_answer_and_a_line_says_so(
+    engine: Engine, script: Script, waited: int, fails: Reply
+) -> None:
+    script.replies = [*[rate_limited(1)] * waited, stream(ENDS), fails]
+    events = deep(engine)
+    turn = kept(engine)
+    assert events[-1].kind == "done" and answer(events) == turn.answer == "".join(ENDS)
+    failed = turn.looked_up[-1]
+    assert failed["failed"] and failed["summary"].startswith("The second pass failed (")
+    assert turn.finished and turn.error is None
+
+
+@pytest.mark.parametrize(("at", "shown"), [("looked_up", "".join(ENDS)), ("anew", LONG)])
+def test_stopping_a_second_pass_keeps_what_is_shown(
+    engine: Engine, script: Script, at: str, shown: str
+) -> None:
+    stop = threading.Event()
+    script.replies = [stream(ENDS), stream([LONG, NEVER] if at == "anew" else [NEVER])]
+    events = begun(engine, ASK, at, effort="deep", cancelled=stop.is_set)
+    if at == "anew":
+        assert next(events).data["text"] == LONG
+    stop.set()
+    assert list(events)[-1].kind == "stopped"
+    assert kept(engine).answer == shown and not kept(engine).finished
+
+
+def test_an_answer_that_is_written_anew_takes_the_place_of_the_first_where_that_can_be(
+    opened: Open, script: Script
+) -> None:
+    engine = opened(**script.settings, context_tokens=300, effort="deep")
+    app = create_app(engine.settings, engine=engine)
+    client, first = app.test_client(), (*ENDS, "\nAnd so on.\n")
+    draft, new = "".join(first), "".join(BETTER)
+
+    def told_by(address: str, **asked: Any) -> str:
+        script.replies = [stream(first), stream(BETTER)]
+        return client.post(address, json=asked).get_data(as_text=True)
+
+    def lines_of(code: str, told: str) -> list[Any]:
+        return [json.loads(line[2:]) for line in told.splitlines() if line.startswith(f"{code}:")]
+
+    both = {"question": ASK, "conversation": "talk"}
+    page = told_by("/chat/stream", **both, render=True)
+    assert "".join(lines_of("0", page)) == draft + new
+    notes = [note for (note,) in lines_of("8", page)]
+    (at,) = [number for number, note in enumerate(notes) if note.get("stage") == "anew"]
+    assert notes[at]["text"] == APART
+    blocks = [(number, n["block"]["html"]) for number, n in enumerate(notes) if "block" in n]
+    assert ["each night" in html for _, html in blocks] == [number > at for number, _ in blocks]
+    assert {number > at for number, _ in blocks} == {False, True}
+    turn = kept(engine)
+    assert turn.answer == new and [c["path"] for c in turn.citations] == ["shop/session.py"]
+    plain = told_by("/chat/stream", question=ASK)
+    assert "".join(lines_of("0", plain)) == draft + APART + new and "anew" not in plain
+    assert json.loads(told_by("/chat", question=ASK))["response"] == new
+    messages = [{"role": "user", "content": ASK}]
+    streamed = told_by("/v1/chat/completions", model="codeqa", messages=messages, stream=True)
+    chunks = [json.loads(one[6:]) for one in streamed.splitlines() if one.startswith("data: {")]
+    texts = [chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks]
+    assert "".join(texts) == draft + APART + new
+    whole = json.loads(told_by("/v1/chat/completions", model="codeqa", messages=messages))
+    assert whole["choices"][0]["message"]["content"] == new
+
+
+def test_a_terminal_shows_the_first_answer_and_the_one_that_is_written_anew(
+    shop_codeqa: Command, shop: Path, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**script.settings, "effort": "deep"}.items():
+        monkeypatch.setenv(f"CODEQA_{name.upper()}", value)
+    said = ("It is appended.\n", "It is appended, and counted.\n")
+    shown = []
+    for as_json in ([], ["--json"]):
+        script.replies = [stream([one]) for one in said]
+        asked = ("ask", *as_json, "@codebase how is an article put into the basket?")
+        shown.append(shop_codeqa(*asked, "--repo", shop, "--local").out)
+    assert APART.join(said) in shown[0]
+    assert json.loads(shown[1])["answer"] == said[1]
+
+
+# Looks as lines.
 
 
 def test_lines_that_look_are_told_from_an_answer() -> None:

@@ -43,6 +43,11 @@ pytest_plugins = ("chat_fixtures", "postgres_server")
 TOKEN = "ghp_" + "aB3" * 12
 
 
+def has_code(script: Script) -> bool:
+    """Whether code was sent with the last question."""
+    return any(part.startswith("[CONTEXT]") for part in parts(script.sent[-1]))
+
+
 # The turn.
 
 
@@ -55,12 +60,14 @@ def test_a_tagged_question_is_searched_packed_asked_and_streamed(
     assert [e.data["text"] for e in events if e.kind == "token"] == SAYS
     system, user = script.sent
     assert system == {"role": "system", "content": render_prompt("chat_system")}
-    instruction, block = parts(user)
+    instruction, block, edges = parts(user)
     assert instruction.startswith(
         "[MODE: explain]\n[INSTRUCTION]\nwhen does expire_session forget the visitor?\n"
     )
     assert "@codebase" not in instruction
     assert "shop/session.py" in {chunk.path for chunk in parse_block(block)}
+    assert edges.startswith("[CALLS]")
+    assert "\nend_of_visit: Calls: expire_session [shop/session.py:6]\n" in edges
     assert script.bodies[-1]["model"] == "gpt-4o"
     done = events[-1].data
     assert done["model"] == "openai/gpt-4o"
@@ -127,7 +134,7 @@ def test_the_mode_and_the_reranker_are_sent_kept_and_told(engine: Engine, script
     for question, mode, expected in (
         ("@codebase /plan expire_session", "", "plan"),
         ("@codebase expire_session", "change", "change"),
-        ("@codebase where is expire_session?", "", "locate"),
+        ("@codebase where is expire_session?", "", "explain"),  # words choose none
     ):
         done = ask(engine, question, mode=mode, rerank=True)[-1].data
         assert (done["mode"], done["reranker"]) == (expected, "built-in")
@@ -219,19 +226,19 @@ def test_conversations_users_and_repositories_never_see_each_others_context(
     ):
         ask(engine, "and?", **options)
         assert len(script.sent) == 2, f"no history reaches {options}"
-        assert len(parts(script.sent[-1])) == 1, f"no context reaches {options}"
+        assert not has_code(script), f"no context reaches {options}"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a.py").write_text("def warehouse():\n    return 1\n")
     elsewhere = open_engine(engine.settings, tmp_path / "other")
     ask(elsewhere, "and?", user=anna)
-    assert len(script.sent) == 2 and len(parts(script.sent[-1])) == 1
+    assert len(script.sent) == 2 and not has_code(script)
     (turn,) = engine.conversations.turns("talk", anna)
     assert turn.chunks
     for place, user in ((engine, "local"), (engine, bela), (elsewhere, anna)):
         with pytest.raises(NotFoundError):
             place.conversations.turn(turn.id, user)
     ask(engine, "and?", user=anna)
-    assert len(script.sent) == 4 and len(parts(script.sent[-1])) == 2
+    assert len(script.sent) == 4 and has_code(script)
 
 
 def test_many_conversations_at_once_keep_their_contexts_apart(
@@ -249,7 +256,7 @@ def test_many_conversations_at_once_keep_their_contexts_apart(
     follow_ups = [m for m in every if "follow-up of" in str(m)]
     assert len(follow_ups) == 4
     for messages in follow_ups:
-        instruction, block = parts(messages[-1])
+        instruction, block, *_ = parts(messages[-1])
         number = instruction.partition("follow-up of ")[2][0]
         assert parts(messages[1]) == [f"show warehouse_part_{number}"]
         assert parse_block(block)[0].path == f"shop/part{number}.py"
@@ -260,8 +267,7 @@ def test_a_client_that_names_no_conversation_has_its_users_context_and_no_histor
 ) -> None:
     ask(engine, ASK, conversation="", user="token-cccccccc")
     ask(engine, "and?", conversation="", user="token-cccccccc")
-    assert len(script.sent) == 2
-    assert len(parts(script.sent[-1])) == 2
+    assert len(script.sent) == 2 and has_code(script)
     assert engine.conversations.turns("", "token-cccccccc") == []
     assert engine.conversations.all("token-cccccccc") == []
 
@@ -290,7 +296,7 @@ def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversa
         for conversation in ("", "talk"):
             ask(engine, ASK, conversation=conversation)
             assert ask(engine, "and?", conversation=conversation)[-1].data["notice"] == ""
-            assert len(parts(script.sent[-1])) == 2, "the context goes on"
+            assert has_code(script), "the context goes on"
         assert State(engine.settings.data_dir).values.get(context_key("local", "talk")) is None
         cache = open_redis(engine.settings) or State(engine.settings.data_dir).values
         assert "expire_session" in (cache.get(context_key("local", "talk")) or "")
@@ -300,11 +306,11 @@ def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversa
             assert events[-1].kind == "done" and answer(events)
             assert events[-1].data["notice"] == "", "a conversation needs no cache"
             assert len(script.sent) == sent, "the history is kept elsewhere"
-            assert len(parts(script.sent[-1])) == 2, "the turn itself has its context"
+            assert has_code(script), "the turn itself has its context"
         assert len(engine.conversations.turns("talk")) == 4
         for follow_up in ("and?", "explain that in more detail"):
             done = ask(engine, follow_up, conversation="")[-1].data
-            assert len(parts(script.sent[-1])) == 1
+            assert not has_code(script)
             assert done["notice"].startswith("The cache") and "@codebase" in done["notice"]
         for searched_or_none in (ASK, "hello"):
             assert ask(engine, searched_or_none, conversation="")[-1].data["notice"] == ""
@@ -482,7 +488,7 @@ def test_a_refusal_is_a_sentence_with_a_next_step_and_the_turn_is_kept(
     script.replies = [stream(SAYS)]
     ask(engine, "and?")
     assert len(script.sent) == 2, "a question without an answer is no history"
-    assert len(parts(script.sent[-1])) == 2, "what was found is still the context"
+    assert has_code(script), "what was found is still the context"
 
 
 def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(

@@ -26,7 +26,8 @@ _BEFORE = " \n\r\t`*#>-"
 """What may stand before the mark."""
 
 _LOOK = re.compile(rf"[{re.escape(_BEFORE)}]*{MARK}[: ]+(\w+)[: ]*(.*)")
-_WANTS = re.compile(r"(.+?)[ :]+(definition|callers|callees|references|subclasses|impact)")
+_WANT = "(?:definition|callers|callees|references|subclasses|impact)"
+_WANTS = re.compile(rf"(.+?)[ :]+({_WANT}(?:, *{_WANT})*)")
 _WITHIN = re.compile(r"(.+?)\s+in\s+`?([\w.*-]*[/*.][\w./*-]*)`?")
 _PLACE = re.compile(r"`?([^\s:`]+?)`?(?::| lines? )?\s*(\d+(?:\s*-\s*\d+)?)?`?")
 
@@ -67,8 +68,9 @@ def _calls(kind: str, rest: str) -> list[tuple[str, dict[str, str]]]:
         return [("open_file", {"path": p[1]} | ({"lines": p[2]} if p[2] else {})) for p in found]
     if kind == "symbol":
         named = _WANTS.fullmatch(rest)
-        name, want = named.groups() if named else (rest, "definition")
-        return [("symbol", {"name": name.replace("`", ""), "want": want})]
+        name, wants = named.groups() if named else (rest, "definition")
+        each = map(str.strip, wants.split(","))
+        return [("symbol", {"name": name.replace("`", ""), "want": want}) for want in each]
     within = _WITHIN.fullmatch(rest)
     asked, path = within.groups() if within else (rest, "")
     arguments = {"path": path} if path else {}

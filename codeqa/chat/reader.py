@@ -55,7 +55,7 @@ READING_SECONDS = 180.0
 """Time after which the next request has to answer."""
 RESULTS_CHARACTERS = 60_000
 """Of what looks have shown; beyond it the oldest are shortened, never the question."""
-MOST_LOOKS = 8
+MOST_LOOKS = 10
 """Looks of one round that are made; the others are not even sent back."""
 TOO_MANY = f"Too many at once: only the first {MOST_LOOKS} of at least {{}} were made."
 THREADS = 4
@@ -88,6 +88,8 @@ class _Reading:
 
     messages: list[dict[str, Any]]
     chunks: list[Chunk]
+    dropped: Sequence[Chunk]
+    """What of the search did not fit."""
     rounds: int
     """How many there may be."""
     room: int
@@ -108,7 +110,8 @@ class _Reading:
     """Those of the messages that hold results."""
 
     def block(self) -> ContextBlock:
-        return ContextBlock(tuple(self.chunks))
+        left = (o for o in self.dropped if not any(encloses(one, o) for one in self.chunks))
+        return ContextBlock(tuple(self.chunks), tuple(left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Reader:
         after some text.
         """
         warning, rounds, model = "", self.rounds, (self.model.name, self.model.host)
-        by_lines = model in _REFUSING
+        by_lines, halved = model in _REFUSING, False
         if asked.block.chunks:
             alone = build_messages(replace(asked, history=(), similar=()), self.config_dir)
             if (left := characters_left(alone, asked.window)) < 0:
@@ -157,10 +160,11 @@ class Reader:
                     return
                 if reading.answered or asked.cancelled() or self.opening:
                     raise
-                if isinstance(error, ContextLengthError) and not reading.done:
+                too_long = isinstance(error, ContextLengthError) and not reading.done
+                if too_long and not halved:
                     if (smaller := shrink(asked)) == asked:
                         raise
-                    asked, warning, rounds = smaller, TOO_LONG, 0
+                    asked, warning, rounds, halved = smaller, TOO_LONG, 0, True
                 elif isinstance(error, RateLimitError) or not reading.rounds:
                     raise
                 elif not (by_lines or reading.done):
@@ -184,7 +188,8 @@ class Reader:
             messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
         if not self.opening and room >= LEAST_ROOM:
             messages[-1]["content"] += [*self._edges(asked), *_also_found(asked)]
-        return _Reading(messages, list(asked.block.chunks), rounds, room, by_lines)
+        block = asked.block
+        return _Reading(messages, list(block.chunks), block.dropped, rounds, room, by_lines)
 
     def _read(
         self, asked: Gathered, reading: _Reading, warning: str
@@ -302,6 +307,7 @@ class Reader:
         reading.messages += [own, *results]
         reading.results += results
         reading.done += 1
+        reading.answered &= not reading.checking  # what it said before them is no answer
         reading.misused = 0 if any(not s.failed for s, _ in looks) else reading.misused + 1
 
     def _call(self, call: ToolCall, reading: _Reading) -> tuple[ToolStep, ToolResult | None]:

@@ -238,6 +238,7 @@ export class Turn {
 
   /** What was written so far is a draft: what follows takes its place. */
   #takeBack() {
+    this.#citations = new Citations();
     this.#text = "";
     this.#index = -1;
     this.#settled = 0;
