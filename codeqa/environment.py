@@ -119,7 +119,8 @@ def _in_repository(folder: Path, repository: Path | None, data: Path | None) -> 
     if repository is not None and real.is_relative_to(with_home(repository).resolve()):
         return True
     tree = next((one for one in (real, *real.parents) if (one / ".git").exists()), None)
-    if tree is not None:
-        return tree != Path(__file__).resolve().parents[1]
-    noted = noted_repositories(data or data_folder())
-    return any(real.is_relative_to(root) for _, root, _ in noted)
+    own = Path(__file__).resolve().parents[1]
+    if tree not in (None, own):
+        return True
+    roots = [Path(root) for _, root, _ in noted_repositories(data or data_folder())]
+    return any(real.is_relative_to(one) and not (tree and own.is_relative_to(one)) for one in roots)

@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from codeqa.errors import RepositoryError
 
 OTHERS = 0o077
 """The rights of everybody but the owner of a file."""
+
+_NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | getattr(os, "O_PATH", os.O_RDONLY)
 
 FOUND: dict[str, str] = {}
 """Device and inode of the folders that this process opened, by their paths; '' for one that is not
@@ -32,9 +34,21 @@ def identity(about: os.stat_result) -> str:
     return f"{about.st_dev}:{about.st_ino}"
 
 
+def direct_identity(folder: Path) -> str:
+    """Return the identity of the folder at this path, '' where there is none or a link leads to it:
+    opened part by part, so that none can be put in between."""
+    inner: int | None = None
+    with ExitStack() as opened, suppress(OSError):
+        for part in (folder.anchor, *folder.parts[1:]):
+            inner = os.open(part, _NO_LINK, dir_fd=inner)
+            opened.callback(os.close, inner)
+        return identity(os.fstat(inner)) if inner is not None else ""
+    return ""
+
+
 def is_direct(folder: Path) -> bool:
-    """Whether no link leads to the folder at this path."""
-    return os.path.realpath(folder) == str(folder)
+    """Whether there is a folder at this path that no link leads to."""
+    return bool(direct_identity(folder))
 
 
 def is_same(folder: Path, about: os.stat_result | None = None) -> bool:
@@ -50,14 +64,10 @@ def is_same(folder: Path, about: os.stat_result | None = None) -> bool:
 def confirm_folder(folder: Path, pinned: Callable[[], str] = str) -> None:
     """Raise RepositoryError where a link leads to the folder at a path that had none, or where
     another took its place since this process found it first, unless that is the `pinned` one."""
-    try:
-        here = identity(folder.stat())
-    except OSError:  # that it is gone is told elsewhere
+    path, here = str(folder), direct_identity(folder)
+    if not os.path.lexists(folder):  # that it is gone is told elsewhere
         return
-    path = str(folder)
-    if FOUND.get(path) == here:
-        return
-    if is_direct(folder) and (path not in FOUND or pinned() == here):
+    if here and (FOUND.get(path, here) == here or pinned() == here):
         FOUND[path] = here
         return
     FOUND.setdefault(path, "")

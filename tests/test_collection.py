@@ -279,14 +279,17 @@ def test_damaged_tables_are_made_anew(shop: tuple[Settings, Location, Location])
     assert_copied(settings, left, right)
 
 
-@pytest.mark.parametrize("looked_at", [False, True])
+@pytest.mark.parametrize(
+    ("part", "looked_at"),
+    [("data/*", False), ("data/*", True), ("_indices/*/*tokens.lance", False)],
+)
 def test_a_damaged_file_costs_one_question_or_the_doctor_mends_it(
-    looked_at: bool, shop: tuple[Settings, Location, Location]
+    part: str, looked_at: bool, shop: tuple[Settings, Location, Location]
 ) -> None:
     settings, left, right = shop
     tables = together(settings, left, right)
-    (data,) = (Path(tables.location.tables) / "methods.lance/data").glob("*")
-    data.write_bytes(b"\xff" * data.stat().st_size)
+    for damaged in (Path(tables.location.tables) / "methods.lance").glob(part):
+        damaged.write_bytes(b"\xff" * damaged.stat().st_size)
     if looked_at:
         found = [
             {one.name: one for one in examine(settings, repair=mend)} for mend in (False, True)
@@ -296,6 +299,7 @@ def test_a_damaged_file_costs_one_question_or_the_doctor_mends_it(
     tables = MultiRepoTables(Collection(settings), "", [left, right]).opened()
     if not looked_at:
         with pytest.raises(IndexFormatError):
+            tables.find(store_tables.TextSearch("methods", "one", 5))
             tables.units(Filter())
     tables.look_again()
     assert tables.counts().methods == 3

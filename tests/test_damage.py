@@ -66,6 +66,10 @@ def lose_newest_version(location: Location) -> None:
     min(table("files", "_versions")(location).glob("*.manifest")).unlink()
 
 
+def empty_oldest_version(location: Location) -> None:
+    max(table("methods", "_versions")(location).glob("*.manifest")).write_bytes(b"")
+
+
 def nest_notes(location: Location) -> None:
     for note in ("progress.json", "report.json"):
         (location.folder / note).write_text("[" * 100_000)
@@ -78,6 +82,7 @@ DAMAGE: dict[str, Callable[[Location], object]] = {
     "meta deleted": lambda at: delete(table("meta")(at)),
     "meta garbled": lambda at: overwrite(table("meta", "data")(at), b"\xff"),
     "the newest version deleted": lose_newest_version,
+    "an earlier version emptied": empty_oldest_version,
     "a text in meta for a number": lambda at: change_meta(at, "generation", "one"),
     "a generation that is none": lambda at: change_meta(at, "generation", 7),
     "a column lost": lambda at: opened(at, "methods").drop_columns(["source_code"]),

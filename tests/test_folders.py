@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from repositories import git, write
 
-from codeqa import folders
+from codeqa import folders, repositories
 from codeqa.cli.main import main
 from codeqa.engine import open_engine, open_multi_repo
 from codeqa.errors import CodeQAError, RepositoryError
@@ -189,6 +189,22 @@ def test_another_repository_that_was_renamed_before_it_was_opened_is_not_read(
     for root in (shown, snapshot.root):  # which borrows from what lies there
         with pytest.raises(RepositoryError, match="leads to another folder"):
             open_engine(settings, root)
+
+
+def test_a_link_that_is_put_there_after_the_look_at_a_folder_leads_nowhere(
+    shop: Location, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved = repositories.locate
+
+    def swapped(settings: Settings, root: Path) -> Location:
+        by_a_link(root)
+        return resolved(settings, root)
+
+    monkeypatch.setattr(repositories, "locate", swapped)
+    folders.FOUND.clear()  # as in a process that has opened none of them
+    with pytest.raises(RepositoryError, match=REFUSED):
+        open_engine(settings, shop.root)
+    assert folders.direct_identity(shop.root) == "" == folders.direct_identity(shop.root / "a.py")
 
 
 def test_other_numbers_of_a_folder_after_a_reboot_are_no_other_folder(

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partialmethod
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 from browser.fakes import FakeEngine
@@ -119,7 +120,14 @@ def test_a_worker_goes_on_after_entries_that_are_no_jobs_and_calls_nothing_for_t
         call = ["codeqa.web.jobs.perform", None, arguments, {}]
         record(redis, id_, data=json.dumps(call))
     monkeypatch.setattr("rq.Worker", SimpleWorker)
-    monkeypatch.setattr(SimpleWorker, "work", partialmethod(SimpleWorker.work, burst=True))
+    work = SimpleWorker.work
+
+    def to_the_end(worker: SimpleWorker, **options: Any) -> None:
+        work(worker, burst=True, **options)
+        if redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n":
+            worker._shutdown_requested_date = datetime.now(UTC)
+
+    monkeypatch.setattr(SimpleWorker, "work", to_the_end)
     jobs.work(queued)
     assert ran == [] and redis.command("LLEN", "rq:queue:codeqa") == ":0\r\n"
     assert [one.name for one in list_locations(queued)] == ["shop"], "the last one alone was done"

@@ -462,6 +462,8 @@ def test_searches_that_ask_a_model_are_counted_with_the_questions(
     statuses = [asked(hyde="one") for _ in range(60)] + [asked(rerank=True) for _ in range(61)]
     assert statuses.count(429) == 1 and statuses[-1] == 429
     assert asked() != 429, "a search alone costs milliseconds"
+    fake_engine.settings = load_settings(data=data_dir, embedding="openai/text-embedding-3-small")
+    assert asked() == 429, "a provider embeds the question"
 
 
 def test_one_who_reads_too_much_along_at_once_is_refused_and_others_are_not(

@@ -309,6 +309,11 @@ def _unknown_dimension(name: str) -> SettingsError:
     )
 
 
+def is_hosted(setting: str) -> bool:
+    """Whether texts are sent to a provider with this CODEQA_EMBEDDING."""
+    return "/" in setting and not local_model(setting)
+
+
 def local_model(setting: str) -> str:
     """The model on this machine, by name or folder, that CODEQA_EMBEDDING asks for: what begins
     with no provider's name, or with `huggingface/` or `sentence-transformers/`; else ''."""

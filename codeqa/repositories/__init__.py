@@ -69,9 +69,12 @@ def open_location(settings: Settings, root: Path, *, anew: bool = False) -> Loca
     that is to be indexed `anew`.
     """
     given = location_of(settings, Path(os.path.normpath(Path.cwd() / with_home(root))))
-    if not anew and (given.folder / NOTE).exists():
+    listed = not anew and (given.folder / NOTE).exists()
+    if listed:
         confirm(given)
     location = locate(settings, root)
+    if listed:  # never what a link leads to by now
+        location = given
     if anew and (location.folder / NOTE).exists():
         save_location(location, **pin_of(location))
     confirm(location)

@@ -125,8 +125,10 @@ class Collection:
             self.location.folder.mkdir(parents=True, exist_ok=True)
             os.utime(self.location.folder)
             with hold(self.location, waiting=waiting), refusals_explained():
-                if suspect or not self._sound:
-                    self.mend(thorough=suspect)
+                if suspect:  # what cannot be read is not always what reading all of it finds
+                    shutil.rmtree(self.location.tables, ignore_errors=True)
+                elif not self._sound:
+                    self.mend(thorough=False)
                 self._sound = False
                 known = {end_of(one.id) for one in list_locations(self.settings, "repos", "revs/*")}
                 with RunRecorder(self.location, progress, lambda: "", lambda: False) as told:

@@ -176,10 +176,14 @@ def read_git(
 def _own_directories(folder: Path, top: bytes) -> dict[str, str]:
     """Return the variables that name what git reads for `folder`, so that it looks for nothing by
     rules of its own. Raises RepositoryError where the history would be another repository's."""
-    top = os.path.realpath(top)
-    directory = os.path.realpath(git_directory(top) or top)
-    common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
-    if not is_same(folder) or _leads_elsewhere(top, directory, common):
+    try:
+        top = os.path.realpath(top)
+        directory = os.path.realpath(git_directory(top) or top)
+        common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
+        other = not is_same(folder) or _leads_elsewhere(top, directory, common)
+    except OSError:  # a link is being replaced
+        other = True
+    if other:
         raise RepositoryError(
             "Its history is not told: its git directory leads to another repository.",
             "A clone made with --shared or --reference has its own after `git repack -a -d` and "

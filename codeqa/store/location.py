@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codeqa.errors import NotFoundError, RepositoryError, UsageError
-from codeqa.folders import BORROWERS, FOUND, confirm_folder, identity, make_private
+from codeqa.folders import BORROWERS, FOUND, confirm_folder, direct_identity, make_private
 from codeqa.text import json_object
 from codeqa.text.tokens import well_formed
 
@@ -153,9 +153,8 @@ def save_location(location: Location, **changed: str) -> None:
 
 def pin_of(location: Location) -> dict[str, str]:
     """Return what the note of a location says of the folder that lies there now."""
-    with contextlib.suppress(OSError):
-        return {"pinned": identity(location.root.stat())}
-    return {}
+    here = direct_identity(location.root)
+    return {"pinned": here} if here else {}
 
 
 def confirm(location: Location) -> None:

@@ -344,6 +344,7 @@ def damage(location: Location, *, thorough: bool = True) -> str:
                 pass
             for index in await handle.list_indices():
                 await handle.prewarm_index(index.name)
+            await handle.list_versions()  # writing goes back to earlier ones
 
     folder = Path(location.tables)
     if not location.tables_are_local or not os.path.lexists(folder):

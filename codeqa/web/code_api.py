@@ -15,6 +15,7 @@ from codeqa.code.tools import TOOLS, Tool, ToolResult
 from codeqa.code.tools.edges import NameReport, name_at
 from codeqa.code.tools.reading import defined_in, depth_of
 from codeqa.code.tools.tool import Place
+from codeqa.embeddings.registry import is_hosted
 from codeqa.engine import Engine
 from codeqa.errors import CodeQAError, IndexMissingError
 from codeqa.hosts import leads_here
@@ -60,7 +61,7 @@ class ReviewBody(Schema):
 @endpoints.route("POST", "/api/search")
 def search(engine: Engine, body: SearchBody) -> Values:
     """The units and files that a question is about, the best first."""
-    if body.rerank or body.hyde != "off":
+    if body.rerank or body.hyde != "off" or is_hosted(engine.settings.embedding):
         count_request()
     return search_for_programs(engine.search, **body.model_dump())
 

@@ -351,8 +351,8 @@ def work(settings: Settings) -> None:
             [queue], connection=queue.connection, serializer="json", job_class=_own_job(),
             job_monitoring_interval=5, maintenance_interval=30,
         )  # fmt: skip
-        try:
+        with suppress(ValueError):  # at an entry that is no id; at some it ends without a word
             worker.work(logging_level="WARNING")
+        if worker._shutdown_requested_date:
             return
-        except ValueError:  # at an entry that is no id
-            time.sleep(TELL_SECONDS)
+        time.sleep(TELL_SECONDS)
