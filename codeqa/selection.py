@@ -1,10 +1,10 @@
 """What of a search a language model is shown, for a budget: units, best first, whole files, and
 what the user pinned.
 
-*fast* is the best three methods and three classes in 12,000 characters, as questions about code
-were first answered with. *normal* and *deep* fill a budget of tokens with the ranked list and with
-what the best hits call; what calls them is told by name and line (`chat.reader`), and the model
-looks at what it needs beside.
+A budget is filled with the ranked list and with what the best hits call; what calls them is told by
+name and line (`chat.reader`). *normal* and *deep*, whose model looks at what it needs beside, have
+12,000 characters; *fast*, which may not, has more, and begins with the best three methods and three
+classes, as questions about code were first answered with.
 
 Files are sent whole that a question names, all of a small repository, and what `/files` and `/all`
 ask for: as they are on disk now, secret-looking strings masked (`repositories.files` reads them).
@@ -136,27 +136,32 @@ def build_context(
     excluded: Collection[str] = (),
 ) -> ContextBlock:
     """The context block of `result` within `budget`: what the question points at, which shares
-    the room so that all of it is there, then units by rank and what the best of them call. Named
-    files and, but at *fast*, a small repository are sent whole.
+    the room so that all of it is there, at *fast* the best methods and classes of each table, then
+    units by rank and what the best of them call. Named files and, but at *fast*, a small
+    repository are sent whole.
 
-    `most` is how many methods and classes *fast* takes in all. `earlier` is what an earlier
-    question of the same matter found: its best stand behind the best of this one, at *fast* all
-    take the room that is left. `pinned` come before all else, which must not hold the places
-    `excluded` (`Chunk.place`).
+    `most` is how many methods and classes *fast* takes in all, where nobody asked for code.
+    `earlier` is what an earlier question of the same matter found: its best stand behind the best
+    of this one. `pinned` come before all else, which must not hold the places `excluded`
+    (`Chunk.place`).
     """
     fast = budget.effort == "fast"
     files = Files(lambda: tables, settings.max_file_bytes)
     room = max(0, budget.characters - sum(map(chunk_cost, pinned)))
     whole, parts, note = found_whole(tables, files, result, room, small=not fast)
-    called = [] if fast else _called(tables, result)
-    best = _three_and_three(result, settings, most) if fast else _ranked(result, called)
-    best = [*(part for part in parts if part.place not in excluded), *best]
+    best = [part for part in parts if part.place not in excluded]
+    if fast:
+        best += _three_and_three(result, settings, most)
+    if most is None or not fast:
+        best += _ranked(result, _called(tables, result))
     mentioned = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
-    chunks = [*({**mentioned, **{chunk.unit_id: chunk for chunk in best}, **mentioned}).values()]
-    before = [replace(chunk, why="found for an earlier question") for chunk in earlier]
-    at = len(chunks) if fast else max(BESIDE_AFTER, len(mentioned))
-    beside = before if fast else before[:EARLIER_KEPT]  # the list goes on for longer than the room
-    chunks = [*chunks[:at], *beside, *chunks[at:]]
+    # The first of two that are the same unit: the best three may show less of it.
+    ranked = {chunk.unit_id: chunk for chunk in reversed(best)}
+    ranked = {chunk.unit_id: ranked[chunk.unit_id] for chunk in best}
+    chunks = [*({**mentioned, **ranked, **mentioned}).values()]
+    at = max(BESIDE_AFTER, len(mentioned))
+    beside = [replace(chunk, why="found for an earlier question") for chunk in earlier]
+    chunks = [*chunks[:at], *beside[:EARLIER_KEPT], *chunks[at:]]
     whole = [file for file in whole if file.place not in excluded]
     paths = {file.path for file in whole}
     chunks = [*pinned, *(chunk for chunk in chunks if chunk.place not in excluded)]
@@ -165,7 +170,7 @@ def build_context(
     packed = pack(
         chunks,
         budget.characters - len(format_block(whole)),
-        share=1 / max(2, first) if fast else min(LARGEST_SHARE, 1 / max(1, first)),
+        share=min(LARGEST_SHARE, 1 / max(1, first)),
         words=[form_pattern(word) for word in result.query.words],
     )
     return ContextBlock((*whole, *packed.chunks), packed.dropped, note)

@@ -118,7 +118,7 @@ class Settings(BaseSettings):
     top_methods: int = _field(3, "Methods kept for the context.", ge=0, le=50)
     top_classes: int = _field(3, "Classes and documents kept for the context.", ge=0, le=50)
     context_characters: int = _field(
-        12_000, "Budget of the chat's context block at the effort `fast`.", ge=500, le=200_000
+        28_000, "Budget of the chat's context block at the effort `fast`.", ge=500, le=200_000
     )
     context_tokens: int = _field(
         0, "Budget of the block at `normal` and `deep`, in tokens; 0: 3,500. Never "
@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     )  # fmt: skip
     effort: Effort = _field(
         "normal",
-        "How an answer is made: `fast` (one call, from three methods and three classes), `normal` "
+        "How an answer is made: `fast` (one call), `normal` "
         "(the model may look further first) or `deep` (it also checks and mends its answer).",
     )
 
@@ -148,9 +148,9 @@ class Settings(BaseSettings):
     hyde: Literal["", HydeMode] = _field(
         "",
         "Drafts of the answer that a language model writes to search by before it answers (HyDE): "
-        "`off`, `one`, or `two`, the second with the code that the first found. Empty: `two` at "
-        "`deep`, and at `normal`, for questions with `@codebase`, `one` where the provider has a "
-        "smaller model for it. None at `fast`, nor without a model.",
+        "`off`, `one`, or `two`, the second with the code that the first found. Empty: none at "
+        "`normal`, where the model looks further itself, and `two` at `deep`. None at `fast`, nor "
+        "without a model.",
     )
     hyde_seconds: float = _field(
         8.0, "Seconds that each draft may take; then the search goes on with what there is.",

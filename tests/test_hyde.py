@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 from chat_kit import Indexed, Open, ask, index
-from openai_server import Reply, ScriptedServer, completion, failure, openai_server, silent, stream
+from openai_server import (
+    Reply,
+    ScriptedServer,
+    completion,
+    failure,
+    openai_server,
+    silent,
+    stream,
+)
 from waiting import PATIENCE, Clock
 
 from codeqa.embeddings.registry import query_embedding
@@ -85,12 +93,12 @@ def asking(server: ScriptedServer) -> dict[str, Any]:
 
 def stage_of(body: dict[str, Any]) -> str:
     """Which request it is, by its most tokens."""
-    return {400: "hyde-1", 768: "hyde-2", 500: "order"}.get(body.get("max_tokens", 0), "answer")
+    return {400: "hyde-1", 768: "hyde-2"}.get(body.get("max_tokens", 0), "answer")
 
 
 def script(first: Reply | str = DRAFT, second: Reply | str = SHARPER) -> Script:
     def reply(path: str, body: dict[str, Any]) -> Reply:
-        said = {"hyde-1": first, "hyde-2": second, "order": "1"}.get(stage_of(body))
+        said = {"hyde-1": first, "hyde-2": second}.get(stage_of(body))
         if said is None:
             return stream(ANSWER)
         return completion(said) if isinstance(said, str) else said
@@ -422,6 +430,25 @@ def test_no_draft_ever_reaches_the_model_that_answers(opened: Open) -> None:
         answer = server.requests[-1][1]
     assert stage_of(answer) == "answer"
     assert poison not in json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("asked", "drafts"),
+    [
+        ({}, []),
+        ({"hyde": "one"}, ["hyde-1"]),
+        ({"effort": "fast"}, []),
+        ({"effort": "deep"}, ["hyde-1", "hyde-2"]),
+        ({"effort": "deep", "hyde": "off"}, []),
+    ],
+)
+def test_where_nobody_chose_only_the_effort_deep_drafts(
+    opened: Open, asked: dict[str, Any], drafts: list[str]
+) -> None:
+    with openai_server(script()) as server:
+        engine = opened(**asking(server) | {"hyde": ""})
+        ask(engine, **{"question": ASK, "effort": "normal", **asked})
+        assert [one for one in asked_for(server) if one != "answer"] == drafts
 
 
 def test_a_follow_up_and_an_answer_without_a_model_draft_nothing(opened: Open) -> None:

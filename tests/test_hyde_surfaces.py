@@ -106,7 +106,7 @@ def test_each_request_chooses_and_else_the_setting_does(
 ) -> None:
     assert client.get("/api/status").json["hyde"] == "one"
     expected: list[int] = []
-    for field, stages in {"off": [], "": [400], "two": [400, 768, 500]}.items():
+    for field, stages in {"off": [], "": [400], "two": [400, 768]}.items():
         done = annotations(ask(client, hyde=field, effort="normal"))[-1]
         expected += stages
         assert drafted(asked) == expected

@@ -320,19 +320,19 @@ UNCOUNTED = stream(["one two"], usage=None)
 
 
 @pytest.mark.parametrize(
-    ("reply", "outcome", "unhelpful", "used"),
+    ("reply", "outcome", "used"),
     [
-        (stream(["one two"], usage=(70, 3)), "done", False, TokenUsage(70, 3)),
-        (UNCOUNTED, "done", False, TokenUsage(5, 3, estimated=True)),
-        (stream(["…"], usage=(70, 3)), "empty", True, TokenUsage(70, 3)),
-        (silent(), "timed out", True, TokenUsage(5, 0, estimated=True)),
-        (dropped(["one two"]), "failed", True, TokenUsage(5, 3, estimated=True)),
-        (REFUSED, "failed", True, TokenUsage()),
+        (stream(["one two"], usage=(70, 3)), "done", TokenUsage(70, 3)),
+        (UNCOUNTED, "done", TokenUsage(5, 3, estimated=True)),
+        (stream(["…"], usage=(70, 3)), "empty", TokenUsage(70, 3)),
+        (silent(), "timed out", TokenUsage(5, 0, estimated=True)),
+        (dropped(["one two"]), "failed", TokenUsage(5, 3, estimated=True)),
+        (REFUSED, "failed", TokenUsage()),
     ],
     ids=["counted", "uncounted", "empty", "late", "broken off", "refused"],
 )
-def test_a_small_call_tells_what_it_took_and_whether_more_help_is_worth_asking_for(
-    reply: Reply, outcome: str, unhelpful: bool, used: TokenUsage, clock: Clock
+def test_a_small_call_tells_what_came_of_it_and_what_it_took(
+    reply: Reply, outcome: str, used: TokenUsage, clock: Clock
 ) -> None:
     def script(path: str, body: dict[str, Any]) -> Reply:
         if outcome == "timed out":
@@ -342,7 +342,7 @@ def test_a_small_call_tells_what_it_took_and_whether_more_help_is_worth_asking_f
     with openai_server(script) as server, model_at(server) as model:
         *_, stage = generate_bounded("hyde-1", model, lambda: MESSAGES, 9, 9.0, never)
     assert stage.outcome.partition(":")[0] == outcome
-    assert (stage.unhelpful, stage.usage) == (unhelpful, used)
+    assert stage.usage == used
 
 
 def test_calls_are_told_apart_by_their_names_for_ollama_numbers_all_of_them_0() -> None:

@@ -62,15 +62,17 @@ def test_what_the_best_hit_calls_is_shown_though_no_word_of_the_question_says_it
     assert (hem.path, hem.why) == ("sewing.py", "called by serve")
 
 
-def test_fast_is_three_methods_and_three_classes_in_twelve_thousand_characters(
+def test_fast_begins_with_three_methods_and_three_classes_which_alone_nobody_asked_for(
     tables: Tables, settings: Settings
 ) -> None:
     result = open_search(settings, lambda: tables).search(QUESTION, top=UNITS_RANKED)
-    block = build_context(tables, result, settings, budget_of("fast", settings))
+    budget = budget_of("fast", settings)
+    block, few = (build_context(tables, result, settings, budget, most=most) for most in (None, 6))
     best = {hit.unit.id for hit in (*result.methods[:3], *result.classes[:3])}
     files = {hit.unit.path for hit in result.classes[:3]}  # heads of files stand for the files
-    assert all(chunk.unit_id in best or chunk.path in files for chunk in block.chunks)
-    assert len(block.text) <= 12_000
+    assert few.chunks == block.chunks[: len(few.chunks)] != block.chunks
+    assert all(chunk.unit_id in best or chunk.path in files for chunk in few.chunks)
+    assert len(block.text) <= 28_000
 
 
 LONG = "".join(f"    def step_{number}(self):\n        return {number}\n\n" for number in range(40))
@@ -131,7 +133,7 @@ def test_a_budget_is_the_efforts_or_the_settings_and_never_more_than_half_of_the
     tmp_path: Path,
 ) -> None:
     for effort, tokens, window, characters in (
-        ("fast", 0, 0, 12_000),
+        ("fast", 0, 0, 28_000),
         ("normal", 0, 0, 12_250),
         ("normal", 2_000, 0, 7_000),
         ("normal", 0, 4_096, 7_168),
@@ -158,6 +160,6 @@ def test_a_block_keeps_its_budget_and_a_place_for_what_was_found_earlier(
         lengths.append(len(block.text))
         assert "BEFORE = 1" in block.text
         assert next(c.why for c in block.chunks if c.path == "before.py").startswith("found for an")
-    assert lengths == sorted(lengths) and lengths[1] > lengths[0]
+    assert lengths[0] > lengths[1] == lengths[2]
     nothing = open_search(settings, lambda: tables, vectors=False).search("zzyzx qqxyz")
     assert build_context(tables, nothing, settings, budget_of("normal", settings)).text == ""

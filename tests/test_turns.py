@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 import logging
 import sqlite3
 import threading
@@ -14,7 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from block_grammar import parse_block
-from chat_kit import ASK, SAYS, Open, Script, answer, ask, begun, kinds, parts, told
+from chat_kit import ASK, SAYS, Indexed, Open, Script, answer, ask, begun, kinds, parts, told
 from openai_server import (
     NEVER,
     Reply,
@@ -36,8 +38,11 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
 from codeqa.llm.providers import ModelChoice
 from codeqa.prompts import override_path, render_prompt
+from codeqa.settings import load_settings
 from codeqa.state import State
 from codeqa.state.cache import context_key, open_redis
+from codeqa.store import locate
+from codeqa.web.app import create_app
 
 pytest_plugins = ("chat_fixtures", "postgres_server")
 TOKEN = "ghp_" + "aB3" * 12
@@ -60,14 +65,12 @@ def test_a_tagged_question_is_searched_packed_asked_and_streamed(
     assert [e.data["text"] for e in events if e.kind == "token"] == SAYS
     system, user = script.sent
     assert system == {"role": "system", "content": render_prompt("chat_system")}
-    instruction, block, edges = parts(user)
+    instruction, block, *_ = parts(user)
     assert instruction.startswith(
         "[MODE: explain]\n[INSTRUCTION]\nwhen does expire_session forget the visitor?\n"
     )
     assert "@codebase" not in instruction
     assert "shop/session.py" in {chunk.path for chunk in parse_block(block)}
-    assert edges.startswith("[CALLS]")
-    assert "\nend_of_visit: Calls: expire_session [shop/session.py:6]\n" in edges
     assert script.bodies[-1]["model"] == "gpt-4o"
     done = events[-1].data
     assert done["model"] == "openai/gpt-4o"
@@ -76,7 +79,7 @@ def test_a_tagged_question_is_searched_packed_asked_and_streamed(
     assert done["mode"] == "explain"
     told = {"prompt": 120, "completion": 9, "estimated": False, "cost": 0.0}
     assert done["tokens"] == told
-    assert done["reranker"] == "" and done["notice"] == ""
+    assert done["reranker"] == "" and done["notice"] in ("", "Sent whole: 12 of 12 files, 14 KB.")
     assert done["coverage"].startswith("12 of 12 files")
     assert [c["verified"] for c in done["citations"]] == [True]
 
@@ -295,7 +298,8 @@ def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversa
         engine = opened(**script.settings, redis_url=redis.url)
         for conversation in ("", "talk"):
             ask(engine, ASK, conversation=conversation)
-            assert ask(engine, "and?", conversation=conversation)[-1].data["notice"] == ""
+            done = ask(engine, "and?", conversation=conversation)[-1].data
+            assert "cache" not in done["notice"]
             assert has_code(script), "the context goes on"
         assert State(engine.settings.data_dir).values.get(context_key("local", "talk")) is None
         cache = open_redis(engine.settings) or State(engine.settings.data_dir).values
@@ -304,7 +308,7 @@ def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversa
         for question, sent in (("and?", 6), (ASK, 8)):
             events = ask(engine, question)
             assert events[-1].kind == "done" and answer(events)
-            assert events[-1].data["notice"] == "", "a conversation needs no cache"
+            assert "cache" not in events[-1].data["notice"], "a conversation needs none"
             assert len(script.sent) == sent, "the history is kept elsewhere"
             assert has_code(script), "the turn itself has its context"
         assert len(engine.conversations.turns("talk")) == 4
@@ -313,7 +317,8 @@ def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversa
             assert not has_code(script)
             assert done["notice"].startswith("The cache") and "@codebase" in done["notice"]
         for searched_or_none in (ASK, "hello"):
-            assert ask(engine, searched_or_none, conversation="")[-1].data["notice"] == ""
+            done = ask(engine, searched_or_none, conversation="")[-1].data
+            assert "cache" not in done["notice"]
 
 
 def test_of_a_long_conversation_the_last_three_answers_are_sent_along(
@@ -450,6 +455,37 @@ def test_a_repetition_that_fails_leaves_the_answer_that_there_was(
     script.replies = [stream(["Better."])]
     ask(engine, ASK, replaces=turn)
     assert [t.answer for t in engine.conversations.turns("talk")] == ["Better."]
+
+
+FORMER_LOOKS = [
+    {"tool": "", "arguments": "", "summary": "Reasoning · 2 s", "text": "Who calls it?"},
+    {"tool": "search", "arguments": "end_of_visit\ndef end_of_visit(visitor):",
+     "summary": "Searched once more: end_of_visit", "text": "shop/visit.py:4-6"},
+    {"tool": "history", "arguments": '{"name": "expire_session"', "summary": "history: no",
+     "text": "The arguments are not a JSON object.", "failed": True},
+]  # fmt: skip
+"""Of a model's one further search, and of an agent, which each had a writer of its own."""
+
+
+def test_a_turn_with_the_looks_of_an_earlier_version_is_shown_and_gone_on_from(
+    indexed: Indexed, opened: Open, script: Script, data_dir: Path
+) -> None:
+    looks = [{"said": "", "milliseconds": 35.0, "failed": False, **look} for look in FORMER_LOOKS]
+    here = locate(load_settings(tables=str(indexed.tables)), indexed.repository).id
+    dump = gzip.decompress((Path(__file__).parent / "fixtures/state-2517e08c.sql.gz").read_bytes())
+    written = dump.decode().replace("shop-aef0503f", here)
+    written = written.replace('"looked_up": []', f'"looked_up": {json.dumps(looks)}')
+    data_dir.mkdir(exist_ok=True)
+    with contextlib.closing(sqlite3.connect(data_dir / "state.sqlite")) as database:
+        database.executescript(written)
+    engine = opened(**script.settings)
+    client = create_app(engine.settings, engine=engine).test_client()
+    shown = client.get("/api/conversations/kept").json["turns"]
+    assert [turn["looked_up"] for turn in shown] == [looks] * 3
+    last = ask(engine, "and?", conversation="kept")[-1]
+    assert (
+        last.kind == "done" and has_code(script) and shown[-1]["answer"].strip() in str(script.sent)
+    )
 
 
 # Misbehaviour.

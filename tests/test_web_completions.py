@@ -220,8 +220,8 @@ def test_what_the_client_wants_of_answers_stands_beside_our_rules(
     plain, wished = model.requests
     assert [one["role"] for one in wished["messages"]] == ["system", "user"]
     assert wished["messages"][0] == plain["messages"][0]
-    instruction, block = parts(wished["messages"][-1])
-    usual, same = parts(plain["messages"][-1])
+    instruction, *block = parts(wished["messages"][-1])
+    usual, *same = parts(plain["messages"][-1])
     assert block == same  # nothing else is searched for
     assert instruction.startswith(usual.rstrip())
     assert instruction.rstrip().endswith(f"as far as the rules allow:\n{wanted}")

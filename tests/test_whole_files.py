@@ -275,7 +275,7 @@ def test_the_best_files_are_sent_to_the_model_whole(engine: Engine, script: Scri
 def test_a_small_repository_reaches_the_model_whole_and_the_answer_says_so(
     opened: Open, script: Script
 ) -> None:
-    engine = opened(**script.settings, effort="normal")
+    engine = opened(**script.settings, effort="normal", context_tokens=8_000)
     script.replies = [stream(["1"]), stream(["It is told in [README.md:1-3]."])]
     events = ask(engine, "@codebase what is sold?")
     paths = {chunk.path for chunk in parse_block(parts(script.sent[-1])[1])}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
@@ -21,7 +19,7 @@ from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context import NO_CONTEXT, ContextBlock, chunk_id, pack
-from codeqa.errors import CodeQAError, NotFoundError
+from codeqa.errors import NotFoundError
 from codeqa.llm.client import Model
 from codeqa.quoted import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
@@ -45,7 +43,6 @@ from codeqa.selection import (
 )
 from codeqa.settings import Settings
 from codeqa.store import Tables
-from codeqa.text import has_tag
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime, Unit
 
@@ -54,8 +51,6 @@ HITS_SHOWN = 10
 RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
-DRAFT_SECONDS = 1.0
-"""For a draft that nobody chose; what has come by then is searched by."""
 PINNED = "pinned"
 NEED_A_MODEL = ("review", "plan", "change")
 """Modes that a quoted answer does not really serve."""
@@ -147,26 +142,13 @@ class _Gathering:
         return budget_of(effort, settings, self.window)
 
     @property
-    def drafts(self) -> HydeMode | Literal[""]:
-        """How many drafts are searched by before the model is asked, '' for none: at *normal* one,
-        of a small model beside the one that answers, which it saves looks."""
+    def drafts(self) -> HydeMode:
+        """How many drafts are searched by before the model is asked. At *normal* it looks further
+        itself, which finds as much and begins sooner."""
         chosen, effort = self.routed.question.options.hyde, self.budget.effort
         if effort == "fast":  # one call, unless this very question asks for more
             return chosen or "off"
-        if (wanted := chosen or self.by.settings.hyde) or effort == "deep":
-            return wanted or "two"
-        return "one" if self.drafts_soon else ""
-
-    @cached_property
-    def drafts_soon(self) -> bool:
-        """Whether a draft is made that nobody chose: it has little time."""
-        asked = (self.routed.question.options.hyde, self.by.settings.hyde)
-        if any(asked) or self.budget.effort != "normal" or not has_tag(self.routed.question.typed):
-            return False
-        with suppress(CodeQAError):  # the search says what is wrong with it
-            small = self.by.toolbox.search.connect()
-            return bool(small and self.model and small.name != self.model.name)
-        return False
+        return chosen or self.by.settings.hyde or ("two" if effort == "deep" else "off")
 
     @property
     def room(self) -> int:
@@ -309,8 +291,7 @@ class _Gathering:
             top=POOL if question.whole_files else UNITS_RANKED,
             path=question.mask,
             rerank=options.rerank,
-            hyde=self.drafts or "off" if ask_model else "off",
-            draft_seconds=DRAFT_SECONDS if self.drafts_soon else 0.0,
+            hyde=self.drafts if ask_model else "off",
             use_model=ask_model,
             cancelled=options.cancelled,
         )

@@ -154,7 +154,7 @@ class Reader:
             try:
                 yield from self._read(asked, reading, warning)
             except ModelError as error:
-                if reading.checking and not (reading.answered or asked.cancelled()):
+                if reading.checking and not asked.cancelled():
                     told = UNCHECKED.format(error.message.rstrip("."))
                     yield ToolStep("", "", told, "", failed=True)
                     return
@@ -234,7 +234,8 @@ class Reader:
         """Pass on what a request yields, and note whether there is text of an answer. Raises
         ModelError where it has failed so often that the next time has to be another request.
 
-        Of a second pass nothing is passed on where the answer stays; else that it begins anew."""
+        Of a second pass what takes the answer's place is passed on once it is whole: what comes may
+        be words before looks, or break off, and the answer stays."""
         held = ""
         with closing(request):
             while True:
@@ -242,18 +243,16 @@ class Reader:
                     piece = next(request)
                 except StopIteration as end:
                     asked: Asked = end.value
-                    if held.strip() and AS_IT_IS not in held:
+                    if held.strip() and not asked[0] and AS_IT_IS not in held:
                         yield Anew()
                         yield held
                     return asked
-                if isinstance(piece, str) and piece:
-                    if reading.checking and not reading.answered:
-                        held += piece
-                        if len(held) <= 2 * len(AS_IT_IS) or AS_IT_IS in held:
-                            continue
-                        yield Anew()
-                        piece, held = held, ""
-                    reading.answered = True
+                if isinstance(piece, str) and reading.checking:
+                    held += piece
+                    continue
+                if isinstance(piece, Waiting) and reading.checking:
+                    raise piece.error  # the answer is there, and need not wait for a better one
+                reading.answered |= isinstance(piece, str) and bool(piece)
                 yield piece
                 if isinstance(piece, Waiting) and piece.begins and reading.rounds:
                     reading.failures += 1
@@ -307,7 +306,6 @@ class Reader:
         reading.messages += [own, *results]
         reading.results += results
         reading.done += 1
-        reading.answered &= not reading.checking  # what it said before them is no answer
         reading.misused = 0 if any(not s.failed for s, _ in looks) else reading.misused + 1
 
     def _call(self, call: ToolCall, reading: _Reading) -> tuple[ToolStep, ToolResult | None]:

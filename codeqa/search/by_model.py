@@ -37,6 +37,8 @@ FIRST, SECOND = "hyde-1", "hyde-2"
 """What the names of the channels begin with: `hyde-1 text`, `hyde-2 vector`."""
 FIRST_TOKENS, SECOND_TOKENS = 400, 768
 """Most tokens of each hypothesis."""
+SECOND_CHARACTERS = 12_000
+"""Most of the code that the second is written from."""
 HYPOTHESIS_WORDS = 48
 """Distinct tokens of it that are searched for, as of a question."""
 HYPOTHESIS_CANDIDATES = 30
@@ -74,10 +76,8 @@ def search_by_hypotheses(
     mode: HydeMode,
     settings: Settings,
     cancelled: Cancelled,
-    seconds: float,
 ) -> Generator[StageTime, None, tuple[Candidates, list[StageTime]]]:
-    """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages; each
-    hypothesis may take so many `seconds`.
+    """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages.
 
     Yields each stage as it begins and as it ends. Raises what the tables raise; whatever the model
     does is told by the stages.
@@ -89,6 +89,7 @@ def search_by_hypotheses(
 
     def write(name: str, tokens: int, prompt: str, **fields: str) -> Stages:
         ask = partial(prompted, prompt, settings.config_dir, **fields)
+        seconds = settings.hyde_seconds
         return generate_bounded(name, model, ask, tokens, seconds, cancelled, hypothesis_tokens)
 
     first = yield from write(FIRST, FIRST_TOKENS, "hyde", query=query.text)
@@ -105,7 +106,7 @@ def search_by_hypotheses(
     best = zip(best_of_each(rank(by_first, query)), best_of_each(hits), strict=True)
     pairs = chain.from_iterable(zip_longest(*of_table) for of_table in best)
     units = {hit.unit.id: hit.unit for pair in pairs for hit in pair if hit is not None}
-    block = pack([*map(unit_chunk, units.values())], settings.context_characters).text
+    block = pack([*map(unit_chunk, units.values())], SECOND_CHARACTERS).text
     fields = {"query": query.text, "context": block.rstrip(), "hyde_query": first.text}
     second = yield from write(SECOND, SECOND_TOKENS, "hyde_v2", **fields)
     if second.text:

@@ -130,7 +130,6 @@ class Search:
         rerank: bool = False,
         hyde: Literal["", HydeMode] = "off",
         drafts: Sequence[str] = (),
-        draft_seconds: float = 0.0,
         use_model: bool = True,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
@@ -141,10 +140,9 @@ class Search:
         what the setting says; the question goes to the model for the first, what was found for
         the second. `drafts` are such answers, or lines of the code that is looked for, that whoever
         asks has written: each is searched by as one of the model's is, and no model is asked for
-        others. The model has `draft_seconds` for each of its own (0: what the setting says), after
-        which what has come is searched by. Without
-        `use_model` no language model is asked, whatever else is said. Once `cancelled()` is true
-        what takes long is left out. Raises IndexMissingError and IndexFormatError as the tables do.
+        others. Without `use_model` no language model is asked, whatever else is said. Once
+        `cancelled()` is true what takes long is left out. Raises IndexMissingError and
+        IndexFormatError as the tables do.
         """
         started = time.perf_counter()
         query = parse_query(question, kind=kind, language=language, path=path)
@@ -189,9 +187,8 @@ class Search:
         if early:
             yield tuple(keep_guaranteed(hits, guaranteed(hits, query.mentions), HITS_SO_FAR))
         if model is not None and mode != "off":
-            seconds = draft_seconds or self.settings.hyde_seconds
             found, stages = yield from search_by_hypotheses(
-                query, found, hits, tables, encoders, model, mode, self.settings, cancelled, seconds
+                query, found, hits, tables, encoders, model, mode, self.settings, cancelled
             )
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
         for number, draft in enumerate(drafts, 1):

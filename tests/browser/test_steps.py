@@ -37,8 +37,9 @@ LONG_NAME = "bookshop/" + "a_name_that_fits_no_phone_" * 5 + ".py"
 SAID = "I look who reserves copies."
 ANSWER = (
     "`Stock.reserve_copies` [bookshop/stock.py:1-5] takes them off the shelf, ",
-    "as [bookshop/stock.py:9000-9010] says.",
+    "as [bookshop/stock.py:9000-9010] says.\n",
 )
+MORE = "There is more to say. " * 12
 ANEW = ("Copies are reserved. " * 12, "In one place ", "[bookshop/stock.py:2-4].")
 
 
@@ -68,8 +69,8 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         return Streamed(when_released(*map(delta, ANEW), delta(reason="stop")))
     if "aloud" in str(body["messages"][-1]) and not body.get("max_tokens"):  # no draft
         return Streamed(when_released(
-            delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta("\n\nThere"),
-            delta(" is more."), delta(reason="stop"),
+            delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta(f"\n\n{MORE}"),
+            delta("At last."), delta(reason="stop"),
         ))  # fmt: skip
     if not body.get("tools"):
         return stream(["none"])

@@ -11,7 +11,7 @@ import { copyButton } from "../lib/widgets.js";
 // server's setting, and where that is "" as well to the effort.
 const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
-  fast: { label: "Fast", sends: "3 functions and 3 classes", rerank: false, hyde: "off" },
+  fast: { label: "Fast", sends: "more code, one call", rerank: false, hyde: "off" },
   normal: { label: "Balanced", sends: "functions, and looks further up to 3 times", rerank: false, hyde: "" },
   deep: { label: "Deep", sends: "looks further up to 6 times and checks its answer", rerank: true, hyde: "two" },
 };
