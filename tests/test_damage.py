@@ -16,12 +16,13 @@ from codeqa import mcp
 from codeqa.cli.main import main
 from codeqa.doctor import check_repositories, examine
 from codeqa.engine import Engine, open_engine
-from codeqa.errors import CodeQAError
+from codeqa.errors import CodeQAError, IndexFormatError
 from codeqa.indexing import Indexer
 from codeqa.repositories import report_repositories
 from codeqa.settings import Settings, load_settings
-from codeqa.store import Location, damage, list_locations
+from codeqa.store import Location, damage, list_locations, writer
 from codeqa.store.location import connect
+from codeqa.store.schema import table_names
 from codeqa.web.app import create_app
 from tests.indexed import copied, indexed
 from tests.repositories import git, write
@@ -236,6 +237,22 @@ def test_running_out_of_open_files_is_no_damage(spare: int, engine: Engine) -> N
     assert marker.exists()
     assert engine.index.run().files == len(FILES)
     assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kept"), [("(os error 24)", True), ("(os error 2)", False), ("not a table", False)]
+)
+def test_a_run_begins_anew_over_damage_and_not_over_what_the_system_refuses_for_now(
+    refusal: str, kept: bool, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(database: Any) -> Any:
+        raise IndexFormatError("It cannot be read.", "") from RuntimeError(refusal)
+
+    monkeypatch.setattr(writer, "read_meta", refused)
+    database = connect(engine.location)
+    with contextlib.suppress(IndexFormatError):
+        writer.choose_generation(database, "p", None, rebuild=False, beside=False)
+    assert ("methods" in table_names(database)) == kept
 
 
 @contextlib.contextmanager

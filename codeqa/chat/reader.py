@@ -188,6 +188,7 @@ class Reader:
             messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
         if not self.opening and room >= LEAST_ROOM:
             messages[-1]["content"] += [*self._edges(asked), *_also_found(asked)]
+            room = min(self.room, characters_left(messages, asked.window))
         block = asked.block
         return _Reading(messages, list(block.chunks), block.dropped, rounds, room, by_lines)
 
@@ -337,7 +338,8 @@ class Reader:
             tables = self.toolbox.tables()
             units = {unit.id: unit for unit in tables.by_ids([*ids])}
             best = [units[id_] for id_ in ids if id_ in units and units[id_].is_method][:EDGES]
-            told = [f"{unit.qualified_name}: {'. '.join(edges_of(tables, unit))}" for unit in best]
+            edges = ((unit.qualified_name, edges_of(tables, unit)) for unit in best)
+            told = [f"{name}: {'. '.join(lines)}" for name, lines in edges if lines]
             return [{"type": "text", "text": CALLS + code_block("\n".join(told))}] if told else []
         return []
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import errno
 import functools
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -34,6 +32,7 @@ from codeqa.store.schema import (
     Meta,
     all_of,
     generation_tables,
+    is_damage,
     one_of,
     read_meta,
     refuse_functions,
@@ -334,8 +333,7 @@ def damage(location: Location, *, thorough: bool = True) -> str:
     words; '' when it need not be. `thorough` reads every row and every index, 2 s for 470,000
     references, as is always done behind a run that died.
 
-    Too many open files, a missing right or a failing disk pass or are for people to mend: they are
-    no reason to throw an index away. Tables on another machine are not for this one to delete.
+    Tables on another machine are not for this one to delete.
     """
 
     async def read_all(snapshot: Snapshot) -> None:
@@ -360,9 +358,7 @@ def damage(location: Location, *, thorough: bool = True) -> str:
         if thorough or died:
             reader.ask(read_all)
     except IndexFormatError as error:
-        # What the system refused, as LanceDB tells it: a file that is gone, or is no file.
-        codes = {int(code) for code in re.findall(r"\(os error (\d+)\)", str(error.__cause__))}
-        return error.message if codes <= {errno.ENOENT, errno.ENOTDIR, errno.EISDIR} else ""
+        return error.message if is_damage(error) else ""
     except (IndexMissingError, OSError, RuntimeError):
         return ""
     return ""

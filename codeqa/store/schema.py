@@ -10,6 +10,7 @@ end in `_2`, `_3`, ….
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import posixpath
@@ -217,6 +218,14 @@ def refuse_functions(schema: pa.Schema) -> None:
     none."""
     if b"embedding_functions" in (schema.metadata or {}):
         raise unreadable("its tables name functions, so that somebody else made them")
+
+
+def is_damage(error: IndexFormatError) -> bool:
+    """Whether tables that cannot be read have to be made anew. Too many open files, a missing right
+    or a failing disk pass, or are for people to mend."""
+    # What the system refused, as LanceDB tells it: a file that is gone, or is no file.
+    codes = {int(code) for code in re.findall(r"\(os error (\d+)\)", str(error.__cause__))}
+    return codes <= {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
 
 def read_meta(database: DBConnection) -> Meta | None:

@@ -38,6 +38,7 @@ from codeqa.store.schema import (
     Meta,
     all_of,
     generation_tables,
+    is_damage,
     one_of,
     read_meta,
     read_rows,
@@ -372,7 +373,9 @@ def choose_generation(
     wanted = f"{parser} {vector}"
     try:
         meta = read_meta(database)
-    except IndexFormatError:
+    except IndexFormatError as error:
+        if not is_damage(error):
+            raise
         meta = None
     if meta is None:
         database.drop_all_tables()

@@ -19,10 +19,10 @@ const OWN = "own";
 const NO_MODEL =
   "A language model writes it, and none is in use: the search goes by the question alone.";
 const HYDE_COUNTS = {
-  "": "the model may search once more",
+  "": "",
   off: "searches by the question alone",
   one: "searches by drafted code, too",
-  two: "searches by code drafted twice; the model sorts the files",
+  two: "searches by code drafted twice",
 };
 
 /** Which effort `{ effort, hyde }` is: a name of EFFORTS, or "own"; `server` is its setting. */
@@ -179,14 +179,13 @@ export class AnswerOptions {
     inputs.retrieval.value = this.automatic ? "auto" : "explicit";
   }
 
-  /** `more code; the model may search once more`, and so on. */
+  /** `more code, one call`, and so on. */
   #does(effort) {
     const parts = [EFFORTS[effort].sends];
     if (this.#model) {
       parts.push(HYDE_COUNTS[EFFORTS[effort].hyde || this.#settings.hyde]);
     }
     parts.push(EFFORTS[effort].rerank ? "reranked" : "");
-    parts.push(effort === "deep" && this.#model ? "the model reads on with tools" : "");
     return parts.filter(Boolean).join("; ");
   }
 
