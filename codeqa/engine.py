@@ -135,8 +135,6 @@ def whole_answer(events: Iterator[Event]) -> Answer:
     for event in events:
         if event.kind == "token":
             pieces.append(str(event.data["text"]))
-        elif event.kind == "anew":
-            pieces.clear()
         elif event.kind == "error":
             raise error_from(event.data)
         elif event.kind == "done":

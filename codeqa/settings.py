@@ -127,7 +127,7 @@ class Settings(BaseSettings):
     effort: Effort = _field(
         "normal",
         "How an answer is made: `fast` (one call), `normal` "
-        "(the model may look further first) or `deep` (it also checks and mends its answer).",
+        "(the model may look further first) or `deep` (for longer, and drafts are searched by).",
     )
 
     model: str = _field(

@@ -259,8 +259,6 @@ class Event:
       tool before it answers, or, without `tool`, has thought
     - `cited` {citations}: checked, as in `TurnRecord`, before the text that completes them
     - `token` {text}
-    - `anew` {text}: what was written so far is a draft, and what follows takes its place; `text`
-      stands between them where the draft cannot be taken back
     - `done`: what a `chat.TurnRecord` says, its stages without texts, and {turn ('' when it is not
       kept), query_tags, carries (tokens that a follow-up without `@codebase` sends), revised (the
       answer as a hook changed it, '' when none did), profile {key: value} that was told}

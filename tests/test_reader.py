@@ -7,18 +7,15 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chat_kit import ASK, SAYS, Open, Script, answer, ask, begun, kinds, told
+from chat_kit import ASK, SAYS, Open, Script, answer, ask, kinds
 from openai_server import (
     NEVER,
     Gate,
-    Reply,
     Streamed,
     delta,
-    dropped,
     failure,
     openai_server,
     rate_limited,
@@ -27,20 +24,17 @@ from openai_server import (
 
 from codeqa.chat import reader
 from codeqa.chat.looks import MARK, may_be_looks, read_looks
-from codeqa.chat.reader import ANSWER_NOW, AS_IT_IS, CHECKING, SHORTENED
+from codeqa.chat.reader import ANSWER_NOW, SHORTENED
 from codeqa.chat.record import TurnRecord
-from codeqa.chat.stream import APART
 from codeqa.chat.values import KEPT_RESULT
-from codeqa.engine import Engine, whole_answer
+from codeqa.engine import Engine
 from codeqa.llm import client
 from codeqa.llm.client import Model
-from codeqa.prompts import render_prompt
 from codeqa.types import Event
-from codeqa.web.app import create_app
 from evals.agent.player import Player
 
 if TYPE_CHECKING:
-    from cli_shop import Command
+    pass
 
 pytest_plugins = ("chat_fixtures", "cli_shop")
 
@@ -446,145 +440,6 @@ def test_old_results_are_shortened_and_the_question_never(
         looking(engine)
     assert [text.endswith(SHORTENED) for text in results(script)] == [True] * 4 + [False]
     assert script.sent[1] == script.bodies[0]["messages"][1]
-
-
-# A second pass over the answer.
-
-
-BETTER = ("It is called by the clock, ", "each night [shop/session.py:6-10].\n")
-AS = AS_IT_IS[:4]
-
-
-def after_anew(events: Sequence[Event]) -> str:
-    """The text behind the last mark that it begins anew."""
-    begins = [number for number, event in enumerate(events) if event.kind == "anew"]
-    return answer(events[begins[-1] :])
-
-
-def test_a_second_pass_that_finds_nothing_to_mend_leaves_the_answer(
-    engine: Engine, script: Script, looks: Any
-) -> None:
-    as_it_is = stream([AS, f"{AS_IT_IS.removeprefix(AS)}.\n"])
-    script.replies = [looks([CALLERS]), stream(ENDS), looks([GREP]), as_it_is]
-    events = deep(engine)
-    assert answer(events) == "".join(ENDS) and "anew" not in kinds(events)
-    draft, wish = script.bodies[2]["messages"][-2:]
-    assert draft == {"role": "assistant", "content": "".join(ENDS)}
-    assert wish["content"] == render_prompt("second_pass", rounds="3", unchanged=AS_IT_IS)
-    turn = kept(engine)
-    assert turn.answer == "".join(ENDS) and turn.finished
-    made = [step["tool"] or step["summary"] for step in turn.looked_up]
-    assert [one for one in made if one != "Reasoning"] == ["symbol", CHECKING, "grep"]
-
-
-def test_a_second_pass_looks_further_for_as_many_rounds_before_it_writes_anew(
-    engine: Engine, script: Script, looks: Any
-) -> None:
-    every = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(6)]
-    script.replies = [*every[:3], stream(ENDS), *every[3:], stream(BETTER)]
-    events = deep(engine)
-    assert len(script.bodies) == 8 and len(steps(events)) == 6
-    assert script.sent[-1]["content"] == ANSWER_NOW and "tools" not in script.bodies[-1]
-    assert told(events, "anew") and after_anew(events) == "".join(BETTER)
-
-
-@pytest.mark.parametrize("says", [[AS_IT_IS], BETTER], ids=["leaves it", "writes it anew"])
-def test_what_a_second_pass_says_before_it_looks_is_no_answer(
-    engine: Engine, script: Script, says: Sequence[str]
-) -> None:
-    script.replies = [stream(ENDS), openai_calls([GREP], [LONG]), stream(says)]
-    events = deep(engine)
-    meant = "".join(ENDS if says == [AS_IT_IS] else says)
-    assert kept(engine).answer == whole_answer(iter(events)).text == meant
-
-
-def test_a_second_pass_that_looks_for_ever_leaves_the_answer(
-    engine: Engine, script: Script, looks: Any
-) -> None:
-    every = [looks([("grep", f'{{"pattern": "stock.move({n}"}}')]) for n in range(9)]
-    script.replies = [stream(ENDS), *every]
-    events = deep(engine)
-    assert answer(events) == "".join(ENDS) and events[-1].kind == "done"
-    assert len(steps(events)) == 3
-
-
-@pytest.mark.parametrize(
-    ("waited", "fails"),
-    [(0, failure(400, "no more")), (0, dropped()), (1, failure(500)), (2, rate_limited(1))],
-    ids=["refuses", "breaks off", "fails", "is busy"],
-)
-def test_a_second_pass_that_fails_leaves_the_answer_and_a_line_says_so(
-    engine: Engine, script: Script, waited: int, fails: Reply
-) -> None:
-    script.replies = [*[rate_limited(1)] * waited, stream(ENDS), fails]
-    events = deep(engine)
-    turn = kept(engine)
-    assert events[-1].kind == "done" and answer(events) == turn.answer == "".join(ENDS)
-    failed = turn.looked_up[-1]
-    assert failed["failed"] and failed["summary"].startswith("The second pass failed (")
-    assert turn.finished and turn.error is None
-
-
-def test_stopping_a_second_pass_keeps_what_is_shown(engine: Engine, script: Script) -> None:
-    stop = threading.Event()
-    script.replies = [stream(ENDS), stream([LONG, NEVER])]
-    events = begun(engine, ASK, "looked_up", effort="deep", cancelled=stop.is_set)
-    stop.set()
-    assert list(events)[-1].kind == "stopped"
-    assert kept(engine).answer == "".join(ENDS) and not kept(engine).finished
-
-
-def test_an_answer_that_is_written_anew_takes_the_place_of_the_first_where_that_can_be(
-    opened: Open, script: Script
-) -> None:
-    engine = opened(**script.settings, context_tokens=300, effort="deep")
-    app = create_app(engine.settings, engine=engine)
-    client, first = app.test_client(), (*ENDS, "\nAnd so on.\n")
-    draft, new = "".join(first), "".join(BETTER)
-
-    def told_by(address: str, **asked: Any) -> str:
-        script.replies = [stream(first), stream(BETTER)]
-        return client.post(address, json=asked).get_data(as_text=True)
-
-    def lines_of(code: str, told: str) -> list[Any]:
-        return [json.loads(line[2:]) for line in told.splitlines() if line.startswith(f"{code}:")]
-
-    both = {"question": ASK, "conversation": "talk"}
-    page = told_by("/chat/stream", **both, render=True)
-    assert "".join(lines_of("0", page)) == draft + new
-    notes = [note for (note,) in lines_of("8", page)]
-    (at,) = [number for number, note in enumerate(notes) if note.get("stage") == "anew"]
-    assert notes[at]["text"] == APART
-    blocks = [(number, n["block"]["html"]) for number, n in enumerate(notes) if "block" in n]
-    assert ["each night" in html for _, html in blocks] == [number > at for number, _ in blocks]
-    assert {number > at for number, _ in blocks} == {False, True}
-    turn = kept(engine)
-    assert turn.answer == new and [c["path"] for c in turn.citations] == ["shop/session.py"]
-    plain = told_by("/chat/stream", question=ASK)
-    assert "".join(lines_of("0", plain)) == draft + APART + new and "anew" not in plain
-    assert json.loads(told_by("/chat", question=ASK))["response"] == new
-    messages = [{"role": "user", "content": ASK}]
-    streamed = told_by("/v1/chat/completions", model="codeqa", messages=messages, stream=True)
-    chunks = [json.loads(one[6:]) for one in streamed.splitlines() if one.startswith("data: {")]
-    texts = [chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks]
-    assert "".join(texts) == draft + APART + new
-    whole = json.loads(told_by("/v1/chat/completions", model="codeqa", messages=messages))
-    assert whole["choices"][0]["message"]["content"] == new
-
-
-def test_a_terminal_shows_the_first_answer_and_the_one_that_is_written_anew(
-    shop_codeqa: Command, shop: Path, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {**script.settings, "effort": "deep"}.items():
-        monkeypatch.setenv(f"CODEQA_{name.upper()}", value)
-    said = ("It is appended.\n", "It is appended, and counted.\n")
-    shown = []
-    for as_json in ([], ["--json"]):
-        script.replies = [stream([one]) for one in said]
-        asked = ("ask", *as_json, "@codebase how is an article put into the basket?")
-        shown.append(shop_codeqa(*asked, "--repo", shop, "--local").out)
-    assert APART.join(said) in shown[0]
-    assert json.loads(shown[1])["answer"] == said[1]
 
 
 # Looks as lines.

@@ -26,7 +26,7 @@ from codeqa.chat.messages import (
     shrink,
 )
 from codeqa.chat.stream import RETRIES
-from codeqa.chat.values import Anew, Gathered, Piece, ToolStep
+from codeqa.chat.values import Gathered, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.code.tools.search import edges_of
 from codeqa.context import ContextBlock, chunk_id
@@ -43,14 +43,8 @@ from codeqa.text import json_object
 from codeqa.text.markdown import code_block, code_span
 from codeqa.types import Chunk, Effort, encloses
 
-ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 3, "deep": 3}
+ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 3, "deep": 10}
 """Rounds of looks before the answer, at most."""
-CHECKING_ROUNDS: dict[Effort, int] = {"fast": 0, "normal": 0, "deep": 3}
-"""Rounds of looks for a second pass over the answer, at most; 0 for no such pass."""
-AS_IT_IS = "AS IT IS"
-"""What a second pass writes that has nothing to mend."""
-CHECKING = "Reads the answer again, for what is wrong or missing"
-UNCHECKED = "The second pass failed ({}); this is the first."
 READING_SECONDS = 180.0
 """Time after which the next request has to answer."""
 RESULTS_CHARACTERS = 60_000
@@ -101,10 +95,6 @@ class _Reading:
     misused: int = 0
     failures: int = 0
     answered: bool = False
-    checking: bool = False
-    """What is asked for now is a second pass over the answer."""
-    until: float = 0.0
-    """Time, by the monotonic clock, from which on it has to answer."""
     made: set[tuple[str, str]] = field(default_factory=set)
     results: list[dict[str, Any]] = field(default_factory=list)
     """Those of the messages that hold results."""
@@ -123,8 +113,6 @@ class Reader:
     """What it looks with, and what its citations are checked against."""
     config_dir: Path | None = None
     rounds: int = 0
-    checking_rounds: int = 0
-    """Rounds of a second pass over the answer; 0 for no such pass."""
     room: int = RESULTS_CHARACTERS
     """Characters of results, where the model's window has so many."""
     tools: Sequence[str] = LOOK_TOOLS
@@ -154,10 +142,6 @@ class Reader:
             try:
                 yield from self._read(asked, reading, warning)
             except ModelError as error:
-                if reading.checking and not asked.cancelled():
-                    told = UNCHECKED.format(error.message.rstrip("."))
-                    yield ToolStep("", "", told, "", failed=True)
-                    return
                 if reading.answered or asked.cancelled() or self.opening:
                     raise
                 too_long = isinstance(error, ContextLengthError) and not reading.done
@@ -195,15 +179,15 @@ class Reader:
     def _read(
         self, asked: Gathered, reading: _Reading, warning: str
     ) -> Generator[Piece, None, None]:
-        reading.until = time.monotonic() + READING_SECONDS
+        until = time.monotonic() + READING_SECONDS
         tools = [
             {"type": "function", "function":
              {"name": name, "description": tool.description, "parameters": tool.schema()}}
             for name, tool in TOOLS.items() if name in self.tools
         ]  # fmt: skip
         while True:
-            over = time.monotonic() > reading.until or reading.misused >= MISUSES
-            last = over or reading.done >= reading.rounds
+            over = time.monotonic() > until or reading.misused >= MISUSES
+            last = over or reading.done == reading.rounds
             if last and reading.done:
                 reading.messages.append({"role": "user", "content": ANSWER_NOW})
             _shorten(reading.results, reading.room)
@@ -213,17 +197,10 @@ class Reader:
                 tools=() if last or lines else tools, by_lines=lines, warning=warning,
             )  # fmt: skip
             calls, text, said = yield from self._watched(request, reading)
-            if asked.cancelled():
+            if not calls or asked.cancelled():
                 return
-            if not calls:
-                if reading.checking or not (reading.rounds and self.checking_rounds):
-                    return
-                yield ToolStep("", "", CHECKING, "")
-                self._check(text, reading)
-                continue
             if last:
-                if not reading.checking:
-                    yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
+                yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
                 return
             yield from self._look(calls, text, "" if lines else " ".join(said.split()), reading)
             if asked.cancelled():
@@ -233,26 +210,14 @@ class Reader:
         self, request: Generator[Piece, None, Asked], reading: _Reading
     ) -> Generator[Piece, None, Asked]:
         """Pass on what a request yields, and note whether there is text of an answer. Raises
-        ModelError where it has failed so often that the next time has to be another request.
-
-        Of a second pass what takes the answer's place is passed on once it is whole: what comes may
-        be words before looks, or break off, and the answer stays."""
-        held = ""
+        ModelError where it has failed so often that the next time has to be another request."""
         with closing(request):
             while True:
                 try:
                     piece = next(request)
                 except StopIteration as end:
                     asked: Asked = end.value
-                    if held.strip() and not asked[0] and AS_IT_IS not in held:
-                        yield Anew()
-                        yield held
                     return asked
-                if isinstance(piece, str) and reading.checking:
-                    held += piece
-                    continue
-                if isinstance(piece, Waiting) and reading.checking:
-                    raise piece.error  # the answer is there, and need not wait for a better one
                 reading.answered |= isinstance(piece, str) and bool(piece)
                 yield piece
                 if isinstance(piece, Waiting) and piece.begins and reading.rounds:
@@ -262,19 +227,6 @@ class Reader:
                     kept = limited or reading.answered or self.opening
                     if reading.failures == RETRIES and not kept:
                         raise piece.error
-
-    def _check(self, draft: str, reading: _Reading) -> None:
-        """Have the next requests look at `draft` for what is wrong or missing."""
-        reading.checking, reading.answered, reading.misused, reading.failures = True, False, 0, 0
-        reading.until = time.monotonic() + READING_SECONDS
-        reading.rounds = reading.done + self.checking_rounds
-        rules = render_prompt(
-            "second_pass", self.config_dir, rounds=str(self.checking_rounds), unchanged=AS_IT_IS
-        )
-        reading.messages += [
-            {"role": "assistant", "content": draft},
-            {"role": "user", "content": rules},
-        ]
 
     def _look(
         self, calls: Sequence[ToolCall], text: str, said: str, reading: _Reading

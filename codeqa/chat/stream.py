@@ -13,7 +13,6 @@ from codeqa.chat.citations import CitationChecker, CitedCode, files_in, files_to
 from codeqa.chat.messages import count_tokens, earlier_answer
 from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
 from codeqa.chat.values import (
-    Anew,
     Checked,
     ConversationSoFar,
     Gathered,
@@ -32,8 +31,6 @@ from codeqa.types import NO_USAGE, Event, TokenUsage
 
 RETRIES = 2
 """Requests of one answer that are made again, whichever they are."""
-APART = "\n\n---\n\n"
-"""Between a draft and the answer, for who cannot take back what was written."""
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
 
@@ -183,10 +180,6 @@ class Stream:
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
             yield Event("looked_up", piece.as_data())
-        elif isinstance(piece, Anew):
-            self.pieces.clear()
-            self.checker = None
-            yield Event("anew", {"text": APART})
         elif text := well_formed(piece):
             self.pieces.append(text)
             with suppress(CodeQAError):  # the index may be gone by now

@@ -362,12 +362,7 @@ class Citation:
     """These lines are not what was sent any more; looked at again when the answer is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Anew:
-    """What was written so far is a draft: what follows takes its place."""
-
-
-Piece = str | Anew | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
+Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
 """Text of the answer, what was sent for it, what was looked up, thought and waited for meanwhile,
 and at the end what the provider counted."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from codeqa.account import Privacy, StoredData, deletion_question, deletion_report, privacy_report
 from codeqa.chat.conversations import Conversations
-from codeqa.chat.reader import CHECKING_ROUNDS, RESULTS_CHARACTERS, ROUNDS, Reader
+from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed
 from codeqa.code.tools import Toolbox
@@ -78,8 +78,7 @@ class Writers:
             return Teller(EXTRACTIVE, lambda asked: quoted_answer(asked.evidence))
         looks = gathered.may_look and budget and gathered.intent in NEED_CODE
         effort: Effort = budget.effort if looks and budget else "fast"
-        rounds = (ROUNDS[effort], CHECKING_ROUNDS[effort])
-        return Reader(model, self.toolbox, self.config_dir, *rounds, RESULTS_CHARACTERS)
+        return Reader(model, self.toolbox, self.config_dir, ROUNDS[effort], RESULTS_CHARACTERS)
 
     def _reply(self, reply: str, routed: Routed) -> str:
         """What the app says, and does: `reply` is `privacy`, `profile` or `greeting`."""

@@ -238,8 +238,6 @@ def _print_whole(question: str, events: Iterator[Event]) -> int:
     for event in events:
         if event.kind == "token":
             answer += str(event.data["text"])
-        elif event.kind == "anew":
-            answer = ""
         elif event.kind == "done":
             told = {name: event.data.get(name) for name in TOLD}
             print_json({"question": question, "answer": answer, **told})
@@ -253,7 +251,7 @@ def _print_answer(_: str, events: Iterator[Event]) -> int:
     plain = PlainText() if sys.stdout.isatty() else None
     try:
         for event in events:
-            if event.kind in ("token", "anew"):
+            if event.kind == "token":
                 # Blank lines wait for what follows them: the last ones separate nothing.
                 shown = len(text.rstrip("\n"))
                 text += event.data["text"]

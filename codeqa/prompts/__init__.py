@@ -51,7 +51,6 @@ PROMPTS = {
         Prompt("strict", "added when only what the code shows may be said"),
         Prompt("look", "added to the system message where the model may look further by tools"),
         Prompt("look_lines", "the same for a model that writes its looks as lines"),
-        Prompt("second_pass", "asked for once the answer is written, at the effort deep"),
         Prompt("hyde_system", "first draft: predict code from the question"),
         Prompt("hyde_user", "first draft: the question"),
         Prompt("hyde_v2_system", "second draft: sharpen with context", strict=False),

@@ -132,10 +132,7 @@ def _lines(events: Iterable[Event], cite: Cite | None) -> Iterator[tuple[str, An
     try:
         for event in events:
             moment = round(1000 * (time.monotonic() - started))
-            anew = event.kind == "anew"
-            if anew and cite:
-                renderer = BlockRenderer(cite)
-            elif anew or event.kind == "token":
+            if event.kind == "token":
                 text = str(event.data["text"])
                 yield "0", text
                 if renderer:

@@ -154,7 +154,7 @@ def _stream(
     try:
         yield chunk({"role": "assistant", "content": ""})
         for event in chain(begun, events):
-            if event.kind in ("token", "anew"):
+            if event.kind == "token":
                 yield chunk({"content": event.data["text"]})
             elif event.kind == "done":
                 yield chunk({}, _finish_reason(event.data), codeqa=answer_values(event.data))

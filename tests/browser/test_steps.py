@@ -22,8 +22,6 @@ from openai_server import Streamed, delta, openai_server, stream
 from playwright.sync_api import Locator, Page, expect
 from waiting import PATIENCE
 
-from codeqa.chat.reader import AS_IT_IS, CHECKING
-
 ASK = "@codebase How are copies of a book reserved?"
 THOUGHT = "First <b>look</b> [bookshop/stock.py:1-5]."
 REVIEW = {
@@ -40,7 +38,6 @@ ANSWER = (
     "as [bookshop/stock.py:9000-9010] says.\n",
 )
 MORE = "There is more to say. " * 12
-ANEW = ("Copies are reserved. " * 12, "In one place ", "[bookshop/stock.py:2-4].")
 
 
 def calls(made: list[tuple[str, dict[str, Any]]], said: str = "") -> Streamed:
@@ -65,8 +62,6 @@ def reply(path: str, body: dict[str, Any]) -> Streamed:
         if not results:
             return calls([("search_code", {"query": "reserve copies"})])
         return stream([json.dumps(REVIEW)])
-    if AS_IT_IS in str(body["messages"][-1]):
-        return Streamed(when_released(*map(delta, ANEW), delta(reason="stop")))
     if "aloud" in str(body["messages"][-1]) and not body.get("max_tokens"):  # no draft
         return Streamed(when_released(
             delta(reasoning_content=f"{THOUGHT} "), delta("".join(ANSWER)), delta(f"\n\n{MORE}"),
@@ -158,32 +153,6 @@ def test_reasoning_is_folded_and_citations_are_marked_while_the_answer_is_writte
         thought.locator("summary").click()
         expect(thought.locator("pre")).to_have_text(THOUGHT)
         expect(page.locator(".answer")).not_to_contain_text("First")
-
-
-def test_an_answer_that_is_written_anew_takes_the_place_of_the_first(
-    real: Server, model: ModelServer
-) -> None:
-    page = real.open()
-    use_address(page, model.base_url)
-    set_answer_options(page, "Deep")
-    NEXT.release(3)
-    ask(page, ASK)
-    page.locator(".stages").click()
-    expect(step(page, CHECKING)).to_be_visible()
-    expect(page.locator(".turn.writing .answer")).to_contain_text("takes them off the shelf")
-    for part in ANEW[:2]:
-        NEXT.release()
-        expect(page.locator(".turn.writing .answer")).to_contain_text(part.strip())
-    expect(page.locator(".answer")).not_to_contain_text("off the shelf")
-    NEXT.release(2)
-    for reloaded in (False, True):
-        if reloaded:
-            page.reload()
-        answered(page)
-        expect(page.locator(".answer")).to_have_text(re.compile("^Copies are reserved"))
-        expect(page.locator(".answer .citation")).to_have_count(1)
-        expect(page.locator(".answer a.citation")).to_have_attribute("data-start", "2")
-        expect(page.locator(".sources")).to_have_count(0)
 
 
 def test_an_issue_is_reviewed_as_a_turn_with_steps_and_links(

@@ -96,7 +96,7 @@ export class Stages {
     this.#details.lookUp(event, this.#thought);
     this.#thought = false;
     if (event.tool) announce(event.summary);
-    this.#does(event.tool || !event.text ? event.summary : "Writing");
+    this.#does(event.tool ? event.summary : "Writing");
   }
 
   /** What the model says to itself, as it comes. */

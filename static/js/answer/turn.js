@@ -161,8 +161,6 @@ export class Turn {
       this.id = event.turn;
     } else if (event.stage === "cited") {
       if (this.#citations.take(event.citations)) this.#citations.mark(this.#answer);
-    } else if (event.stage === "anew") {
-      this.#takeBack();
     } else if (event.stage === "hits") {
       this.#showFound(event.hits);
     } else if (event.stage) {
@@ -234,17 +232,6 @@ export class Turn {
     beginReading();
     this.#stages.write();
     if (!this.#found.contains(document.activeElement)) this.#found.remove();
-  }
-
-  /** What was written so far is a draft: what follows takes its place. */
-  #takeBack() {
-    this.#citations = new Citations();
-    this.#text = "";
-    this.#index = -1;
-    this.#settled = 0;
-    this.#answer.replaceChildren();
-    this.#newBlocks().append(this.#unfinished);
-    this.#showUnfinished();
   }
 
   #showFound(hits) {
