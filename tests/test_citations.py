@@ -233,7 +233,7 @@ def test_what_a_tool_printed_was_shown() -> None:
 def test_what_an_earlier_turn_has_shown_may_be_cited_on_every_later_one(
     engine: Engine, script: Script
 ) -> None:
-    ask(engine, ASK)
+    ask(engine, "@codebase path:shop/session.py when does expire_session forget the visitor?")
     says = "As said, it ends [shop/session.py:8-9]. Not so [shop/stock.py:1].\n"
     script.replies = [stream([says])]
     about = "@codebase path:legacy how does old_count count the teapots?"

@@ -209,7 +209,7 @@ def test_whatever_files_hold_the_block_reads_back_as_exactly_their_lines(
     ("window", "question", "block", "told", "cut"),
     [
         (4_096, "why?", 5_000, 1, False),  # the last turn, shortened
-        (6_500, "why?", 12_000, 1, False),
+        (6_600, "why?", 12_000, 1, False),
         (32_000, "why?", 12_000, 3, False),
         (4_096, "why? " * 900, 6_000, 0, True),  # a long question takes room from the code
         (0, "why? " * 900, 12_000, 3, False),

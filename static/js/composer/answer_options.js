@@ -12,8 +12,8 @@ import { copyButton } from "../lib/widgets.js";
 const HYDE_CHOICES = ["", "off", "one", "two"];
 const EFFORTS = {
   fast: { label: "Fast", sends: "more code, one call", rerank: false, hyde: "off" },
-  normal: { label: "Balanced", sends: "the model looks further, up to 3 times", rerank: false, hyde: "" },
-  deep: { label: "Deep", sends: "the model looks further, up to 10 times", rerank: true, hyde: "two" },
+  normal: { label: "Balanced", sends: "looks further, up to 3 times", rerank: false, hyde: "" },
+  deep: { label: "Deep", sends: "looks further, up to 10 times", rerank: true, hyde: "two" },
 };
 const OWN = "own";
 const NO_MODEL =
