@@ -8,17 +8,21 @@ that a model would be shown.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from codeqa.asked import asks, line_pattern, question_pattern, word_list
-from codeqa.code.calls import Call, Walk, tests_of
+from codeqa.code.calls import Call, Walk, callers, is_test, tests_of
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
     bullet_list,
     cite_unit,
+    first_sentence,
+    is_doc,
+    leading_doc,
     outline_of,
     overview_of,
     unit_item,
@@ -27,8 +31,17 @@ from codeqa.code.descriptions import (
 )
 from codeqa.code.tools.edges import use_places
 from codeqa.code.tools.reading import one_file
+from codeqa.code.tools.search import constants
 from codeqa.code.usages import usages
-from codeqa.context import COMMENT_LINE, cut_chunk, outlined, spans_of, unit_chunk
+from codeqa.context import (
+    COMMENT_LINE,
+    choose_lines,
+    cut_chunk,
+    outlined,
+    spans_of,
+    statements,
+    unit_chunk,
+)
 from codeqa.errors import CodeQAError
 from codeqa.repository.classify import role_of
 from codeqa.search.channels import gather
@@ -60,21 +73,23 @@ from codeqa.text.tokens import (
 )
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
-CONSIDERED, SHOWN, FURTHER = 20, 6, 14
-"""Best units of the search that an answer is made from, those whose code is shown, and those that
-are named with the lines that matter. Fewer hold the answer less often: the wanted place is among
-the first three of .41 of the development questions, the first eight of .64, twenty of .79."""
-LINES_SHOWN, LEAST_LINES = 160, 8
-"""Lines shown in all: of what is left a unit gets at most half, and so many at least."""
-MATTER, NEAR_MOST = 2, 0.7
-"""Lines shown of what is named, and the part of the best one's weight that the other has."""
+CONSIDERED, FURTHER = 20, 6
+"""Best units of the search that an answer is made from, and further ones that are named."""
+BODIES = (30, 22, 10)
+"""Lines of code of those that are shown: of 25 questions 18 were answered at once from such a
+form, as from 225 lines, and 13 from one body of 30 lines."""
+SHOWN = len(BODIES)
+CONSTANTS = 4
+"""Constants that a body only names, whose values are told."""
 HOLDING, LOOKED = 2, 20
 """Places named that hold a word which nothing shown holds, of as many looked at: the best two may
 hold its parts alone."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
-USES, FEW_USES = 8, 3
-"""Places of use of the best unit that are listed: where the question is about them, and else."""
+USES = 8
+"""Places of use of the best unit that are listed, where the question is about them."""
+CALLERS = 5
+"""Callers of the best unit that are told in a line, where it is not."""
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -83,7 +98,23 @@ FRAMES = 5
 TESTS = 20
 NEAR_BEST = 0.65
 """A test is listed that scores at least this part of the best."""
-FRAME_CHARACTERS, LINE_CHARACTERS = 160, 240
+FRAME_CHARACTERS, LINE_CHARACTERS = 160, 120
+
+VALUE_PLACES = 4
+"""Places in the list of hits after which a line that gives a value counts half."""
+ENDS_WEIGHT = 0.05
+"""Of a line that returns or raises, beside those that hold the question's words."""
+_ENDS = re.compile(r"\s*(?:return|raise|throw|panic!?|yield|Err)\b")
+_RETURNS = re.compile(r"(?m)^\s*(?::returns?:|@returns?|Returns:?)\s+(.+(?:\n[^\n:@]+)?)")
+_VALUE_ASKED = re.compile(
+    r"(?i)\b(?:defaults?|values?|constants?|limits?|timeouts?|sizes?|how (?:many|long|much|big))\b"
+)
+_GIVES = re.compile(
+    r"(?!\s*(?:def|func|fn|function|class|if|for|while|return)\b)"
+    r"(?:.*\w\s*(?::=|=(?![=>]))|\s*[\"']?[\w.-]+[\"']?\s*:)\s*[\w\"'\[({&.-]"
+)
+_LITERAL = re.compile(r"[=:]\s*(?:[\"'\d\[({.-]|(?:None|True|False|true|false|null|nil)\b)")
+_CONSTANT_NAME = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
 
 _OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the tests of {}"}
 
@@ -93,8 +124,8 @@ class Finding:
     """A unit that is shown in full."""
 
     hit: Hit
-    uses: str = ""
-    """Where it is used."""
+    below: str = ""
+    """What is told below its code: constants that it names, and where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +159,7 @@ class QuotedEvidence:
     def cited(self) -> str:
         """Markdown that cites all that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        told = [self.lead, self.absent, *(one.uses for one in self.findings)]
+        told = [self.lead, self.absent, *(one.below for one in self.findings)]
         chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
         return joined([*told, *(cite_unit(hit.unit) for hit in hits), *chunks])
 
@@ -146,7 +177,10 @@ def gather_evidence(
     main = _main(hits, query)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
     told: Sequence[Unit] = ()
-    if not (walk and walk.found):
+    if asked := asks("place", query.text):
+        lead, told = _place_asked(tables, asked)
+        main = [Hit(unit, 1.0) for unit in told] or main
+    elif not (walk and walk.found):
         own = _traceback(tables, result) or _tests(tables, result)
         alone = not own and query.overview
         own = overview_of(tables) if alone else own
@@ -164,6 +198,8 @@ def gather_evidence(
         others = [] if alone or weak else beside[:SHOWN]
         main = []
 
+    if not lead and query.words:
+        lead = value_line(query, hits)
     text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
     lacking = set(query.words).difference(word_list("asking"), *held)
     missing = tuple(w for w in query.words if w in lacking and stem(w) not in text)
@@ -171,8 +207,14 @@ def gather_evidence(
     def finding(hit: Hit) -> Finding:
         if hit.unit.kind in TEXT_KINDS:
             return Finding(hit)
-        most = USES if asks("uses", query.text) else FEW_USES
-        return Finding(hit, uses_section(tables, hit.unit, most) if hit is main[0] else "")
+        told = values_named(tables, hit.unit)
+        if hit is main[0]:
+            listed = asks("uses", query.text)
+            uses = (
+                uses_section(tables, hit.unit, USES) if listed else callers_line(tables, hit.unit)
+            )
+            told = joined([told, uses])
+        return Finding(hit, told)
 
     return QuotedEvidence(
         query=query,
@@ -193,10 +235,27 @@ def _of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
     if asks("versions", query.text):
         return versions_of(tables, query.words), ()
     if asks("file", query.text) and len(query.files) == 1:
-        about = set(query.words) - QUESTION_WORDS - {"file", "module"} - set(words(query.files[0]))
+        about = set(query.words) - QUESTION_WORDS - word_list("of_files")
+        about -= set(words(query.files[0]))
         with suppress(CodeQAError):
             path = "" if about else one_file(tables, query.files[0])
             return outline_of(tables, path) if path else "", tables.in_file(path)
+    return "", ()
+
+
+def _place_asked(tables: Tables, asked: re.Match[str]) -> tuple[str, Sequence[Unit]]:
+    """The line that is asked for, and the definition around it."""
+    path, line = asked["path"] or asked["file"], int(asked["line"] or asked["of"])
+    with suppress(CodeQAError):
+        units = tables.in_file(one_file(tables, path))
+        around = [one for one in units if one.start_line <= line <= one.end_line]
+        inner = min(around, key=lambda one: one.end_line - one.start_line, default=None)
+        if inner:
+            code = inner.source_code.split("\n")[line - inner.start_line].strip()
+            shown = f"**{code_span(code[:LINE_CHARACTERS])}** " if code else ""
+            return f"{shown}{cite(inner.path, line, line)} in {code_span(inner.qualified_name)}", [
+                inner
+            ]
     return "", ()
 
 
@@ -308,6 +367,58 @@ def uses_section(tables: Tables, unit: Unit, most: int) -> str:
     return bullet_list(f"**Used in {times}**:", map(place_item, shown), left)
 
 
+def value_line(query: Query, hits: Iterable[Hit]) -> str:
+    """The line that gives what a question about a value names its value; '' for none."""
+    best, told = 0.0, ""
+    if not _VALUE_ASKED.search(query.text):
+        return told
+    words = [word for word in query.words if not _VALUE_ASKED.fullmatch(word)]
+    for place, unit in enumerate(hit.unit for hit in hits):
+        lines = unit.source_code.split("\n")
+        doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+        for n, weight in enumerate(_weights(lines, words)):
+            worth = weight / (1 + place / VALUE_PLACES) * (1 + bool(_LITERAL.search(lines[n])))
+            if worth > best and _gives(lines[n], doc):
+                best, at = worth, unit.start_line + n
+                line = code_span(lines[n].strip()[:LINE_CHARACTERS])
+                told = f"**{line}** {cite(unit.path, at, at)}"
+    return told
+
+
+def _gives(line: str, doc: set[str]) -> bool:
+    """Whether a line of code gives something a value."""
+    return bool(_GIVES.match(line)) and not (COMMENT_LINE.match(line) or is_doc(line, doc))
+
+
+def callers_line(tables: Tables, unit: Unit) -> str:
+    """What surely calls `unit`, in a line: source first, tests counted. '' for nothing."""
+    users, _ = callers(tables, unit)
+    tests = sum(is_test(one.caller) for one in users)
+    calling = [one for one in users if not is_test(one.caller)]
+    told = [
+        f"{code_span(one.caller.qualified_name or one.caller.path)} "
+        f"{cite(one.caller.path, one.line, one.line)}"
+        for one in calling[:CALLERS]
+    ]
+    told += [f"{len(calling) - CALLERS:,} more"] * (len(calling) > CALLERS)
+    told += [counted(tests, "test")] * bool(tests and not is_test(unit))
+    return f"Called by {', '.join(told)}." if told else ""
+
+
+def values_named(tables: Tables, unit: Unit) -> str:
+    """The values of the constants that `unit` names, as its file gives them, in a line."""
+    named = set(_CONSTANT_NAME.findall(unit.source_code))
+    heads = [one for one in tables.in_file(unit.path) if one.is_head] if named else []
+    told = [
+        f"{code_span(line.strip()[:LINE_CHARACTERS])} {cite(head.path, at, at)}"
+        for head in heads
+        for number, line in constants(head.source_code.split("\n"))
+        if named & set(_CONSTANT_NAME.findall(line.partition("=")[0]))
+        and not unit.start_line <= (at := head.start_line + number - 1) <= unit.end_line
+    ]
+    return f"With {', '.join(told[:CONSTANTS])}." if told else ""
+
+
 def _traceback(tables: Tables, result: SearchResult) -> str:
     raised = result.query.traceback
     if raised is None:
@@ -373,7 +484,10 @@ def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
 
 # The answer.
 
-INTRODUCTION = "*Without a language model, this is what the code itself says.*"
+INTRODUCTION = (
+    "*Without a language model this is the code itself, the most relevant first; one would put it "
+    "into words: choose it at the top of the page, or with `codeqa models use`.*"
+)
 COUNTED = "*Counted from the index, without a language model.*"
 FROM_BEFORE = (
     "*From the code already found; nothing was searched anew. Without a language model, this is "
@@ -414,30 +528,17 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
     elif not (evidence.lead or evidence.findings or evidence.others):
         yield _nothing(evidence)
     else:
-        first = COUNTED if evidence.counted else INTRODUCTION
         weak = _weak(evidence) if evidence.weak and not evidence.lead else ""
-        yield joined([first, weak or evidence.absent, evidence.lead])
-        left = LINES_SHOWN
-        for finding in evidence.findings:
-            section = _finding_section(finding, evidence, max(LEAST_LINES, left // 2))
-            left -= section.count("\n")
-            yield section
+        first = joined([COUNTED * evidence.counted, weak or evidence.absent, evidence.lead])
+        if first:
+            yield first
+        for finding, limit in zip(evidence.findings, (*BODIES, *BODIES), strict=False):
+            yield _finding_section(finding, evidence, limit)
         if evidence.others:
-            yield joined(["### Also relevant", _unit_lines(evidence.others, evidence.query.words)])
-
-
-def _unit_lines(hits: Iterable[Hit], words: Sequence[str]) -> str:
-    """A line for each, and below it those lines of its code that matter most."""
-    items = []
-    for unit in (hit.unit for hit in hits):
-        items.append(unit_item(unit))
-        lines = unit.source_code.split("\n")
-        weights = _weights(lines, words)
-        best = sorted(range(len(lines)), key=lambda at: -weights[at])[:MATTER]
-        for at in sorted(at for at in best if weights[at] >= NEAR_MOST * weights[best[0]] > 0):
-            place = cite(unit.path, unit.start_line + at, unit.start_line + at)
-            items.append(f"  - {place} {_shortened(lines[at], LINE_CHARACTERS)}")
-    return "\n".join(items)
+            items = (unit_item(hit.unit) for hit in evidence.others)
+            yield joined(["**Also relevant**:", "\n".join(items)])
+        if not evidence.counted:
+            yield INTRODUCTION
 
 
 def _weak(evidence: QuotedEvidence) -> str:
@@ -481,18 +582,56 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         yield "Add `@codebase` to the question to search the code base anew."
 
 
-def _finding_section(finding: Finding, evidence: QuotedEvidence, room: int) -> str:
-    """With about `room` lines of code at most, and the doc comment's beginning where they lack
-    it."""
+def _finding_section(finding: Finding, evidence: QuotedEvidence, limit: int) -> str:
+    """What it is and its comment's first sentence in a line, then at most `limit` lines of code."""
     unit, words = finding.hit.unit, evidence.query.words
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
-    heading = f"### {unit_title(unit)}\n\n{unit.kind} · {cite_unit(unit)}{note}"
     if unit.kind in TEXT_KINDS:
-        return joined([heading, _text(unit, words, room)])
-    code = excerpt(unit, words, min(WHOLE_LINES, room))
-    paragraph = unit.doc_comment.partition("\n\n")[0]
-    doc = "" if paragraph.partition("\n")[0] in code else block_quote(prose(paragraph))
-    return joined([heading, doc, code, finding.uses])
+        heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}"
+        return joined([heading, _text(unit, words, limit)])
+    said = sentences_of(unit)
+    heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}{said and f': {said}'}"
+    return joined([heading, condensed(unit, words, limit), finding.below])
+
+
+def sentences_of(unit: Unit) -> str:
+    """The first sentence of its comment, and the one that says what it returns."""
+    doc = leading_doc(unit)
+    returns = _RETURNS.search(doc)
+    said = [first_sentence(doc), first_sentence(f"Returns {returns[1]}") if returns else ""]
+    return inline(" ".join(dict.fromkeys(filter(None, said))))
+
+
+def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
+    """The unit as a block of code without its comment's text: all of it, or at most `limit` lines,
+    whole statements around those that hold `words`, return or raise, and what they lie in."""
+    lines, first = unit.source_code.split("\n"), unit.start_line
+    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    hidden = {n for n, line in enumerate(lines) if len(line) > LONGEST_LINE}
+    for n, line in enumerate(lines):
+        if n and (is_doc(line, doc) if doc and line.strip() else n - 1 in hidden):
+            hidden.add(n)
+    numbers = set(range(len(lines))) - hidden
+    if len(numbers) > limit:
+        weights = [
+            weight + ENDS_WEIGHT * bool(_ENDS.match(line))
+            for weight, line in zip(_weights(lines, words), lines, strict=True)
+        ]
+        height = max(1, len(unit.signature.strip().split("\n")))
+        begins = next((n for n in sorted(numbers) if lines[n].strip()), 0)
+        head = numbers & set(range(begins, begins + height))
+        costs = [limit + 1 if n in hidden else 0 if n in head else 1 for n in range(len(lines))]
+        found = statements(unit.source_code, unit.language)
+        spans = choose_lines(lines, found, weights, costs, limit - len(head)) if found else []
+        numbers = {n for span in spans for n in range(*span)} - hidden or set(
+            sorted(numbers)[:limit]
+        )
+    spans = spans_of(numbers, lines)
+    if not spans:
+        return ""
+    code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans, first))
+    place = f"{unit.path}:{first + spans[0][0]}-{first + spans[-1][1] - 1}"
+    return code_block(code.strip("\n"), unit.language, place)
 
 
 def _text(unit: Unit, words: Sequence[str], room: int) -> str:
