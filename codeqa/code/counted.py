@@ -50,7 +50,7 @@ class ExactQuestion:
 
 
 _WANTS = {"call": "callers", "use": "references", "subclasses": "subclasses"}
-_LISTED = ("routes", "commands", "tests", "todos", "environment")
+_LISTED = ("routes", "commands", "tests", "todos", "environment", "recursive")
 _WAY = "path to "
 _POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(

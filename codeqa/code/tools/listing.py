@@ -43,7 +43,9 @@ LINES = 4
 """Lines from a name on in which its form stands."""
 
 Kind = Annotated[
-    Literal["overview", "files", "routes", "commands", "tests", "todos", "environment"],
+    Literal[
+        "overview", "files", "routes", "commands", "tests", "todos", "environment", "recursive"
+    ],
     Field(description="What to list."),
 ]
 
@@ -113,21 +115,23 @@ _MARKED_TEST = re.compile(
     r"^\s*(?:#\[(?:\w+::)*\w*test\b|@(?:\w*Test)\b|\[(?:Fact|Theory|Test\w*)\b)", re.MULTILINE
 )
 _ONE = {"routes": "route", "commands": "command", "tests": "test", "todos": "line",
-        "environment": "place"}  # fmt: skip
+        "environment": "place", "recursive": "recursive function"}  # fmt: skip
 _HOW = {
     "routes": "calls and decorators with a path (route, get, HandleFunc, GetMapping, urls.py)",
     "commands": "click, argparse's add_parser, cobra's Command, clap's Command::new, .command(…)",
     "tests": "their names, their marks (#[test], @Test), it(…) and test(…); one that runs with "
     "several values counts once",
     "todos": "the words TODO, FIXME, XXX and HACK",
+    "recursive": "calls that their own file decides to mean the function that they are in; through "
+    "another function is not seen",
     "environment": "os.environ, getenv, env::var, process.env, ENV and the like, the name literal",
 }
 
 
 def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolResult:
     """All there are of one kind, counted, and where: files, routes, commands, tests, TODOs,
-    environment variables that are read. `overview` says what the repository is, which folders it
-    has, what most of it uses and where it starts."""
+    environment variables that are read, recursive functions. `overview` says what the repository
+    is, which folders it has, what most of it uses and where it starts."""
     if kind == "overview":
         return _overview(box)
     if kind == "files":
@@ -136,6 +140,8 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     paths, searched = {record.path: record.role for record in records}, ""
     if kind == "tests":
         found = [*_tests(box.tables(), path), *_by_reference(box, kind, paths)]
+    elif kind == "recursive":
+        found = list(_recursive(box.tables(), paths))
     elif kind in LINE_FORMS:
         records = [one for one in records if kind == "todos" or one.role != "document"]
         lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, kept=ALL)
@@ -259,6 +265,14 @@ def _by_line(
             for match in pattern.finditer(line):
                 if not _WRITTEN.match(line, match.end()):
                     yield _line(path, number, match[1], line, roles[path])
+
+
+def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
+    calls = tables.catalogue().references("kind = 'call' AND target = unit_id", ALL)
+    for unit in tables.by_ids(list(dict.fromkeys(one.unit_id for one in calls))):
+        if unit.is_method and unit.path in roles:
+            signature = " ".join(unit.signature.split())
+            yield Place.of(unit, text=signature, kind=roles[unit.path])
 
 
 def _tests(tables: Tables, where: str) -> Iterator[Place]:
