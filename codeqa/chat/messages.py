@@ -17,6 +17,7 @@ user       part 1: [MODE: explain]
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -53,8 +54,10 @@ EARLIER_ANSWERS = (
     "wrong or outdated, and no evidence: what you say must stand in [CONTEXT]."
 )
 
-HELD_CHARACTERS = 240
-"""Text that waits for whether calls follow: a model says what it is about to do, then does it."""
+HELD_CHARACTERS, LEAST_HELD = 240, 60
+"""Text that waits for whether calls follow, since a model says what it is about to do, then does
+it; so much of any, and more of one that begins so."""
+_ABOUT_TO = re.compile(r"\W*(?:i|let me|let's|first|to answer|looking|checking)\b", re.IGNORECASE)
 LONGEST_LOOKS = 4_000
 """Characters of what is not for the reader that are waited for."""
 TOO_LONG = (
@@ -204,7 +207,8 @@ def ask_model(
                 else:
                     text, held = text + piece, held + piece
                     looks = by_lines and may_be_looks(text)
-                    if not looks and not (tools and len(text) <= HELD_CHARACTERS):
+                    most = HELD_CHARACTERS if _ABOUT_TO.match(text) else LEAST_HELD
+                    if not looks and not (tools and len(text) <= most):
                         yield citations.feed(held)
                         held = ""
                     elif len(text) > LONGEST_LOOKS:
