@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from codeqa.asked import asks, line_pattern, question_pattern, word_list
-from codeqa.code.calls import Call, Walk, callers, is_test, tests_of
+from codeqa.code.calls import Call, Walk, callees, callers, is_test, tests_of
 from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
     bullet_list,
@@ -71,11 +71,11 @@ from codeqa.text.tokens import (
     words,
     written_forms,
 )
-from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
+from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 CONSIDERED, FURTHER = 20, 6
 """Best units of the search that an answer is made from, and further ones that are named."""
-BODIES = (30, 22, 10)
+BODIES = (28, 18, 8)
 """Lines of code of those that are shown: of 25 questions 18 were answered at once from such a
 form, as from 225 lines, and 13 from one body of 30 lines."""
 SHOWN = len(BODIES)
@@ -89,7 +89,7 @@ WEAK_COVERAGE = 0.4
 USES = 8
 """Places of use of the best unit that are listed, where the question is about them."""
 CALLERS = 5
-"""Callers of the best unit that are told in a line, where it is not."""
+"""Callers and callees of the best unit that are told in a line each, where it is not."""
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -102,6 +102,8 @@ FRAME_CHARACTERS, LINE_CHARACTERS = 160, 120
 
 VALUE_PLACES = 4
 """Places in the list of hits after which a line that gives a value counts half."""
+DOC_SHARE = 0.4
+"""A line of a comment is shown that holds so much of the question as the line that holds most."""
 ENDS_WEIGHT = 0.05
 """Of a line that returns or raises, beside those that hold the question's words."""
 _ENDS = re.compile(r"\s*(?:return|raise|throw|panic!?|yield|Err)\b")
@@ -182,7 +184,8 @@ def gather_evidence(
         main = [Hit(unit, 1.0) for unit in told] or main
     elif not (walk and walk.found):
         own = _traceback(tables, result) or _tests(tables, result)
-        alone = not own and query.overview
+        named = bool(hits) and "symbol" in hits[0].channels
+        alone = not own and query.overview and not named
         own = overview_of(tables) if alone else own
         if not own:
             of_kind, told = _of_kind(tables, query)
@@ -263,7 +266,9 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
     """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in
     small letters are mostly "come" and "decide", unless they are half of the question."""
     written = {word.lower(): word for word in words(query.text)[1:]}
-    half = 2 * len(missing) >= len(query.words)
+    half = 2 * len(missing) >= len(query.words) and bool(
+        QUESTION_WORDS & {word.lower() for word in words(query.text)}
+    )
     said: list[str] = []
     for word in missing:
         name = written.get(word, word)
@@ -373,12 +378,14 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
     if not _VALUE_ASKED.search(query.text):
         return told
     words = [word for word in query.words if not _VALUE_ASKED.fullmatch(word)]
+    patterns = [form_pattern(word) for word in words]
     for place, unit in enumerate(hit.unit for hit in hits):
         lines = unit.source_code.split("\n")
         doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
         for n, weight in enumerate(_weights(lines, words)):
             worth = weight / (1 + place / VALUE_PLACES) * (1 + bool(_LITERAL.search(lines[n])))
-            if worth > best and _gives(lines[n], doc):
+            holds = sum(bool(one.search(lines[n].lower())) for one in patterns)
+            if worth > best and 2 * holds >= len(patterns) and _gives(lines[n], doc):
                 best, at = worth, unit.start_line + n
                 line = code_span(lines[n].strip()[:LINE_CHARACTERS])
                 told = f"**{line}** {cite(unit.path, at, at)}"
@@ -391,7 +398,7 @@ def _gives(line: str, doc: set[str]) -> bool:
 
 
 def callers_line(tables: Tables, unit: Unit) -> str:
-    """What surely calls `unit`, in a line: source first, tests counted. '' for nothing."""
+    """What `unit` surely calls, and what surely calls it, a line each; tests are counted."""
     users, _ = callers(tables, unit)
     tests = sum(is_test(one.caller) for one in users)
     calling = [one for one in users if not is_test(one.caller)]
@@ -402,7 +409,11 @@ def callers_line(tables: Tables, unit: Unit) -> str:
     ]
     told += [f"{len(calling) - CALLERS:,} more"] * (len(calling) > CALLERS)
     told += [counted(tests, "test")] * bool(tests and not is_test(unit))
-    return f"Called by {', '.join(told)}." if told else ""
+    calls = [one.called for one in callees(tables, unit) if one.sure]
+    shown = [f"{code_span(one.qualified_name)} {cite_unit(one)}" for one in calls[:CALLERS]]
+    shown += [f"{len(calls) - CALLERS:,} more"] * (len(calls) > CALLERS)
+    by = f"Called by {', '.join(told)}." if told else ""
+    return joined([f"Calls {', '.join(shown)}." if shown else "", by])
 
 
 def values_named(tables: Tables, unit: Unit) -> str:
@@ -603,29 +614,33 @@ def sentences_of(unit: Unit) -> str:
 
 
 def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
-    """The unit as a block of code without its comment's text: all of it, or at most `limit` lines,
-    whole statements around those that hold `words`, return or raise, and what they lie in."""
+    """The unit as a block of code without what its comment says beside the question: all of it, or
+    at most `limit` lines, whole statements around those that hold `words`, return or raise, and
+    what they lie in; of a class what it declares."""
     lines, first = unit.source_code.split("\n"), unit.start_line
     doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    weights = _weights(lines, words)
+    telling = DOC_SHARE * max(weights, default=0.0)
     hidden = {n for n, line in enumerate(lines) if len(line) > LONGEST_LINE}
     for n, line in enumerate(lines):
         if n and (is_doc(line, doc) if doc and line.strip() else n - 1 in hidden):
-            hidden.add(n)
+            if not weights[n] >= telling > 0:
+                hidden.add(n)
     numbers = set(range(len(lines))) - hidden
     if len(numbers) > limit:
-        weights = [
-            weight + ENDS_WEIGHT * bool(_ENDS.match(line))
-            for weight, line in zip(_weights(lines, words), lines, strict=True)
-        ]
+        depths = [len(line) - len(line.lstrip()) for line in lines]
+        inner = [depths[n] for n in numbers if depths[n] and lines[n].strip()]
+        declared = min(inner, default=0) if unit.kind in CLASS_KINDS else -1
+        for n, line in enumerate(lines):
+            weights[n] += ENDS_WEIGHT * bool(_ENDS.match(line) or depths[n] == declared)
         height = max(1, len(unit.signature.strip().split("\n")))
         begins = next((n for n in sorted(numbers) if lines[n].strip()), 0)
         head = numbers & set(range(begins, begins + height))
         costs = [limit + 1 if n in hidden else 0 if n in head else 1 for n in range(len(lines))]
         found = statements(unit.source_code, unit.language)
         spans = choose_lines(lines, found, weights, costs, limit - len(head)) if found else []
-        numbers = {n for span in spans for n in range(*span)} - hidden or set(
-            sorted(numbers)[:limit]
-        )
+        chosen = {n for span in spans for n in range(*span)} - hidden
+        numbers = chosen or set(sorted(numbers)[:limit])
     spans = spans_of(numbers, lines)
     if not spans:
         return ""
