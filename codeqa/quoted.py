@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from codeqa.asked import asks, line_pattern, question_pattern, word_list
 from codeqa.code.calls import Call, Walk, callees, callers, is_test, tests_of
@@ -102,6 +103,8 @@ FRAME_CHARACTERS, LINE_CHARACTERS = 160, 120
 
 VALUE_PLACES = 4
 """Places in the list of hits after which a line that gives a value counts half."""
+LEAST_FOLD = 3
+"""Lines that are left out together at least: a mark takes one itself."""
 DOC_SHARE = 0.4
 """A line of a comment is shown that holds so much of the question as the line that holds most."""
 ENDS_WEIGHT = 0.05
@@ -621,11 +624,12 @@ def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
     doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
     weights = _weights(lines, words)
     telling = DOC_SHARE * max(weights, default=0.0)
-    hidden = {n for n, line in enumerate(lines) if len(line) > LONGEST_LINE}
+    long = {n for n, line in enumerate(lines) if len(line) > LONGEST_LINE}
+    hidden = set(long)
     for n, line in enumerate(lines):
-        if n and (is_doc(line, doc) if doc and line.strip() else n - 1 in hidden):
-            if not weights[n] >= telling > 0:
-                hidden.add(n)
+        said = n and (is_doc(line, doc) if doc and line.strip() else n - 1 in hidden)
+        if said and not weights[n] >= telling > 0:
+            hidden.add(n)
     numbers = set(range(len(lines))) - hidden
     if len(numbers) > limit:
         depths = [len(line) - len(line.lstrip()) for line in lines]
@@ -641,6 +645,9 @@ def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
         spans = choose_lines(lines, found, weights, costs, limit - len(head)) if found else []
         chosen = {n for span in spans for n in range(*span)} - hidden
         numbers = chosen or set(sorted(numbers)[:limit])
+    for end, start in pairwise(sorted(numbers)):
+        if start - end <= LEAST_FOLD:
+            numbers |= set(range(end, start)) - long
     spans = spans_of(numbers, lines)
     if not spans:
         return ""
