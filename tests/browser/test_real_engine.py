@@ -196,7 +196,6 @@ def test_a_model_is_asked_followed_up_reloaded_and_regenerated(real: Server) -> 
     ])  # fmt: skip
 
     def reply(path: str, body: dict[str, Any]) -> Any:
-        # Requests for an order of files leave it, so that the others are those of the answers.
         return next(answers)
 
     with openai_server(reply) as server:
