@@ -204,7 +204,7 @@ def markdown(chance: random.Random) -> None:
 
 
 def answers(chance: random.Random) -> None:
-    """What a model wrote: citations made and checked, thoughts, order of files."""
+    """What a model wrote: citations made and checked, thoughts."""
     from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
     from codeqa.llm.client import Answer
     from codeqa.text import json_object

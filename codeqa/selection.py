@@ -155,10 +155,10 @@ def build_context(
     if most is None or not fast:
         best += _ranked(result, _called(tables, result))
     mentioned = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
-    # The first of two that are the same unit: the best three may show less of it.
-    ranked = {chunk.unit_id: chunk for chunk in reversed(best)}
-    ranked = {chunk.unit_id: ranked[chunk.unit_id] for chunk in best}
-    chunks = [*({**mentioned, **ranked, **mentioned}).values()]
+    shown = dict(mentioned)
+    for chunk in best:
+        shown.setdefault(chunk.unit_id, chunk)
+    chunks = [*shown.values()]
     at = max(BESIDE_AFTER, len(mentioned))
     beside = [replace(chunk, why="found for an earlier question") for chunk in earlier]
     chunks = [*chunks[:at], *beside[:EARLIER_KEPT], *chunks[at:]]

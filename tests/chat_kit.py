@@ -118,15 +118,13 @@ class Script:
     def __call__(self, path: str, body: dict[str, Any]) -> Reply:
         if _is_small_call(body):
             return stream([self.understood])
-        if _is_ordering(body):
-            return stream(["{}"])
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """What was asked, without the order of files and the small calls."""
+        """What was asked, without the small calls."""
         every = (body for _, body in self.server.requests)
-        return [body for body in every if not (_is_ordering(body) or _is_small_call(body))]
+        return [body for body in every if not _is_small_call(body)]
 
     @property
     def small_calls(self) -> list[dict[str, Any]]:
@@ -159,10 +157,6 @@ def _system(body: dict[str, Any]) -> str:
 
 def _is_small_call(body: dict[str, Any]) -> bool:
     return _system(body).startswith("You look at a message")
-
-
-def _is_ordering(body: dict[str, Any]) -> bool:
-    return _system(body).startswith("You put the results of a code ")
 
 
 def ask(engine: Engine, question: str, **options: Any) -> list[Event]:

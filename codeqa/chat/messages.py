@@ -13,6 +13,7 @@ user       part 1: [MODE: explain]
                    that can be counted; data in a fence, like the block
            part 4: [EARLIER ANSWERS] those of other conversations to similar questions, each
                    in a fence
+           last: [CALLS] and [ALSO FOUND], further places by name and line (`reader.py`)
 """
 
 from __future__ import annotations

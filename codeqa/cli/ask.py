@@ -48,7 +48,7 @@ MOST_HITS = 300
         'codeqa ask --repo flask --repo celery "how is configuration loaded?"   of both at once',
         'codeqa ask -c "and who calls it?"          goes on from what was found before',
         'codeqa ask "where are sessions opened?" --model ollama/qwen3',
-        'codeqa ask --deep "why are tasks lost?"    the model reads on with tools first',
+        'codeqa ask --deep "why are tasks lost?"    the model looks further for longer',
         'codeqa ask --rev v2.3 "how are sessions signed?"   as it was at that tag',
         "pytest 2>&1 | codeqa ask -                  asks about the traceback in it",
     ],
@@ -58,9 +58,9 @@ MOST_HITS = 300
 @click.option(
     "--effort",
     type=click.Choice(EFFORTS),
-    help="How much code the answer is given: fast (12,000 characters), normal (8,000 tokens; the "
-    "model may ask for one more search) or deep (24,000; it reads on with tools); default as "
-    "CODEQA_EFFORT says.",
+    help="How an answer is made: fast (one call from 28,000 characters of code), normal (the model "
+    "may look further, up to 3 times) or deep (up to 10 times, and drafts are searched by); "
+    "default as CODEQA_EFFORT says.",
     metavar="NAME",
 )
 @click.option("--deep", "effort", flag_value="deep", help="The same as --effort deep.")

@@ -103,7 +103,7 @@ export class Details {
       [finished === false ? "Asked" : "Answered"]: created ? moment(created) : "",
       Model: model ? `${withoutProvider(model)}${host ? ` · ${host}` : ""}` : "",
       Mode: mode === "explain" ? "" : mode,
-      // Of all requests: drafts and the order of the files as well.
+      // Of all requests: drafts and looks as well.
       Tokens: model && tokens?.prompt ? tokensOf(tokens) : "",
       Effort: effort,
       "Drafted code": hydeSummary(outcome.stages ?? []),

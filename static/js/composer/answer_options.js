@@ -1,6 +1,6 @@
-// The options for the next answer: an effort (fast, normal, deep), which says how much code is sent
-// and sets reranking and HyDE, and each option by itself, in a form that the chip beside the question
-// opens. Those that hardly change stand in the settings.
+// The options for the next answer: an effort (fast, normal, deep), which says how often the model may
+// look further and sets reranking and HyDE, and each option by itself, in a form that the chip beside
+// the question opens. Those that hardly change stand in the settings.
 
 import { announce, byId, element } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
