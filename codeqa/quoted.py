@@ -17,7 +17,6 @@ from itertools import pairwise
 
 from codeqa.asked import asks, line_pattern, question_pattern, word_list
 from codeqa.code.calls import Call, Walk, callees, callers, is_test, tests_of
-from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
     bullet_list,
     cite_unit,
@@ -30,10 +29,8 @@ from codeqa.code.descriptions import (
     unit_title,
     versions_of,
 )
-from codeqa.code.tools.edges import use_places
 from codeqa.code.tools.reading import one_file
 from codeqa.code.tools.search import constants
-from codeqa.code.usages import usages
 from codeqa.context import (
     COMMENT_LINE,
     choose_lines,
@@ -44,7 +41,6 @@ from codeqa.context import (
     unit_chunk,
 )
 from codeqa.errors import CodeQAError
-from codeqa.repository.classify import role_of
 from codeqa.search.channels import gather
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import frames_here
@@ -65,6 +61,7 @@ from codeqa.text.markdown import (
 )
 from codeqa.text.tokens import (
     form_pattern,
+    name_key,
     search_tokens,
     split_identifier,
     stem,
@@ -76,10 +73,11 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 CONSIDERED, FURTHER = 20, 6
 """Best units of the search that an answer is made from, and further ones that are named."""
-BODIES = (28, 18, 8)
+BODIES = (24, 14, 10)
 """Lines of code of those that are shown: of 25 questions 18 were answered at once from such a
 form, as from 225 lines, and 13 from one body of 30 lines."""
 SHOWN = len(BODIES)
+MEMBERS = 50
 CONSTANTS = 4
 """Constants that a body only names, whose values are told."""
 HOLDING, LOOKED = 2, 20
@@ -87,10 +85,8 @@ HOLDING, LOOKED = 2, 20
 hold its parts alone."""
 WEAK_COVERAGE = 0.4
 """When no hit holds at least this part of the question's words, the evidence is weak."""
-USES = 8
-"""Places of use of the best unit that are listed, where the question is about them."""
 CALLERS = 5
-"""Callers and callees of the best unit that are told in a line each, where it is not."""
+"""Callers and callees of the best unit that are told, in a line each."""
 
 AROUND = 3
 """Lines shown before and after the one that a frame stands at."""
@@ -101,24 +97,35 @@ NEAR_BEST = 0.65
 """A test is listed that scores at least this part of the best."""
 FRAME_CHARACTERS, LINE_CHARACTERS = 160, 120
 
-VALUE_PLACES = 4
-"""Places in the list of hits after which a line that gives a value counts half."""
+LEAST_WORTH, TYPED, LATER = 0.3, 0.5, 0.02
+"""A line that gives a value is told from so much on: the part of its name that the question has,
+times the part of the question that the line and its definition have. What is no literal counts
+half, and each place in the list of hits a little less."""
 LEAST_FOLD = 3
 """Lines that are left out together at least: a mark takes one itself."""
-DOC_SHARE = 0.4
-"""A line of a comment is shown that holds so much of the question as the line that holds most."""
+TELLING, LEAST_HELD = 2, 2
+"""Sentences of a comment besides its first that are told, and words of the question that each of
+them holds at least."""
 ENDS_WEIGHT = 0.05
 """Of a line that returns or raises, beside those that hold the question's words."""
+_SENTENCES = re.compile(r"(\S.+?(?:[.!?](?=\s)|(?=\n\s*\n)|\Z))", re.DOTALL)
+_TAGS = re.compile(
+    r"(?m)^\s*(?:```|>>>|[@:]\w|\w+:\s*$|(?:Parameters|Returns|Raises|Examples?)\b:?\s*$)"
+)
+_INLINE_TAG = re.compile(r"\{@\w+ ([^{}]*)\}")
+"""Where the sentences of a comment end, and code in one of Java."""
+_DECLARES = re.compile(r"\s*[^\W\d][^@]*")
 _ENDS = re.compile(r"\s*(?:return|raise|throw|panic!?|yield|Err)\b")
 _RETURNS = re.compile(r"(?m)^\s*(?::returns?:|@returns?|Returns:?)\s+(.+(?:\n[^\n:@]+)?)")
 _VALUE_ASKED = re.compile(
     r"(?i)\b(?:defaults?|values?|constants?|limits?|timeouts?|sizes?|how (?:many|long|much|big))\b"
 )
 _GIVES = re.compile(
-    r"(?!\s*(?:def|func|fn|function|class|if|for|while|return)\b)"
-    r"(?:.*\w\s*(?::=|=(?![=>]))|\s*[\"']?[\w.-]+[\"']?\s*:)\s*[\w\"'\[({&.-]"
+    r"(?P<key>[A-Za-z_][\w-]*)[\"']?\s*(?::\s*[\w.<>\[\]?&' |]+\s*=|:=|=(?![=>~])|=>|:(?!:))\s*(?=[\w\"'\[({&.-])"
 )
-_LITERAL = re.compile(r"[=:]\s*(?:[\"'\d\[({.-]|(?:None|True|False|true|false|null|nil)\b)")
+_LITERAL = re.compile(r"[\"'\d\[({.-]|(?:True|False|true|false|[A-Z_]{3,})\b")
+_CLOSED = re.compile(r"""(?:[\w\])}"'])[;,]?\s*(?:(?://|\#).*)?$""")
+"""A value ends in its line."""
 _CONSTANT_NAME = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
 
 _OF = {"callers": "the callers of {}", "callees": "what {} calls", "tests": "the tests of {}"}
@@ -151,7 +158,9 @@ class QuotedEvidence:
     missing: tuple[str, ...] = ()
     """Words of the question that no hit holds."""
     absent: str = ""
-    """What is said of those that are nowhere, and of names that only other code holds."""
+    """What is said of those that are nowhere."""
+    elsewhere: str = ""
+    """Where the others stand, items of a list."""
     weak: bool = False
     cached: tuple[Chunk, ...] = ()
     """Context of an earlier question; nothing was searched when this is what there is."""
@@ -164,7 +173,7 @@ class QuotedEvidence:
     def cited(self) -> str:
         """Markdown that cites all that may be cited."""
         hits = [*(one.hit for one in self.findings), *self.others]
-        told = [self.lead, self.absent, *(one.below for one in self.findings)]
+        told = [self.lead, self.elsewhere, *(one.below for one in self.findings)]
         chunks = (cite(chunk.path, chunk.start_line, chunk.end_line) for chunk in self.cached)
         return joined([*told, *(cite_unit(hit.unit) for hit in hits), *chunks])
 
@@ -193,7 +202,8 @@ def gather_evidence(
         if not own:
             of_kind, told = _of_kind(tables, query)
             lead = of_kind or lead
-            main = _main([Hit(unit, 1.0) for unit in told], query) or main
+            # What lists all of it needs no code below.
+            main = _main([Hit(unit, 1.0) for unit in told], query) if of_kind else main
     others = [hit for hit in result.units if not (told or _repeats(hit.unit, main))][:FURTHER]
     held = [_held(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
@@ -210,16 +220,14 @@ def gather_evidence(
     lacking = set(query.words).difference(word_list("asking"), *held)
     missing = tuple(w for w in query.words if w in lacking and stem(w) not in text)
 
+    absent, elsewhere = ("", "") if lead or walk else _absent(tables, query, missing)
+
     def finding(hit: Hit) -> Finding:
         if hit.unit.kind in TEXT_KINDS:
             return Finding(hit)
         told = values_named(tables, hit.unit)
         if hit is main[0]:
-            listed = asks("uses", query.text)
-            uses = (
-                uses_section(tables, hit.unit, USES) if listed else callers_line(tables, hit.unit)
-            )
-            told = joined([told, uses])
+            told = joined([told, callers_line(tables, hit.unit)])
         return Finding(hit, told)
 
     return QuotedEvidence(
@@ -228,7 +236,8 @@ def gather_evidence(
         findings=tuple(map(finding, main)),
         others=tuple(others),
         missing=missing,
-        absent="" if lead or walk else _absent(tables, query, missing),
+        absent=absent,
+        elsewhere=elsewhere,
         weak=weak,
         coverage=result.coverage,
         changed=frozenset(result.changed),
@@ -246,33 +255,79 @@ def _of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
         with suppress(CodeQAError):
             path = "" if about else one_file(tables, query.files[0])
             return outline_of(tables, path) if path else "", tables.in_file(path)
+    if asks("members", query.text):
+        named = tables.named(list(map(name_key, query.names)), LOOKED)
+        for unit in sorted(named, key=lambda one: one.role != "source"):
+            if unit.kind in CLASS_KINDS and (told := _members(unit)):
+                return told, ()
     return "", ()
 
 
 def _place_asked(tables: Tables, asked: re.Match[str]) -> tuple[str, Sequence[Unit]]:
-    """The line that is asked for, and the definition around it."""
+    """The line or lines that are asked for, and the definition around a line."""
     path, line = asked["path"] or asked["file"], int(asked["line"] or asked["of"])
+    last = int(asked["last"] or asked["until"] or line)
     with suppress(CodeQAError):
         units = tables.in_file(one_file(tables, path))
         around = [one for one in units if one.start_line <= line <= one.end_line]
         inner = min(around, key=lambda one: one.end_line - one.start_line, default=None)
         if inner:
-            code = inner.source_code.split("\n")[line - inner.start_line].strip()
-            shown = f"**{code_span(code[:LINE_CHARACTERS])}** " if code else ""
-            return f"{shown}{cite(inner.path, line, line)} in {code_span(inner.qualified_name)}", [
-                inner
-            ]
+            outer = max(around, key=lambda one: min(one.end_line, last) - one.start_line)
+            lines = (inner if last == line else outer).source_code.split("\n")
+            start = (inner if last == line else outer).start_line
+            code = "\n".join(lines[line - start : last - start + 1])
+            place = cite(inner.path, line, min(last, start + len(lines) - 1))
+            of = f"in {code_span(inner.qualified_name)}" if inner.is_method else ""
+            if last > line:
+                shown = code_block(textwrap.dedent(code), inner.language, place.strip("[]"))
+                return joined([f"{place} {of}", shown]), ()
+            shown = f"**{code_span(code.strip()[:LINE_CHARACTERS])}** " if code.strip() else ""
+            return f"{shown}{place} {of}", [_around(inner, line)]
     return "", ()
 
 
-def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
-    """Who asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in
+def _around(unit: Unit, line: int) -> Unit:
+    """The part of a long unit that holds `line`."""
+    first = max(unit.start_line, line - BODIES[1])
+    last = min(unit.end_line, line + BODIES[2])
+    if unit.end_line - unit.start_line < sum(BODIES[:2]):
+        return unit
+    lines = unit.source_code.split("\n")[first - unit.start_line : last - unit.start_line + 1]
+    return replace(unit, source_code="\n".join(lines), start_line=first, end_line=last)
+
+
+def _members(unit: Unit) -> str:
+    """What a class or an enumeration declares, a line each."""
+    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    lines = unit.source_code.split("\n")
+    code = [
+        (n, line)
+        for n, line in enumerate(lines, unit.start_line)
+        if _DECLARES.match(line) and not (COMMENT_LINE.match(line) or is_doc(line, doc))
+    ]
+    least = min((_depth(line) for _, line in code), default=0)
+    inner = [_depth(line) for _, line in code if _depth(line) > least]
+    declared = [(n, line.strip()) for n, line in code if inner and _depth(line) == min(inner)]
+    items = [
+        f"- {code_span(line.rstrip(' {,;(')[:LINE_CHARACTERS])} {cite(unit.path, n, n)}"
+        for n, line in declared
+    ]
+    title = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)} declares {len(items):,}:"
+    return bullet_list(title, items[:MEMBERS], len(items[MEMBERS:])) if items else ""
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, str]:
+    """What is said of words that are nowhere, and of those that only other code holds: who asks "how does it use Redis?" must learn that what is shown has nothing of it. Words in
     small letters are mostly "come" and "decide", unless they are half of the question."""
     written = {word.lower(): word for word in words(query.text)[1:]}
     half = 2 * len(missing) >= len(query.words) and bool(
         QUESTION_WORDS & {word.lower() for word in words(query.text)}
     )
-    said: list[str] = []
+    nowhere, elsewhere = list[str](), list[str]()
     for word in missing:
         name = written.get(word, word)
         if name == word and not half:
@@ -280,12 +335,12 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> str:
         tokens = " ".join((*search_tokens(word), *variants(word)))
         found = tables.best([TextSearch(table, tokens, LOOKED) for table in UNIT_TABLES])
         units = [unit for hits in found for unit, _ in hits if _held(unit, (word,))]
-        text = f"**Nothing in this code or its documents says “{escape(name)}”.**"
         if units:
             places = ", ".join(map(cite_unit, units[:HOLDING]))
-            text = f"**What was found does not say “{escape(name)}”.** It stands in {places}."
-        said.append(text)
-    return " ".join(said)
+            elsewhere.append(f"- “{escape(name)}” stands in {places}")
+        else:
+            nowhere.append(f"**Nothing in this code or its documents says “{escape(name)}”.**")
+    return " ".join(nowhere), "\n".join(elsewhere)
 
 
 def _cites(told: str, unit: Unit) -> bool:
@@ -302,7 +357,10 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
     if "test" not in query.roles:
         in_tests = line_pattern("in_tests")
         source = [
-            h for h in hits if not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
+            h
+            for h in hits
+            if h.unit.role != "test"
+            and not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
         ] or source
     for hit in source:
         says = hit is hits[0] or not _only_imports(hit.unit)
@@ -357,47 +415,39 @@ def _call(call: Call) -> str:
     return f"- {caller} calls {called} {cite(call.caller.path, call.line, call.line)}"
 
 
-def uses_section(tables: Tables, unit: Unit, most: int) -> str:
-    """How often `unit` is used, and `most` of the places: the surest, source before tests. '' for
-    nowhere."""
-    sites = usages(tables, unit)
-    found = use_places(tables, sites, "call") if sites else []
-    in_tests = sum(place.times for place, in_test in found if in_test)
-    times = counted(len(sites), "place")
-    if in_tests:
-        times += ", in tests" if in_tests == len(sites) else f", {in_tests:,} of them in tests"
-    # What calls it before what only imports it, source before examples.
-    tests = [place for place, in_test in found if in_test]
-    source = [place for place, in_test in found if not in_test]
-    source.sort(key=lambda place: (role_of(place.path) != "source", place.kind == "import"))
-    shown = [*source, *tests][:most]
-    left = len(sites) - sum(place.times for place in shown)
-    return bullet_list(f"**Used in {times}**:", map(place_item, shown), left)
-
-
 def value_line(query: Query, hits: Iterable[Hit]) -> str:
-    """The line that gives what a question about a value names its value; '' for none."""
-    best, told = 0.0, ""
-    if not _VALUE_ASKED.search(query.text):
-        return told
-    words = [word for word in query.words if not _VALUE_ASKED.fullmatch(word)]
-    patterns = [form_pattern(word) for word in words]
-    for place, unit in enumerate(hit.unit for hit in hits):
-        lines = unit.source_code.split("\n")
+    """The line that gives what a question about a value names its value, or that says what a member
+    of a definition is; '' for none."""
+    units = [hit.unit for hit in hits if not is_test(hit.unit)]
+    members = set(query.names).difference(unit.name for unit in units)
+    if not (_VALUE_ASKED.search(query.text) or (members and asks("meaning", query.text))):
+        return ""
+    asked = _parts(word for word in query.words if not word.startswith("value"))
+    best, told = LEAST_WORTH, ""
+    for place, unit in enumerate(units):
+        own = _parts(words(f"{unit.path} {unit.qualified_name}"))
         doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
-        for n, weight in enumerate(_weights(lines, words)):
-            worth = weight / (1 + place / VALUE_PLACES) * (1 + bool(_LITERAL.search(lines[n])))
-            holds = sum(bool(one.search(lines[n].lower())) for one in patterns)
-            if worth > best and 2 * holds >= len(patterns) and _gives(lines[n], doc):
-                best, at = worth, unit.start_line + n
-                line = code_span(lines[n].strip()[:LINE_CHARACTERS])
-                told = f"**{line}** {cite(unit.path, at, at)}"
+        for n, line in enumerate(unit.source_code.split("\n")):
+            if COMMENT_LINE.match(line) or is_doc(line, doc):
+                continue
+            for given in _GIVES.finditer(line):
+                if line.count('"', 0, given.start()) % 2:
+                    continue  # in a text
+                key = {stem(part) for part in split_identifier(given["key"])}
+                held = (key | own | _parts(words(line))) & asked
+                worth = len(key & asked) / len(key) * len(held) / len(asked) if key and asked else 0
+                worth *= (1 if _LITERAL.match(line, given.end()) else TYPED) - place * LATER
+                if worth > best:
+                    best, at = worth, unit.start_line + n
+                    told = (
+                        f"**{code_span(line.strip()[:LINE_CHARACTERS])}** {cite(unit.path, at, at)}"
+                    )
     return told
 
 
-def _gives(line: str, doc: set[str]) -> bool:
-    """Whether a line of code gives something a value."""
-    return bool(_GIVES.match(line)) and not (COMMENT_LINE.match(line) or is_doc(line, doc))
+def _parts(names: Iterable[str]) -> frozenset[str]:
+    """The stems of names and of their parts."""
+    return frozenset(stem(p) for name in names for p in (name.lower(), *split_identifier(name)))
 
 
 def callers_line(tables: Tables, unit: Unit) -> str:
@@ -421,13 +471,14 @@ def callers_line(tables: Tables, unit: Unit) -> str:
 
 def values_named(tables: Tables, unit: Unit) -> str:
     """The values of the constants that `unit` names, as its file gives them, in a line."""
-    named = set(_CONSTANT_NAME.findall(unit.source_code))
+    named = set(_CONSTANT_NAME.findall("\n".join(unit.source_code.split("\n")[: BODIES[0]])))
     heads = [one for one in tables.in_file(unit.path) if one.is_head] if named else []
     told = [
         f"{code_span(line.strip()[:LINE_CHARACTERS])} {cite(head.path, at, at)}"
         for head in heads
         for number, line in constants(head.source_code.split("\n"))
         if named & set(_CONSTANT_NAME.findall(line.partition("=")[0]))
+        and _CLOSED.search(line)
         and not unit.start_line <= (at := head.start_line + number - 1) <= unit.end_line
     ]
     return f"With {', '.join(told[:CONSTANTS])}." if told else ""
@@ -543,16 +594,18 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         yield _nothing(evidence)
     else:
         weak = _weak(evidence) if evidence.weak and not evidence.lead else ""
-        first = joined([COUNTED * evidence.counted, weak or evidence.absent, evidence.lead])
+        first = joined([weak or evidence.absent, evidence.lead])
         if first:
             yield first
+        left = 0
         for finding, limit in zip(evidence.findings, (*BODIES, *BODIES), strict=False):
-            yield _finding_section(finding, evidence, limit)
+            section, used = _finding_section(finding, evidence, limit + left)
+            left = max(0, limit + left - used)
+            yield section
         if evidence.others:
-            items = (unit_item(hit.unit) for hit in evidence.others)
+            items = [*(unit_item(hit.unit) for hit in evidence.others), evidence.elsewhere]
             yield joined(["**Also relevant**:", "\n".join(items)])
-        if not evidence.counted:
-            yield INTRODUCTION
+        yield COUNTED if evidence.counted else INTRODUCTION
 
 
 def _weak(evidence: QuotedEvidence) -> str:
@@ -587,7 +640,7 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
     if not chunks:
         yield NOT_MENTIONED
         return
-    yield joined([COUNTED * evidence.counted, evidence.lead, FROM_BEFORE])
+    yield joined([evidence.lead, FROM_BEFORE])
     for chunk in chunks[:CACHED_SHOWN]:
         lines = (chunk.start_line, chunk.end_line)
         unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
@@ -596,23 +649,34 @@ def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
         yield "Add `@codebase` to the question to search the code base anew."
 
 
-def _finding_section(finding: Finding, evidence: QuotedEvidence, limit: int) -> str:
-    """What it is and its comment's first sentence in a line, then at most `limit` lines of code."""
+def _finding_section(finding: Finding, evidence: QuotedEvidence, limit: int) -> tuple[str, int]:
+    """What it is and what its comment says in a line, then at most `limit` lines of code; and how
+    many these are."""
     unit, words = finding.hit.unit, evidence.query.words
     note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
     if unit.kind in TEXT_KINDS:
         heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}"
-        return joined([heading, _text(unit, words, limit)])
-    said = sentences_of(unit)
+        text = _text(unit, words, limit)
+        return joined([heading, text]), text.count("\n")
+    said = sentences_of(unit, words)
     heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}{said and f': {said}'}"
-    return joined([heading, condensed(unit, words, limit), finding.below])
+    code = condensed(unit, words, limit)
+    return joined([heading, code, finding.below]), max(0, code.count("\n") - 1)
 
 
-def sentences_of(unit: Unit) -> str:
-    """The first sentence of its comment, and the one that says what it returns."""
+def sentences_of(unit: Unit, words: Sequence[str]) -> str:
+    """The first sentence of its comment, those that hold most of `words`, and what it returns."""
     doc = leading_doc(unit)
     returns = _RETURNS.search(doc)
-    said = [first_sentence(doc), first_sentence(f"Returns {returns[1]}") if returns else ""]
+    prose, *_ = _TAGS.split(_INLINE_TAG.sub(r"`\1`", doc), maxsplit=1)
+    first, *others = [" ".join(one.split()) for one in _SENTENCES.findall(prose)] or [""]
+    held = [sum(1 for word in words if form_pattern(word).search(one.lower())) for one in others]
+    telling = sorted(range(len(others)), key=lambda n: -held[n])[:TELLING]
+    said = [
+        first_sentence(first),
+        *(others[n] for n in sorted(telling) if held[n] >= LEAST_HELD and len(others[n]) < 300),
+    ]
+    said += [first_sentence(f"Returns {returns[1]}")] if returns else []
     return inline(" ".join(dict.fromkeys(filter(None, said))))
 
 
@@ -623,12 +687,11 @@ def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
     lines, first = unit.source_code.split("\n"), unit.start_line
     doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
     weights = _weights(lines, words)
-    telling = DOC_SHARE * max(weights, default=0.0)
     long = {n for n, line in enumerate(lines) if len(line) > LONGEST_LINE}
     hidden = set(long)
     for n, line in enumerate(lines):
-        said = n and (is_doc(line, doc) if doc and line.strip() else n - 1 in hidden)
-        if said and not weights[n] >= telling > 0:
+        said = is_doc(line, doc) if doc and line.strip() else n - 1 in hidden
+        if said:
             hidden.add(n)
     numbers = set(range(len(lines))) - hidden
     if len(numbers) > limit:
@@ -645,13 +708,15 @@ def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
         spans = choose_lines(lines, found, weights, costs, limit - len(head)) if found else []
         chosen = {n for span in spans for n in range(*span)} - hidden
         numbers = chosen or set(sorted(numbers)[:limit])
-    for end, start in pairwise(sorted(numbers)):
+    for end, start in pairwise((*sorted(numbers), len(lines))):
         if start - end <= LEAST_FOLD:
             numbers |= set(range(end, start)) - long
     spans = spans_of(numbers, lines)
     if not spans:
         return ""
     code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans, first))
+    if (left := len(lines) - spans[-1][1]) > 0 and "".join(lines[-left:]).strip():
+        code += f"\n… {counted(left, 'line')} ({first + len(lines) - left}-{first + len(lines) - 1})"
     place = f"{unit.path}:{first + spans[0][0]}-{first + spans[-1][1] - 1}"
     return code_block(code.strip("\n"), unit.language, place)
 

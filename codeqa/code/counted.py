@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from codeqa.asked import counted_forms
 from codeqa.code.descriptions import bullet_list
 from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
+from codeqa.code.tools.listing import DEFINED
 from codeqa.code.tools.search import definitions
 from codeqa.errors import CodeQAError
 from codeqa.text.markdown import (
@@ -50,7 +51,7 @@ class ExactQuestion:
 
 
 _WANTS = {"call": "callers", "use": "references", "subclasses": "subclasses"}
-_LISTED = ("routes", "commands", "tests", "todos", "environment", "recursive")
+_LISTED = ("routes", "commands", "tests", "todos", "environment", "recursive", *DEFINED)
 _WAY = "path to "
 _POINTING = ("it", "its", "that", "this", "them", "those", "these", "here")
 _MORE = re.compile(
@@ -91,6 +92,8 @@ def _asked(form: str, named: dict[str, str]) -> ExactQuestion:
     if form == "list_all":
         kind = next(kind for kind in _LISTED if kind in named)
         return ExactQuestion(form, {"kind": kind, "path": named.get("path", "")})
+    if form == "added":
+        return ExactQuestion("history", {"name": named["name"], "added": "true"})
     if form == "changes":
         commits = f"{named['start']}..{named.get('end', 'HEAD')}"
         return ExactQuestion("history", {"commit": commits, "about": named.get("about", "")})
@@ -114,7 +117,7 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         if way:
             values["want"] = f"{_WAY}{resolved(end)}"
         # What is inherited from may be defined elsewhere.
-        sure = asked.tool == "history" or want == "subclasses"
+        sure = (asked.tool == "history" and "added" not in values) or want == "subclasses"
         for name in (names, resolved(end)) if way else (names,):
             if not name or not (sure or _CODE_LIKE.search(name) or definitions(box.tables(), name)):
                 return ""
@@ -144,6 +147,8 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     if not summary.startswith(written):  # which stay as they are written
         summary = summary[:1].upper() + summary[1:]
     said = f"**{escape(summary)}.** {_linked(result.completeness)}".strip()
+    if tool == "history" and len(result.commits) == 1:
+        return joined([said, *_commits(result)])
     if tool == "history" and not result.places:
         people = Counter(commit.author for commit in result.commits).most_common()
         by = ", ".join(f"{name} ({number:,})" for name, number in people[:AUTHORS])

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
-from codeqa.search.query import QUESTION_WORDS, Query, with_words
+from codeqa.search.query import QUESTION_WORDS, Query, is_foreign, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch, path_patterns
 from codeqa.store.schema import plain_path
 from codeqa.store.tables import nearest
-from codeqa.text.tokens import last_word, name_key, variants, words
+from codeqa.text.tokens import last_word, name_key, split_identifier, variants, words
 from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
 
 CANDIDATES = 120
@@ -74,6 +75,9 @@ MANIFEST = 0.3
 
 EDITS = ((16, 3), (8, 2), (4, 1))
 """Letters of a name from which on so many edits are forgiven; in fewer than four each counts."""
+LEAST_COGNATE, COGNATE_ENDING = 5, 4
+"""Letters that a word of another language shares with a name at least, and those that may differ at
+its end."""
 MOST_NAMES = 3
 """Equally near names that take the place of one; where more are as near, none is meant."""
 LIKENESS = 60
@@ -368,13 +372,31 @@ def _respelled(tables: Tables, query: Query) -> tuple[Query, list[str]]:
     if query.symbol_like and len(query.words) == 1:
         names += [word for word in words(query.text) if word.lower() == query.words[0]]
     text, warnings = query.text, []
+    if is_foreign(text):
+        text = " ".join(_in_code(tables, query.words)) or text
     for name in dict.fromkeys(names):
         if near := nearest_names(tables, name):
             whole = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
             text = re.sub(whole, " ".join(near).replace("\\", r"\\"), text, flags=re.I)
             said = f"searched for the nearest name{'s' if len(near) > 1 else ''} {', '.join(near)}"
             warnings.append(f"Nothing is called {name}; {said}.")
-    return with_words(replace(query, text=text), text) if warnings else query, warnings
+    return with_words(replace(query, text=text), text) if text != query.text else query, warnings
+
+
+def _in_code(tables: Tables, foreign: Sequence[str]) -> list[str]:
+    """Those words of a question in another language that the index holds, and of the others the
+    names that begin alike: `exponentiel` → exponential. What is nowhere says nothing here."""
+    named = tables.catalogue().names.values()
+    parts = sorted({p for same in named for name in same for p in split_identifier(name)})
+    found = list[str]()
+    for word in foreign:
+        bare = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
+        start = bare[: max(LEAST_COGNATE, len(bare) - COGNATE_ENDING)]
+        if any(tables.best([TextSearch(table, word, 1) for table in UNIT_TABLES])):
+            found.append(word)
+        elif len(start) >= LEAST_COGNATE:
+            found += [part for part in parts if part.startswith(start)][:MOST_NAMES]
+    return found
 
 
 def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:

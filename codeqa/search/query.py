@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from codeqa.asked import word_list
 from codeqa.languages import languages
 from codeqa.search.mentions import FILE_ENDINGS, Mention, Traceback, take_mentions, take_traceback
 from codeqa.store import Filter
@@ -206,6 +207,13 @@ def says_something(text: str) -> bool:
     return not QUESTION_WORDS.issuperset(_lower(text))
 
 
+def is_foreign(text: str) -> bool:
+    """Whether `text` is in another language than English, by the words that only ask."""
+    used = _lower(text)
+    foreign = sum(word in word_list("foreign") for word in used)
+    return foreign > 1 and foreign > sum(word in QUESTION_WORDS for word in used)
+
+
 def with_words(query: Query, text: str) -> Query:
     """`query` with words, names and files of `text`, which may be a part or a repair of its own.
 
@@ -213,7 +221,8 @@ def with_words(query: Query, text: str) -> Query:
     """
     files = _files(text)
     plain = _FILE.sub(" ", text) if files else text
-    found = list(dict.fromkeys(w for w in _lower(plain) if w not in QUESTION_WORDS))
+    asking = QUESTION_WORDS | word_list("foreign") if is_foreign(plain) else QUESTION_WORDS
+    found = list(dict.fromkeys(w for w in _lower(plain) if w not in asking))
     found = found or _lower(text)
     names, qualified = _names(text, files)
     tokens = dict.fromkeys(token for word in (*names, *found) for token in search_tokens(word))

@@ -7,6 +7,7 @@ history either.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import unified_diff
@@ -17,6 +18,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from codeqa.code.tools.reading import Lines, line_span, one_file
+from codeqa.code.tools.search import definitions
 from codeqa.code.tools.tool import Commit, Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import NotFoundError
@@ -70,6 +72,7 @@ def history(
         ),
     ] = "",
     about: Annotated[str, Field(description="Between two, only changes that are about it.")] = "",
+    added: Annotated[bool, Field(description="Only the commit that added `name`.")] = False,
 ) -> ToolResult:
     """When, by whom and why code changed, from git. Of a path or name the commits, newest first; of
     `lines` the commit that last changed each; of a `commit` what it changed, or with a path the
@@ -81,6 +84,8 @@ def history(
         return _file_at(box, commit, path) if path else _show(box, commit)
     if path and lines:
         return _blame(box, path, lines)
+    if added and name:
+        return _added(box, name)
     return _log(box, name or box.tables().plain_path(path))
 
 
@@ -91,6 +96,23 @@ def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     newest = "the newest " * (len(commits) == COMMITS)
     summary = f"history of {about}: {newest}{counted(len(commits), 'commit')}"
     return list_result(summary, [one.line for one in commits], "", told=commits)
+
+
+def _added(box: Toolbox, name: str) -> ToolResult:
+    """The first commit with the head of the definition `name`, or with the name, in any file."""
+    unit = next(iter(definitions(box.tables(), name)), None)
+    called = unit.name if unit else name
+    head = re.search(rf"(?:[\w)]+ )?{re.escape(called)}\b", unit.signature if unit else "")
+    text = head[0] if head else called
+    printed = run_git(box, ["log", "-s", *SAFE, f"-S{text}", LOG_FORMAT])
+    commits = commits_in(printed)
+    if not commits:
+        raise NotFoundError(f"No commit here added {name!r}.", "The history may be cut short.")
+    one = commits[-1]
+    where = f" ({unit.place})" if unit else ""
+    summary = f"{name}{where} was added on {one.date} by {one.author} in {one.id}"
+    known = f"The first commit with “{text}” in any file."
+    return list_result(summary, [one.line], "", told=[one], completeness=known)
 
 
 def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:

@@ -32,7 +32,8 @@ from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables, path_patterns
 from codeqa.text import counted
 from codeqa.text.markdown import CITATION
-from codeqa.types import ROLES, Reference, Unit
+from codeqa.text.tokens import name_key
+from codeqa.types import CLASS_KINDS, ROLES, Reference, Unit
 
 MOST_LISTED = 100
 """Things that are listed; of more, their files with counts."""
@@ -42,9 +43,37 @@ ALL = 1_000_000
 LINES = 4
 """Lines from a name on in which its form stands."""
 
+DEFINED = {
+    "classes": {"class", "struct"},
+    "exceptions": {"class", "struct", "enum"},
+    "functions": {"function"},
+    "methods": {"method", "constructor"},
+    "interfaces": {"interface", "trait"},
+    "enums": {"enum"},
+    "types": CLASS_KINDS - {"module"},
+    "constants": {"constant"},
+}
+"""What is listed of the definitions → their kinds."""
+_EXCEPTION = re.compile(r"(?:Error|Exception|Failure|Fault|Warning)$")
+
 Kind = Annotated[
     Literal[
-        "overview", "files", "routes", "commands", "tests", "todos", "environment", "recursive"
+        "overview",
+        "files",
+        "routes",
+        "commands",
+        "tests",
+        "todos",
+        "environment",
+        "recursive",
+        "classes",
+        "exceptions",
+        "functions",
+        "methods",
+        "interfaces",
+        "enums",
+        "types",
+        "constants",
     ],
     Field(description="What to list."),
 ]
@@ -100,11 +129,12 @@ FORMS = {
 """Kind → its forms at references, which are code and never a comment."""
 LINE_FORMS = {
     "todos": r"(?:^|[^.\w/])(TODO|FIXME|XXX|HACK)\b",
-    "environment": r"(?:\bprocess\.env\.|(?:\bos\.environ(?:\.get\(|\.pop\(|\.setdefault\(|\[)"
+    "environment": r"(?:\bprocess\.env\.|\bimport\.meta\.env\.|(?:\benviron(?:\.get\(|\.pop\(|\.setdefault\(|\[)"
     r"|\b(?:[gG]etenv|LookupEnv|env::var|env::var_os|env!|option_env!|GetEnvironmentVariable)\("
-    r"|\bENV(?:\.fetch\(|\[)|\$_ENV\[|\bprocess\.env\[)\s*[\"'`])([\w-]+)",
+    r"|\bENV(?:\.fetch\(|\[)|\$_ENV\[|\bprocess\.env\[|\benv\.get\(|\benvvar\s*=)\s*[\"'`]?)([\w.:-]+)",
 }
 """Kind → its form in a line, for what is written in text or has no reference: RE2."""
+_QUOTES = ("'", '"', "`", ".")
 _WRITTEN = re.compile(r"""["'`]\]\s*=[^=]""")
 """Behind a name: it is set and not read."""
 _COMMENT = ("#", "//", "/*", "*", "--", ";", "<!--")
@@ -116,6 +146,7 @@ _MARKED_TEST = re.compile(
 )
 _ONE = {"routes": "route", "commands": "command", "tests": "test", "todos": "line",
         "environment": "place", "recursive": "recursive function"}  # fmt: skip
+_ONE |= {kind: kind.removesuffix("es" if kind == "classes" else "s") for kind in DEFINED}
 _HOW = {
     "routes": "calls and decorators with a path (route, get, HandleFunc, GetMapping, urls.py)",
     "commands": "click, argparse's add_parser, cobra's Command, clap's Command::new, .command(…)",
@@ -124,7 +155,7 @@ _HOW = {
     "todos": "the words TODO, FIXME, XXX and HACK",
     "recursive": "calls that their own file decides to mean the function that they are in; through "
     "another function is not seen",
-    "environment": "os.environ, getenv, env::var, process.env, ENV and the like, the name literal",
+    "environment": "os.environ, getenv, env::var, process.env, ENV and the like, the name literal or a constant",
 }
 
 
@@ -142,6 +173,16 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
         found = [*_tests(box.tables(), path), *_by_reference(box, kind, paths)]
     elif kind == "recursive":
         found = list(_recursive(box.tables(), paths))
+    elif kind in DEFINED:
+        found = [
+            Place.of(unit, kind=paths[unit.path])
+            for unit in box.tables().units(
+                Filter(paths=path_patterns(box.tables().plain_path(path)))
+            )
+            if unit.path in paths
+            and unit.kind in DEFINED[kind]
+            and (kind != "exceptions" or _EXCEPTION.search(unit.name))
+        ]
     elif kind in LINE_FORMS:
         records = [one for one in records if kind == "todos" or one.role != "document"]
         lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, kept=ALL)
@@ -155,17 +196,18 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     roles = Counter(place.kind for place in found)
     told = ", ".join(f"{number:,} in {role}" for role, number in roles.items())
     files = counted(len({place.path for place in found}), "file")
-    summary = f"{counted(len(found), _ONE[kind])} in {files}"
+    summary = f"{counted(len(found), _ONE[kind], kind if kind in DEFINED else '')} in {files}"
     if by_name:
         names = len({place.name for place in found})
         summary = f"{counted(names, 'environment variable')} read in {summary}"
     if kind == "todos":
         told = ", ".join(f"{n:,} {word}" for word, n in Counter(p.name for p in found).items())
     told = f"{told}. " if len(roles) > 1 or kind == "todos" else ""
-    known = f"{told}Found by form: {_HOW[kind]}.{searched}"
+    how = f"Found by form: {_HOW[kind]}." if kind in _HOW else ""
+    known = f"{told}{how}{searched}".strip()
     if not found:
         summary = f"no {kind}{' variables' * by_name} found"
-        known = f"Looked for: {_HOW[kind]}.{searched}"
+        known = f"Looked for: {_HOW.get(kind, 'definitions of the index')}.{searched}"
     places = list[Place]()
     for role, number in roles.items():
         held = [place for place in found if place.kind == role]
@@ -263,8 +305,24 @@ def _by_line(
             if kind != "todos" and (text.startswith(_COMMENT) or text in docs):
                 continue
             for match in pattern.finditer(line):
-                if not _WRITTEN.match(line, match.end()):
-                    yield _line(path, number, match[1], line, roles[path])
+                name = match[1]
+                if kind == "environment" and line[match.start(1) - 1] not in _QUOTES:
+                    name = _literal(box, path, name)
+                if name and not _WRITTEN.match(line, match.end()):
+                    yield _line(path, number, name, line, roles[path])
+
+
+def _literal(box: Toolbox, path: str, name: str) -> str:
+    """The text that the constant `name` stands for, in that file or alone of this name; '' for a
+    variable."""
+    name = re.split(r"\.|::", name)[-1]
+    named = (unit for unit in box.tables().named([name_key(name)], 20) if unit.kind == "constant")
+    for unit in sorted([*named, *box.tables().in_file(path)], key=lambda one: one.path != path):
+        if found := re.search(
+            rf"\b{re.escape(name)}\b[^=\n]*=\s*[\"'`]([\w-]+)[\"'`]", unit.source_code
+        ):
+            return found[1]
+    return ""
 
 
 def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
