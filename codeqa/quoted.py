@@ -17,7 +17,9 @@ from itertools import pairwise
 
 from codeqa.asked import asks, line_pattern, question_pattern, word_list
 from codeqa.code.calls import Call, Walk, callees, callers, is_test, tests_of
+from codeqa.code.counted import place_item
 from codeqa.code.descriptions import (
+    COMMENT_MARKS,
     bullet_list,
     cite_unit,
     first_sentence,
@@ -29,8 +31,10 @@ from codeqa.code.descriptions import (
     unit_title,
     versions_of,
 )
+from codeqa.code.tools.edges import use_places
 from codeqa.code.tools.reading import one_file
 from codeqa.code.tools.search import constants
+from codeqa.code.usages import usages
 from codeqa.context import (
     COMMENT_LINE,
     choose_lines,
@@ -73,10 +77,11 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk, Hit, Unit
 
 CONSIDERED, FURTHER = 20, 6
 """Best units of the search that an answer is made from, and further ones that are named."""
-BODIES = (24, 14, 10)
+BODIES = (24, 12, 12, 8)
 """Lines of code of those that are shown: of 25 questions 18 were answered at once from such a
 form, as from 225 lines, and 13 from one body of 30 lines."""
-SHOWN = len(BODIES)
+SHOWN = 3
+FOLLOW, HELD = 30, 3
 MEMBERS = 50
 CONSTANTS = 4
 """Constants that a body only names, whose values are told."""
@@ -114,6 +119,7 @@ _TAGS = re.compile(
 )
 _INLINE_TAG = re.compile(r"\{@\w+ ([^{}]*)\}")
 """Where the sentences of a comment end, and code in one of Java."""
+_VARIANT = re.compile(r"(?:case\s+)?\w+\s*(?:$|[(={,;:])")
 _DECLARES = re.compile(r"\s*[^\W\d][^@]*")
 _ENDS = re.compile(r"\s*(?:return|raise|throw|panic!?|yield|Err)\b")
 _RETURNS = re.compile(r"(?m)^\s*(?::returns?:|@returns?|Returns:?)\s+(.+(?:\n[^\n:@]+)?)")
@@ -188,6 +194,9 @@ def gather_evidence(
     if query.symbol_like and hits and "symbol" in hits[0].channels:
         # The question is a name that is defined: only what has it.
         hits = tuple(hit for hit in hits if "symbol" in hit.channels)
+    if not query.symbol_like:  # every question may say what the repository is called
+        own_name = name_key(tables.location.name)
+        hits = tuple(sorted(hits, key=lambda hit: name_key(hit.unit.name) == own_name))
     main = _main(hits, query)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
     told: Sequence[Unit] = ()
@@ -204,7 +213,8 @@ def gather_evidence(
             lead = of_kind or lead
             # What lists all of it needs no code below.
             main = _main([Hit(unit, 1.0) for unit in told], query) if of_kind else main
-    others = [hit for hit in result.units if not (told or _repeats(hit.unit, main))][:FURTHER]
+    main[1:1] = _followed(tables, main, query)
+    others = [hit for hit in hits if not (told or _repeats(hit.unit, main))][:FURTHER]
     held = [_held(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
     weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
@@ -227,7 +237,8 @@ def gather_evidence(
             return Finding(hit)
         told = values_named(tables, hit.unit)
         if hit is main[0]:
-            told = joined([told, callers_line(tables, hit.unit)])
+            used = use_lines if hit.unit.kind == "constant" else callers_line
+            told = joined([told, used(tables, hit.unit)])
         return Finding(hit, told)
 
     return QuotedEvidence(
@@ -308,6 +319,8 @@ def _members(unit: Unit) -> str:
     least = min((_depth(line) for _, line in code), default=0)
     inner = [_depth(line) for _, line in code if _depth(line) > least]
     declared = [(n, line.strip()) for n, line in code if inner and _depth(line) == min(inner)]
+    if unit.kind == "enum":
+        declared = [(n, line) for n, line in declared if _VARIANT.match(line)]
     items = [
         f"- {code_span(line.rstrip(' {,;(')[:LINE_CHARACTERS])} {cite(unit.path, n, n)}"
         for n, line in declared
@@ -362,11 +375,29 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
             if h.unit.role != "test"
             and not in_tests.search(f"{h.unit.path}/{h.unit.qualified_name}")
         ] or source
+    source.sort(key=lambda hit: hit.unit.kind == "config" and "config" not in query.words)
     for hit in source:
         says = hit is hits[0] or not _only_imports(hit.unit)
         if len(main) < SHOWN and says and not _repeats(hit.unit, main):
             main.append(hit)
     return main
+
+
+def _followed(tables: Tables, main: Sequence[Hit], query: Query) -> list[Hit]:
+    """What the first of `main` calls, where that is short and is called like it or holds words of
+    the question: what decides is often one call away."""
+    first = main[0].unit if main else None
+    if not first or not first.is_method:
+        return []
+    if first.source_code.count("\n") - first.doc_comment.count("\n") > FOLLOW:
+        return []
+    own = _parts(words(first.name))
+    for call in callees(tables, first):
+        unit = call.called
+        near = own & _parts(words(unit.name)) or len(_held(unit, query.words)) >= HELD
+        if call.sure and near and unit.is_method and not (is_test(unit) or _repeats(unit, main)):
+            return [Hit(unit, 1.0)]
+    return []
 
 
 def _only_imports(unit: Unit) -> bool:
@@ -439,15 +470,33 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
                 worth *= (1 if _LITERAL.match(line, given.end()) else TYPED) - place * LATER
                 if worth > best:
                     best, at = worth, unit.start_line + n
-                    told = (
-                        f"**{code_span(line.strip()[:LINE_CHARACTERS])}** {cite(unit.path, at, at)}"
-                    )
+                    said = _said_above(unit, n) if members else ""
+                    told = f"**{code_span(line.strip()[:LINE_CHARACTERS])}** "
+                    told += f"{cite(unit.path, at, at)}{said and f': {said}'}"
     return told
+
+
+def _said_above(unit: Unit, number: int) -> str:
+    """The comment above a line of the unit, in a line."""
+    lines, said = unit.source_code.split("\n")[:number], list[str]()
+    while lines and COMMENT_LINE.match(lines[-1]):
+        said.insert(0, COMMENT_MARKS.sub("", lines.pop()).rstrip("*/ "))
+    return inline(" ".join(" ".join(said).split()))
 
 
 def _parts(names: Iterable[str]) -> frozenset[str]:
     """The stems of names and of their parts."""
     return frozenset(stem(p) for name in names for p in (name.lower(), *split_identifier(name)))
+
+
+def use_lines(tables: Tables, unit: Unit) -> str:
+    """The lines that use a constant, source before tests."""
+    places = use_places(tables, usages(tables, unit), "use")
+    shown = [place for place, in_test in places if not in_test and place.kind != "import"]
+    left = len(shown) - CALLERS
+    return (
+        bullet_list("**Used in**:", map(place_item, shown[:CALLERS]), max(0, left)) if shown else ""
+    )
 
 
 def callers_line(tables: Tables, unit: Unit) -> str:
@@ -598,7 +647,7 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
         if first:
             yield first
         left = 0
-        for finding, limit in zip(evidence.findings, (*BODIES, *BODIES), strict=False):
+        for finding, limit in zip(evidence.findings, BODIES, strict=False):
             section, used = _finding_section(finding, evidence, limit + left)
             left = max(0, limit + left - used)
             yield section
@@ -716,7 +765,9 @@ def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
         return ""
     code = textwrap.dedent(outlined([line.rstrip("\r") for line in lines], spans, first))
     if (left := len(lines) - spans[-1][1]) > 0 and "".join(lines[-left:]).strip():
-        code += f"\n… {counted(left, 'line')} ({first + len(lines) - left}-{first + len(lines) - 1})"
+        code += (
+            f"\n… {counted(left, 'line')} ({first + len(lines) - left}-{first + len(lines) - 1})"
+        )
     place = f"{unit.path}:{first + spans[0][0]}-{first + spans[-1][1] - 1}"
     return code_block(code.strip("\n"), unit.language, place)
 

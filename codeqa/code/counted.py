@@ -84,7 +84,8 @@ def _asked(form: str, named: dict[str, str]) -> ExactQuestion:
     """The call of a tool that a message of that form asks for."""
     if form == "references":
         want = next((want for kind, want in _WANTS.items() if kind in named), "references")
-        return ExactQuestion("symbol", {"name": named["name"], "want": want})
+        within = {"within": named["path"]} if "path" in named else {}
+        return ExactQuestion("symbol", {"name": named["name"], "want": want, **within})
     if form == "impact":
         return ExactQuestion("symbol", {"name": named["name"], "want": form})
     if form == "path":
@@ -104,6 +105,7 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
     """All of it in Markdown, counted, with places and a diagram. '' where a name is neither defined
     here nor written as code; `subjects` are what "it" may mean, as written in code."""
     values, tool = dict(asked.arguments), TOOLS[asked.tool]
+    within = values.pop("within", "").strip("/")
 
     def resolved(name: str) -> str:
         name = name.removesuffix("()")
@@ -138,6 +140,12 @@ def exact_answer(box: Toolbox, asked: ExactQuestion, subjects: Sequence[str]) ->
         meant = re.search(r"\d", commit) if commit else _CODE_LIKE.search(values.get("name", ""))
         told = f"**{escape(error.message)}** {escape(error.hint)}"
         return told if meant or asked.tool != "history" else ""
+    if within:
+        inside = tuple(one for one in result.places if f"/{within}/" in f"/{one.path}/")
+        summary = f"{result.summary}, {len(inside):,} of them in {within}"
+        result = result.model_copy(
+            update={"places": inside, "summary": summary, "total": len(inside)}
+        )
     told = result.summary.replace(values.get("pattern", ""), asked.arguments.get("pattern", ""), 1)
     return _worded(result.model_copy(update={"summary": told}), asked.tool, values)
 
@@ -159,8 +167,11 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     more = f": {code_span(_command(tool, values))}"
     listed = f"{result.total - left:,} of {result.total:,}:" if left else ""
     places = bullet_list(listed, map(place_item, result.places[:ITEMS]), left, more)
-    drawn = flowchart((edge.start, edge.end, edge.label) for edge in result.edges)
-    names = {name for edge in result.edges for name in (edge.start, edge.end)}
+    # Edges that all begin or end at one place are the list once more.
+    star = any(len(set(ends)) < 2 for ends in zip(*((e.start, e.end) for e in result.edges), strict=True))
+    edges = () if star else result.edges
+    drawn = flowchart((edge.start, edge.end, edge.label) for edge in edges)
+    names = {name for edge in edges for name in (edge.start, edge.end)}
     part = f"The first {MOST_NODES} of {len(names):,}, drawn:" if len(names) > MOST_NODES else ""
     diagram = code_block(drawn, "mermaid") if drawn else ""
     commits = bullet_list("Commits behind the first of them, the newest first:", _commits(result))

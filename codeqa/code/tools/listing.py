@@ -327,10 +327,11 @@ def _literal(box: Toolbox, path: str, name: str) -> str:
 
 def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
     calls = tables.catalogue().references("kind = 'call' AND target = unit_id", ALL)
-    for unit in tables.by_ids(list(dict.fromkeys(one.unit_id for one in calls))):
+    line_of = {one.unit_id: one.line for one in reversed(calls)}
+    for unit in tables.by_ids(list(line_of)):
         if unit.is_method and unit.path in roles:
-            signature = " ".join(unit.signature.split())
-            yield Place.of(unit, text=signature, kind=roles[unit.path])
+            text = unit.source_code.split("\n")[line_of[unit.id] - unit.start_line].strip()
+            yield Place.of(unit, text=text[:LONGEST_LINE], kind=roles[unit.path])
 
 
 def _tests(tables: Tables, where: str) -> Iterator[Place]:
