@@ -81,6 +81,7 @@ BODIES = (24, 12, 12, 8)
 """Lines of code of those that are shown: of 25 questions 18 were answered at once from such a
 form, as from 225 lines, and 13 from one body of 30 lines."""
 SHOWN = 3
+ALL_LINES = 1_000
 FOLLOW, HELD = 30, 3
 MEMBERS = 50
 CONSTANTS = 4
@@ -172,6 +173,8 @@ class QuotedEvidence:
     """Context of an earlier question; nothing was searched when this is what there is."""
     chosen: bool = False
     """`cached` is what the user chose of what was found, in that order."""
+    whole_code: bool = False
+    """All code of what is shown, not the lines that matter."""
     coverage: str = ""
     changed: frozenset[str] = frozenset()
 
@@ -648,6 +651,7 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
             yield first
         left = 0
         for finding, limit in zip(evidence.findings, BODIES, strict=False):
+            limit = ALL_LINES if evidence.whole_code else limit
             section, used = _finding_section(finding, evidence, limit + left)
             left = max(0, limit + left - used)
             yield section

@@ -37,6 +37,9 @@ Mode = Literal["explain", "locate", "review", "plan", "change"]
 MODES: tuple[Mode, ...] = ("explain", "locate", "review", "plan", "change")
 """What is wanted of an answer, the usual first; each has a prompt `mode_<name>`."""
 
+EXTRACTIVE, APP = "extractive", "app"
+"""What writes an answer without a model: it quotes the code, or says what the app has to say."""
+
 ROLES = ("source", "test", "example", "benchmark", "document", "vendored", "generated")
 """What a file is for; ranking pushes everything but `source` back unless asked for."""
 

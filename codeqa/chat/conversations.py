@@ -13,7 +13,7 @@ from functools import partial
 from codeqa.chat.citations import files_in, files_shown, find_citations
 from codeqa.chat.record import TurnRecord, chunks_as_data, read_chunks, read_turn_record
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import EXTRACTIVE, ConversationSoFar, Question
+from codeqa.chat.values import ConversationSoFar, Question
 from codeqa.chat.vectors import QuestionVectors, write_vector
 from codeqa.context import NO_CONTEXT, ContextBlock
 from codeqa.errors import NotFoundError, StorageError, places_of
@@ -23,7 +23,7 @@ from codeqa.state import State
 from codeqa.state.cache import Cache, context_key
 from codeqa.state.database import GoneError
 from codeqa.state.records import LOCAL_USER, Conversation, ConversationMatch, Turn, TurnExtras
-from codeqa.types import Exchange
+from codeqa.types import EXTRACTIVE, Exchange
 
 HISTORY_MESSAGES = 20
 """Latest messages, questions and answers alike, that are loaded."""

@@ -270,6 +270,7 @@ class _Gathering:
         evidence = QuotedEvidence(question.query) if counted else None
         if self.only_quotes and not enough:
             evidence = gather_evidence(tables, result, walked)
+            evidence = replace(evidence, whole_code=question.options.whole_code)
         result = result.head(HITS_SHOWN)
         if counted and evidence:
             evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)

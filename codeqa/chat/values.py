@@ -66,6 +66,8 @@ class QuestionOptions:
     """The client put `@codebase` there by itself: small talk and the like go without it."""
     strict: bool = False
     """The model is told to say only what the code shows."""
+    whole_code: bool = False
+    """An answer without a model shows all code of what it shows, not the lines that matter."""
     earlier_answers: bool = False
     """Answers to similar questions of other conversations may be sent along without a thumb up, as
     those with one are; also where the setting says so."""
@@ -365,10 +367,6 @@ class Citation:
 Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage
 """Text of the answer, what was sent for it, what was looked up, thought and waited for meanwhile,
 and at the end what the provider counted."""
-
-
-EXTRACTIVE = "extractive"
-"""Name of the generator that quotes the code."""
 
 
 class AnswerGenerator(Protocol):

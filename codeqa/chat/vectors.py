@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from codeqa.chat.values import EXTRACTIVE, Vector
+from codeqa.chat.values import Vector
 from codeqa.embeddings.registry import Embedding, fast_embedding
 from codeqa.routing.mode import read_mode
 from codeqa.search.query import Query, says_something
@@ -16,7 +16,7 @@ from codeqa.state import State
 from codeqa.state.records import PastQuestion, Turn
 from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
-from codeqa.types import Exchange
+from codeqa.types import EXTRACTIVE, Exchange
 
 RECENCY_WINDOW = 6
 """Latest messages that a model always sees."""

@@ -17,7 +17,7 @@ from codeqa.account import Privacy, StoredData, deletion_question, deletion_repo
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
 from codeqa.chat.stream import Stream
-from codeqa.chat.values import EXTRACTIVE, AnswerGenerator, Gathered, Piece, Routed
+from codeqa.chat.values import AnswerGenerator, Gathered, Piece, Routed
 from codeqa.code.tools import Toolbox
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.llm.client import Model
@@ -27,7 +27,7 @@ from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.routing.policy import GOODBYE, THANKS, is_greeting
 from codeqa.text.markdown import code_span, escape, pieces
-from codeqa.types import Effort, Event
+from codeqa.types import APP, EXTRACTIVE, Effort, Event
 
 EXAMPLES = (
     "- `@codebase what is this repository, and how is it organised?`\n"
@@ -71,7 +71,7 @@ class Writers:
         if gathered.reply == ISSUE:
             return self.review(model)
         if gathered.reply:
-            return Teller("app", lambda asked: pieces(self._reply(asked.reply, routed)))
+            return Teller(APP, lambda asked: pieces(self._reply(asked.reply, routed)))
         if given:
             return given
         if model is None or (evidence and evidence.whole):  # what was counted needs no model
@@ -112,7 +112,7 @@ def write(
     """The answer, piece by piece."""
     if stream.stopped():
         return
-    yield Event("generating")
+    yield Event("generating", {"generator": writer.name})
     try:
         with closing(writer.generate(gathered)) as written:
             for piece in written:

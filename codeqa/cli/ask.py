@@ -24,7 +24,7 @@ from codeqa.cli.command import (
 from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text import counted, has_tag
-from codeqa.types import EFFORTS, KINDS, MODES, Event
+from codeqa.types import APP, EFFORTS, EXTRACTIVE, KINDS, MODES, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
@@ -38,6 +38,10 @@ TOLD = (
 WHY_SHOWN = 3
 """Reasons printed per hit; the rest is in `--json`."""
 MOST_HITS = 300
+MOST_LINES = 65
+"""Lines of an answer without a model that a terminal shows at once."""
+WITHOUT_MODEL = (EXTRACTIVE, APP)
+"""What writes answers without a model."""
 
 
 @command(
@@ -66,6 +70,12 @@ MOST_HITS = 300
 @click.option("--deep", "effort", flag_value="deep", help="The same as --effort deep.")
 @ranking_options
 @model_options
+@click.option(
+    "--all",
+    "whole_code",
+    is_flag=True,
+    help="Without a model: all of the answer, and the code of it whole.",
+)
 @click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
 @click.option(
     "--earlier-answers",
@@ -112,7 +122,9 @@ def ask_command(
                 events = ask(repos, rev, options, chosen, go_on)
             with closing(events):
                 told = watched(events, waiting, options["use_model"])
-                return (_print_whole if as_json else _print_answer)(question, told)
+                if as_json:
+                    return _print_whole(question, told)
+                return _print_answer(told, options["whole_code"])
         except KeyboardInterrupt:
             waiting.close()
             click.echo()
@@ -223,6 +235,8 @@ def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator
         if event.kind == "waiting" and event.data["seconds"]:
             waiting.show(f"{event.data['text']}…")
         elif event.kind in ("drafting", "generating", "thought", "looked_up", "waiting"):
+            if event.kind == "generating":
+                use_model = event.data["generator"] not in WITHOUT_MODEL
             waiting.show("Waiting for the language model…" if use_model else "Writing the answer…")
         if event.kind == "error":
             error = error_from(event.data)
@@ -245,23 +259,37 @@ def _print_whole(question: str, events: Iterator[Event]) -> int:
     return status
 
 
-def _print_answer(_: str, events: Iterator[Event]) -> int:
-    """Print the answer as it comes; notes go to stderr, so that a pipe gets the answer only."""
-    text = ""
+def _print_answer(events: Iterator[Event], all_of_it: bool) -> int:
+    """Print the answer as it comes, without a model and on a terminal no more of it than is read at
+    once unless `all_of_it`; notes go to stderr, so that a pipe gets the answer only."""
+    text, room = "", MOST_LINES
     plain = PlainText() if sys.stdout.isatty() else None
+
+    def show(shown: str) -> None:
+        nonlocal room
+        lines = shown.splitlines(keepends=True)
+        if 0 < room <= len(lines):
+            lines[room - 1 :] = ["… The rest: ask with --all."]
+        click.echo("".join(lines[: max(0, room)]), nl=False)
+        room -= shown.count("\n")
+
     try:
         for event in events:
-            if event.kind == "token":
+            if event.kind == "generating" and (
+                all_of_it or not plain or event.data["generator"] != EXTRACTIVE
+            ):
+                room = sys.maxsize
+            elif event.kind == "token":
                 # Blank lines wait for what follows them: the last ones separate nothing.
                 shown = len(text.rstrip("\n"))
                 text += event.data["text"]
                 new = text[shown : len(text.rstrip("\n"))]
-                click.echo(plain.feed(new) if plain else new, nl=False)
+                show(plain.feed(new) if plain else new)
             elif event.kind == "stopped":
                 click.echo()
                 return FAILED
             elif event.kind == "done":
-                click.echo()
+                show(f"{plain.feed('', last=True) if plain else ''}\n")
                 if notes := "\n".join(_notes(event.data, text)):
                     click.echo(f"\n{visible(notes)}", err=True)
     except CodeQAError:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TextIO
 
+import click
+
 from codeqa.types import IndexSummary, Progress
 
 SAY_SECONDS = 0.75
@@ -22,7 +24,13 @@ MODULES_OF_PAGE = 780
 """Modules that are loaded once the page is, about."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_MARKS = re.compile(
+    r"""\\(?P<escaped>[!-/:-@\[-`{-~]) | (?P<ticks>`+)(?P<code>.+?)(?P=ticks)(?!`)
+    | \*\*(?P<strong>.+?)\*\*(?!\*) | (?<![\w*])\*(?P<emphasis>[^\s*][^*]*)\*(?![\w*])""",
+    re.VERBOSE,
+)
+_MARK = re.compile(r"[*`\\]")
+_HEADING = re.compile(r"#{1,6} ")
 
 _SHOWN = {
     # Controls as their pictures; what turns the direction of text, or has no picture, as "�".
@@ -39,34 +47,66 @@ def visible(text: str) -> str:
 
 
 class PlainText:
-    """Markdown as a person reads it on a terminal: without backslashes and control characters.
-
-    Text may come in pieces. The backslashes of fenced code stay.
-    """
+    """Markdown as a person reads it on a terminal: without its marks, without drawings and without
+    control characters. Text may come in pieces; code stays as it is, set in by four blanks."""
 
     def __init__(self) -> None:
         self._fence = ""
-        self._at_line_start = True
+        self._drawing = False
         self._held = ""
+        self._begun = False
+        """A part of the line that is held was shown."""
 
-    def feed(self, text: str) -> str:
-        """What to show of `text`; a backslash at its end waits for what it belongs to."""
-        text, self._held = self._held + visible(text), ""
-        if not self._fence and len(text) - len(text.rstrip("\\")) & 1:
-            text, self._held = text[:-1], "\\"
-        return "".join(map(self._line, text.splitlines(keepends=True)))
+    def feed(self, text: str, *, last: bool = False) -> str:
+        """What to show of `text`; what may turn into something else waits for what follows, unless
+        this is the last of it."""
+        *lines, rest = (self._held + visible(text)).split("\n")
+        shown = "".join(map(self._line, lines))
+        ready = len(rest) if last else 0
+        if not (last or self._fence) and (self._begun or rest.lstrip(" >")[:1] not in ("", *"#`")):
+            ready = _complete(rest)
+        if ready:
+            shown += self._line(rest)[:-1] if last else _inline(rest[:ready])
+            self._begun = True
+        self._held = rest[ready:]
+        return shown
 
     def _line(self, line: str) -> str:
-        if self._at_line_start and (marks := _FENCE.match(line)):
-            run = marks[1]
-            if not self._fence:
-                self._fence = run
-            elif run.startswith(self._fence):
-                self._fence = ""
-        elif not self._fence:
-            line = _ESCAPE.sub(r"\1", line)
-        self._at_line_start = line.endswith("\n")
-        return line
+        begun, self._begun = self._begun, False
+        marks = None if begun else _FENCE.match(line)
+        if marks and (not self._fence or marks[1].startswith(self._fence)):
+            self._drawing = not self._fence and line.endswith("mermaid")
+            self._fence = "" if self._fence else marks[1]
+            return ""
+        if self._fence:
+            return "" if self._drawing else f"    {line}\n".replace("    \n", "\n")
+        if not begun and (heading := _HEADING.match(line)):
+            return f"{click.style(_inline(line[heading.end() :]), bold=True)}\n"
+        return f"{_inline(line)}\n"
+
+
+def _complete(line: str) -> int:
+    """How much of the beginning of a line no later text changes."""
+    at = 0
+    while mark := _MARK.search(line, at):
+        whole = _MARKS.match(line, mark.start())
+        if not whole or whole.end() == len(line):
+            return mark.start()
+        at = whole.end()
+    return len(line)
+
+
+def _inline(line: str) -> str:
+    """A line of Markdown without its marks; what is strong is bold."""
+
+    def plain(mark: re.Match[str]) -> str:
+        name = mark.lastgroup or ""
+        if name in ("escaped", "code"):
+            return mark[name].strip() if name == "code" else mark[name]
+        text = _inline(mark[name])
+        return text if name == "emphasis" else click.style(text, bold=True)
+
+    return _MARKS.sub(plain, line)
 
 
 class Line:

@@ -168,7 +168,9 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     listed = f"{result.total - left:,} of {result.total:,}:" if left else ""
     places = bullet_list(listed, map(place_item, result.places[:ITEMS]), left, more)
     # Edges that all begin or end at one place are the list once more.
-    star = any(len(set(ends)) < 2 for ends in zip(*((e.start, e.end) for e in result.edges), strict=True))
+    star = any(
+        len(set(ends)) < 2 for ends in zip(*((e.start, e.end) for e in result.edges), strict=True)
+    )
     edges = () if star else result.edges
     drawn = flowchart((edge.start, edge.end, edge.label) for edge in edges)
     names = {name for edge in edges for name in (edge.start, edge.end)}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.chat.reader import Reader
-from codeqa.chat.values import EXTRACTIVE, Gathered, ModelRequest, Piece
+from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context import ContextBlock, unit_chunk
@@ -20,7 +20,7 @@ from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review
 from codeqa.text.markdown import code_block, pieces
-from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
+from codeqa.types import EXTRACTIVE, TEXT_KINDS, Chunk, Hit, Unit
 
 REVIEW_TOOLS = ("search_code", "symbol", "grep", "open_file")
 REVIEW_ROUNDS = 10
