@@ -605,7 +605,7 @@ INTRODUCTION = (
     "*Without a language model this is the code itself, the most relevant first; one would put it "
     "into words: choose it at the top of the page, or with `codeqa models use`.*"
 )
-COUNTED = "*Counted from the index, without a language model.*"
+COUNTED = "*Counted, without a language model.*"
 FROM_BEFORE = (
     "*From the code already found; nothing was searched anew. Without a language model, this is "
     "what it says.*"

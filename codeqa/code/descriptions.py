@@ -220,8 +220,7 @@ def _folder_items(
     patterns = [f"{path}{src}{name}" for path in folders for src in ("", "src/") for name in _HEADS]
     heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if folders else []
     for path, records in folders.items():
-        own = [r for r in records if r.role == "source" and r.language] or records
-        language = Counter(r.language for r in own).most_common(1)[0][0] or "other"
+        language = Counter(r.language for r in records).most_common(1)[0][0] or "other"
         heads_of = {f"{path}{src}{name}" for src in ("", "src/") for name in _HEADS}
         about = (unit for unit in heads if leading_doc(unit) and unit.path in heads_of)
         text = f"- {code_span(path)}: {counted(len(records), 'file')}, mostly {escape(language)}"

@@ -117,21 +117,21 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     levels = Counter(site.sureness for site in found)
     several = len(levels) > 1
     told_of = [(how, levels[how]) for _, how in SURENESS if levels[how]]
-    by_level = ", ".join(f"{how} for {n:,}" if several else how for how, n in told_of)
+    by_level = ", ".join(f"{n:,} {how}" if several else f"all {how}" for how, n in told_of)
     by_level += " (only the name is the same)" * bool(levels[possible])
-    known = [f"What was found is {by_level}."] if by_level else []
+    known = [f"{by_level[0].upper()}{by_level[1:]}."] if by_level else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
     if not units:
         known.append(f"{name} is not defined here.")
-    if len(units) > 1:
+    if len({(one.path, one.qualified_name) for one in units}) > 1:  # overloads are one
         meant = Counter(found.values())
         units.sort(key=lambda unit: -meant[unit.id])
         first = units[:MOST_MEANT]
         each = ", ".join(f"{one.qualified_name} [{one.place}] {meant[one.id]:,}" for one in first)
         each += ", the others fewer or none" * (len(units) > MOST_MEANT)
         each += f"; {meant['']:,} may mean any of them" * bool(meant[""])
-        known.append(f"{len(units):,} definitions are called so: {each}.")
+        known.append(f"{len(units):,} definitions have this name: {each}.")
     if others := len(every) - len(found):
         known.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
     if (further := len(named) - len(every)) > 0:
@@ -144,7 +144,7 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     edges = dict.fromkeys((place.name or place.path, last) for place in surer)
     done = "called" if kind else "referred to"
     return list_result(
-        f"{name} is {done} in {counted(len(found), 'place')}",
+        f"{name} is {done} in {AT_LEAST * (len(named) == CANDIDATES)}{counted(len(found), 'place')}",
         parts,
         "grep finds all lines that hold the name.",
         total=len(found),
@@ -323,7 +323,7 @@ def _impact(box: Toolbox, name: str) -> ToolResult:
     known = f"{direct:,} directly, {len(code) - direct:,} through these. {cut}"
     if doubtful:
         places = counted(doubtful, "place")
-        known += f"{places} with only the name the same did not count: references has them. "
+        known += f"Not counted: {places} that only have the same name; `references` lists them. "
     summary = f"a change of {name} may break {AT_LEAST * bool(cut)}"
     summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
     return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])

@@ -114,13 +114,15 @@ export class Stages {
 
 /** `9 pieces of code · 2 steps · gpt-4o · 3.9 s` */
 function summaryOf(outcome) {
-  const { retrieval_info: found, looked_up: steps, searches, goes_on, model } = outcome;
+  const { retrieval_info: found, looked_up: steps, searches, goes_on, model, citations } = outcome;
   const looked = (steps ?? []).filter(({ tool }) => tool).length;
   const none = searches
     ? "Found nothing"
     : goes_on
       ? "Went on from what was found before"
-      : "No code was used";
+      : citations?.length
+        ? ""
+        : "No code was used";
   const took = timeOf(outcome);
   return [
     found?.num_docs ? `${plural(found.num_docs, "piece")} of code` : looked ? "" : none,
