@@ -89,7 +89,7 @@ CONSTANTS = 4
 HOLDING, LOOKED = 2, 20
 """Places named that hold a word which nothing shown holds, of as many looked at: the best two may
 hold its parts alone."""
-WEAK_COVERAGE = 0.4
+WEAK_COVERAGE, MOST_WEIGHED = 0.4, 10
 """When no hit holds at least this part of the question's words, the evidence is weak."""
 CALLERS = 5
 """Callers and callees of the best unit that are told, in a line each."""
@@ -121,6 +121,7 @@ _TAGS = re.compile(
 _INLINE_TAG = re.compile(r"\{@\w+ ([^{}]*)\}")
 """Where the sentences of a comment end, and code in one of Java."""
 _VARIANT = re.compile(r"(?:case\s+)?\w+\s*(?:$|[(={,;:])")
+_IMPORTS = re.compile(r"\s*(?:import|from|use|using|require|package|#include)\b")
 _DECLARES = re.compile(r"\s*[^\W\d][^@]*")
 _ENDS = re.compile(r"\s*(?:return|raise|throw|panic!?|yield|Err)\b")
 _RETURNS = re.compile(r"(?m)^\s*(?::returns?:|@returns?|Returns:?)\s+(.+(?:\n[^\n:@]+)?)")
@@ -220,7 +221,9 @@ def gather_evidence(
     others = [hit for hit in hits if not (told or _repeats(hit.unit, main))][:FURTHER]
     held = [_held(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
-    weak = not walk and (not result.units or best < WEAK_COVERAGE * len(query.words))
+    named = {name_key(hit.unit.name) for hit in main} & set(map(name_key, query.names))
+    enough = best >= WEAK_COVERAGE * min(len(query.words), MOST_WEIGHED)
+    weak = not (walk or named or (result.units and enough))
     if own:
         lead = own
         beside = [hit for hit in (*main, *others) if not _cites(own, hit.unit)]
@@ -390,6 +393,9 @@ def _followed(tables: Tables, main: Sequence[Hit], query: Query) -> list[Hit]:
     """What the first of `main` calls, where that is short and is called like it or holds words of
     the question: what decides is often one call away."""
     first = main[0].unit if main else None
+    if first and first.kind == "constant":
+        users = (call.caller for call in callers(tables, first, 0.0)[0] if not is_test(call.caller))
+        return [Hit(unit, 1.0) for unit in users if not _repeats(unit, main)][:1]
     if not first or not first.is_method:
         return []
     if first.source_code.count("\n") - first.doc_comment.count("\n") > FOLLOW:
@@ -518,21 +524,34 @@ def callers_line(tables: Tables, unit: Unit) -> str:
     shown = [f"{code_span(one.qualified_name)} {cite_unit(one)}" for one in calls[:CALLERS]]
     shown += [f"{len(calls) - CALLERS:,} more"] * (len(calls) > CALLERS)
     by = f"Called by {', '.join(told)}." if told else ""
-    return joined([f"Calls {', '.join(shown)}." if shown else "", by])
+    return " ".join(filter(None, [f"Calls {', '.join(shown)}." if shown else "", by]))
 
 
 def values_named(tables: Tables, unit: Unit) -> str:
-    """The values of the constants that `unit` names, as its file gives them, in a line."""
-    named = set(_CONSTANT_NAME.findall("\n".join(unit.source_code.split("\n")[: BODIES[0]])))
+    """The values of the constants that `unit` names, in a line: of its file, or alone so called."""
+    named = dict.fromkeys(_CONSTANT_NAME.findall(unit.source_code))
+    found = tables.named(list(map(name_key, named)), LOOKED * len(named)) if named else []
+    places = [(one.name, one.path, one.start_line, one.source_code) for one in found]
     heads = [one for one in tables.in_file(unit.path) if one.is_head] if named else []
-    told = [
-        f"{code_span(line.strip()[:LINE_CHARACTERS])} {cite(head.path, at, at)}"
+    places += [
+        (name, head.path, head.start_line + number - 1, line)
         for head in heads
         for number, line in constants(head.source_code.split("\n"))
-        if named & set(_CONSTANT_NAME.findall(line.partition("=")[0]))
-        and _CLOSED.search(line)
-        and not unit.start_line <= (at := head.start_line + number - 1) <= unit.end_line
+        for name in _CONSTANT_NAME.findall(line.partition("=")[0])
     ]
+    told = list[str]()
+    for name in named:
+        of_it = [place for place in places if place[0] == name]
+        of_it = [place for place in of_it if place[1] == unit.path] or of_it
+        if not of_it or len({place[1:3] for place in of_it}) > 1:
+            continue
+        _, path, at, code = of_it[0]
+        lines = enumerate(code.split("\n"), at)
+        at, line = next(((n, line) for n, line in lines if name in line and "=" in line), (at, ""))
+        if _CLOSED.search(line) and not (
+            path == unit.path and unit.start_line <= at <= unit.end_line
+        ):
+            told.append(f"{code_span(line.strip()[:LINE_CHARACTERS])} {cite(path, at, at)}")
     return f"With {', '.join(told[:CONSTANTS])}." if told else ""
 
 
@@ -714,7 +733,7 @@ def _finding_section(finding: Finding, evidence: QuotedEvidence, limit: int) -> 
     said = sentences_of(unit, words)
     heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}{said and f': {said}'}"
     code = condensed(unit, words, limit)
-    return joined([heading, code, finding.below]), max(0, code.count("\n") - 1)
+    return joined([f"{heading}\n{code}", finding.below]), max(0, code.count("\n") - 1)
 
 
 def sentences_of(unit: Unit, words: Sequence[str]) -> str:
@@ -746,6 +765,8 @@ def condensed(unit: Unit, words: Sequence[str], limit: int) -> str:
         said = is_doc(line, doc) if doc and line.strip() else n - 1 in hidden
         if said:
             hidden.add(n)
+    if unit.is_head:  # what a file imports answers nothing
+        hidden |= {n for n, line in enumerate(lines) if _IMPORTS.match(line)}
     numbers = set(range(len(lines))) - hidden
     if len(numbers) > limit:
         depths = [len(line) - len(line.lstrip()) for line in lines]
