@@ -204,7 +204,8 @@ def gather_evidence(
     main = _main(hits, query)
     lead, alone, own = walk_section(walk) if walk else "", False, ""
     told: Sequence[Unit] = ()
-    if asked := asks("place", query.text):
+    asked = None if query.traceback else asks("place", query.text)
+    if asked:
         lead, told = _place_asked(tables, asked)
         main = [Hit(unit, 1.0) for unit in told] or main
     elif not (walk and walk.found):
@@ -218,7 +219,8 @@ def gather_evidence(
             # What lists all of it needs no code below.
             main = _main([Hit(unit, 1.0) for unit in told], query) if of_kind else main
     main[1:1] = _followed(tables, main, query)
-    others = [hit for hit in hits if not (told or _repeats(hit.unit, main))][:FURTHER]
+    further = hits if len(hits) == len(result.units) else result.units
+    others = [hit for hit in further if not (told or _repeats(hit.unit, main))][:FURTHER]
     held = [_held(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
     named = {name_key(hit.unit.name) for hit in main} & set(map(name_key, query.names))

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
-from codeqa.quoted import LINES_SHOWN, WHOLE_LINES, Finding, QuotedEvidence, excerpt, quoted_answer
+from codeqa.quoted import BODIES, WHOLE_LINES, Finding, QuotedEvidence, excerpt, quoted_answer
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
@@ -176,22 +176,44 @@ def test_of_many_long_definitions_the_best_get_the_most_room_and_all_of_them_som
     hits = [Hit(make_unit(source, signature="def f()"), 1.0)] * 9
     query = parse_query("what happens to the oven?")
     found = QuotedEvidence(query, findings=tuple(map(Finding, hits[:6])), others=tuple(hits[6:]))
-    code, _, further = "".join(quoted_answer(found)).partition("### Also relevant")
-    sizes = [len(block.split("\n")) for block in code.split("```")[1::2]]
-    assert sizes == sorted(sizes, reverse=True) and sizes[0] >= 40 and sizes[-1] >= 5
-    assert sum(sizes) <= LINES_SHOWN + 6 * 10 and code.count("bake(oven)") == 6
-    assert further.count("\n  - [src/a.py:402] `bake(oven)`") == 3
+    code, _, further = "".join(quoted_answer(found)).partition("**Also relevant**")
+    sizes = [len(block.split("\n")) - 2 for block in code.split("```")[1::2]]
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) == len(BODIES)
+    assert all(size <= most + 1 for size, most in zip(sizes, BODIES, strict=True))  # with a mark
+    assert code.count("bake(oven)") == len(BODIES) and further.count("- `f` [src/a.py:") == 3
+    whole = "".join(quoted_answer(replace(found, whole_code=True)))
+    assert whole.count("go_on(with_this") == 300 * len(BODIES)
 
 
-def test_a_long_definition_is_told_by_the_beginning_of_its_doc_comment() -> None:
-    source = "def f():\n" + "    go()\n" * 2 * WHOLE_LINES
-    unit = make_unit(source.rstrip(), signature="def f()", doc="Bakes it.\n\nAt length.")
-    told = answer("what does f do", unit)
-    assert "> Bakes it.\n\n```" in told and "At length" not in told
-    inside = replace(
-        unit, source_code=source.replace("():\n", "():\n    # Bakes it.\n", 1).rstrip()
-    )
-    assert answer("what does f do", inside).count("Bakes it.") == 1
+def test_what_one_definition_leaves_of_the_room_the_next_ones_have() -> None:
+    short = make_unit("def bake():\n    return 1", signature="def bake()")
+    source = "def f():\n" + "    go_on(with_this, and_that)\n" * 300 + "    bake(oven)\n    end()"
+    hits = [Hit(short, 1.0), Hit(make_unit(source, signature="def f()"), 1.0)]
+    found = QuotedEvidence(parse_query("the oven?"), findings=tuple(map(Finding, hits)))
+    blocks = "".join(quoted_answer(found)).split("```")[1::2]
+    assert len(blocks[1].split("\n")) - 3 == sum(BODIES[:2]) - 3  # a mark takes one
+
+
+def test_each_cut_of_a_definition_is_marked_with_its_lines() -> None:
+    source = "def f():\n" + "    go()\n" * 40 + "    bake(oven)\n" + "    go()\n" * 40 + "    end()"
+    told = answer("the oven?", make_unit(source, signature="def f()"))
+    shown, at = set[int](), 100
+    for line in told.split("```")[1].split("\n")[1:-1]:
+        if mark := re.fullmatch(r"\s*… \d+ lines? \((\d+)(?:-(\d+))?\)", line):
+            assert int(mark[1]) == at + 1
+            at = int(mark[2] or mark[1])
+        else:
+            at += 1
+            shown.add(at)
+            assert source.split("\n")[at - 101] == line
+    assert at == 101 + source.count("\n") and 142 in shown
+
+
+def test_a_definition_is_told_by_what_its_comment_says_of_the_question() -> None:
+    doc = "Bakes it.\n\nAt length. The oven of the baker stays warm.\n\n@param oven: hot."
+    unit = make_unit("def f():\n    go()\n    go()", signature="def f()", doc=doc)
+    told = answer("which oven does the baker use", unit)
+    assert ": Bakes it. The oven of the baker stays warm.\n```" in told and "length" not in told
 
 
 def test_a_short_unit_is_shown_whole() -> None:

@@ -146,24 +146,36 @@ def test_a_table_sets_numbers_right_and_text_left() -> None:
     assert table.splitlines() == ["name   files", "flask    236", "go     1,200"]
 
 
-@pytest.mark.parametrize("lines_at_once", [1, 3, 1000])
-def test_escapes_of_markdown_are_not_shown_on_a_terminal(lines_at_once: int) -> None:
+@pytest.mark.parametrize("characters", [1, 2, 3, 7, 10_000])
+def test_an_answer_is_shown_on_a_terminal_without_marks_of_markdown(characters: int) -> None:
     text = r"""
-a \*b\* \_\_init\_\_ \\n [x.py:3]
-````c
-"\*" \_
+# Head `x`
+a \*b\* \_\_init\_\_ \\n [a/__tests__/x.py:3] 2 * 3 *said* ``a `b` ``
+- **`f*g*`** and **strong**
+````c src/a.c:1-2
+"\*" `_` **p
 ```
 \#
 ````
-\# end
-"""
-    lines = text.splitlines(keepends=True)
-    starts = range(0, len(lines), lines_at_once)
+
+```mermaid
+flowchart LR
+n1 --> n2
+```
+\# end **open"""
     plain = console.PlainText()
-    shown = "".join(plain.feed("".join(lines[at : at + lines_at_once])) for at in starts)
-    expected = text.replace(r"\*b\*", "*b*").replace(r"\_\_init\_\_", "__init__")
-    assert shown == expected.replace(r"\\n", r"\n").replace(r"\# end", "# end")
-    assert plain.feed("a\\") + plain.feed("*b") == "a*b"  # an escape that is cut in two
+    pieces = (text[at : at + characters] for at in range(0, len(text), characters))
+    shown = "".join(map(plain.feed, pieces)) + plain.feed("", last=True)
+    expected = r"""
+<Head x>
+a *b* __init__ \n [a/__tests__/x.py:3] 2 * 3 said a `b`
+- <f*g*> and <strong>
+    "\*" `_` **p
+    ```
+    \#
+
+# end **open"""
+    assert shown == expected.replace("<", "\x1b[1m").replace(">", "\x1b[0m")
 
 
 HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x9b31md\re\x08f\u202eg\u2066h\x00i\x7f"
@@ -182,7 +194,7 @@ def test_nothing_that_a_terminal_would_obey_is_shown() -> None:
 def test_an_answer_cannot_command_the_terminal(fence: str) -> None:
     plain = console.PlainText()
     shown = "".join(map(plain.feed, f"{fence}{HOSTILE}\n"))
-    assert shown == f"{fence}{console.visible(HOSTILE)}\n"
+    assert shown == f"{'    ' * bool(fence)}{console.visible(HOSTILE)}\n"
 
 
 def test_an_error_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

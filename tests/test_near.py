@@ -129,7 +129,7 @@ def test_it_is_the_definition_asked_about_and_that_is_what_was_found_last(engine
 
 def test_it_is_what_the_answer_speaks_of_where_nothing_was_named(engine: Engine) -> None:
     answer, turn = answered(engine, "@codebase what happens to a letter that comes in?")
-    first = next(line for line in answer.splitlines() if line.startswith("### ")).strip("# `")
+    first = next(line for line in answer.splitlines() if line.startswith("**`")).split("`")[1]
     assert turn.found_names[0] == first
     answer, _ = answered(engine, "what does it call?")
     assert f"What `{first}` calls" in answer

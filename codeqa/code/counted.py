@@ -155,7 +155,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
     if not summary.startswith(written):  # which stay as they are written
         summary = summary[:1].upper() + summary[1:]
     said = f"**{escape(summary)}.** {_linked(result.completeness)}".strip()
-    if tool == "history" and len(result.commits) == 1:
+    if tool == "history" and len(result.commits) == 1 and not result.places:
         return joined([said, *_commits(result)])
     if tool == "history" and not result.places:
         people = Counter(commit.author for commit in result.commits).most_common()

@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -373,7 +373,7 @@ def _respelled(tables: Tables, query: Query) -> tuple[Query, list[str]]:
         names += [word for word in words(query.text) if word.lower() == query.words[0]]
     text, warnings = query.text, []
     if is_foreign(text):
-        text = " ".join(_in_code(tables, query.words)) or text
+        text = _in_code(tables, query) or text
     for name in dict.fromkeys(names):
         if near := nearest_names(tables, name):
             whole = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
@@ -383,20 +383,24 @@ def _respelled(tables: Tables, query: Query) -> tuple[Query, list[str]]:
     return with_words(replace(query, text=text), text) if text != query.text else query, warnings
 
 
-def _in_code(tables: Tables, foreign: Sequence[str]) -> list[str]:
-    """Those words of a question in another language that the index holds, and of the others the
-    names that begin alike: `exponentiel` → exponential. What is nowhere says nothing here."""
+def _in_code(tables: Tables, query: Query) -> str:
+    """What of a question in another language the index holds, and for the rest the names that begin
+    alike: `exponentiel` → exponential. What is nowhere says nothing here."""
     named = tables.catalogue().names.values()
     parts = sorted({p for same in named for name in same for p in split_identifier(name)})
-    found = list[str]()
-    for word in foreign:
+    held, alike = {name.lower() for name in query.names}, list[str]()
+    for word in query.words:
         bare = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
         start = bare[: max(LEAST_COGNATE, len(bare) - COGNATE_ENDING)]
         if any(tables.best([TextSearch(table, word, 1) for table in UNIT_TABLES])):
-            found.append(word)
+            held.add(word)
         elif len(start) >= LEAST_COGNATE:
-            found += [part for part in parts if part.startswith(start)][:MOST_NAMES]
-    return found
+            alike += [part for part in parts if part.startswith(start)][:MOST_NAMES]
+    text = query.text
+    for word in set(words(text)):
+        if word.lower() not in held:
+            text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", "", text)
+    return " ".join([*text.split(), *alike]) if held or alike else ""
 
 
 def nearest_names(tables: Tables, name: str) -> tuple[str, ...]:
