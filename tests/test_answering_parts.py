@@ -12,7 +12,9 @@ from markdown_it import MarkdownIt
 from codeqa.chat.citations import find_citations
 from codeqa.chat.values import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
-from codeqa.quoted import BODIES, WHOLE_LINES, Finding, QuotedEvidence, excerpt, quoted_answer
+from codeqa.quoted import QuotedEvidence, quoted_answer
+from codeqa.quoted.condense import BODIES, condensed
+from codeqa.quoted.evidence import Finding
 from codeqa.search.query import parse_query
 from codeqa.text.doc_comment import prose
 from codeqa.text.markdown import block_quote, cite, code_block, code_span, escape, pieces
@@ -124,15 +126,15 @@ def long_function() -> Unit:
 
 
 def test_the_excerpt_is_the_declaration_and_the_lines_that_matter() -> None:
-    shown = excerpt(long_function(), ["cookie", "refresh"], 8).split("\n")
+    shown = condensed(long_function(), ["cookie", "refresh"], 8).split("\n")
     assert shown[0].startswith("```python src/a.py:101-")
     assert shown[1:4] == ["@decorated", "def f(a,", "      b):"]
     at = shown.index("    session.refresh(cookie)")
     assert shown[at + 1] == "    return cookie" and "    step_2 = prepare(2)" not in shown
     gap = next(line for line in shown if line.startswith("    … "))
     assert re.fullmatch(r"    … \d+ lines \(\d+-\d+\)", gap)
-    begun = excerpt(long_function(), ["nothing"], 8).split("\n")
-    assert begun[1:4] == shown[1:4] and "    step_0 = prepare(0)" in begun
+    begun = condensed(long_function(), ["nothing"], 8).split("\n")
+    assert begun[1:4] == shown[1:4] and "    return cookie" in begun  # how it ends
 
 
 def test_an_excerpt_is_whole_statements() -> None:
@@ -141,7 +143,7 @@ def test_an_excerpt_is_whole_statements() -> None:
         "        if row:\n            total += row.cookie\n        else:\n            total += 1\n"
         "    other = {\n        'a': 1,\n    }\n" + "    step()\n" * 60
     )
-    shown = excerpt(make_unit(source.rstrip(), signature="def f(rows)"), ["cookie"], 8)
+    shown = condensed(make_unit(source.rstrip(), signature="def f(rows)"), ["cookie"], 8)
     assert "    for row in rows:\n        if row:\n            total += row.cookie\n" in shown
     assert ("other = {" in shown) == ("        'a': 1,\n    }" in shown)
     assert shown.count("step()") < 60
@@ -217,10 +219,10 @@ def test_a_definition_is_told_by_what_its_comment_says_of_the_question() -> None
 
 
 def test_a_short_unit_is_shown_whole() -> None:
-    shown = excerpt(make_unit("    def f():\n        return 1"), ["x"])
+    shown = condensed(make_unit("    def f():\n        return 1"), ["x"], 8)
     assert shown == "```python src/a.py:101-102\ndef f():\n    return 1\n```"
-    assert "…" in excerpt(long_function(), ["cookie"], 8)
-    assert excerpt(make_unit(f"x = '{'y' * 100_000}'"), ["x"]) == "", "data of one line"
+    assert "…" in condensed(long_function(), ["cookie"], 8)
+    assert condensed(make_unit(f"x = '{'y' * 100_000}'"), ["x"], 8) == "", "data of one line"
 
 
 def test_the_first_sentence_of_a_doc_comment() -> None:

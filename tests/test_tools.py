@@ -23,7 +23,7 @@ from codeqa.code.tools.edges import name_at
 from codeqa.code.tools.tool import LARGEST_TEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError, UsageError
-from codeqa.quoted import _absent
+from codeqa.quoted.evidence import _absent
 from codeqa.review.reviewer import Reviewer
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings

@@ -129,9 +129,11 @@ FORMS = {
 """Kind → its forms at references, which are code and never a comment."""
 LINE_FORMS = {
     "todos": r"(?:^|[^.\w/])(TODO|FIXME|XXX|HACK)\b",
-    "environment": r"(?:\bprocess\.env\.|\bimport\.meta\.env\.|(?:\benviron(?:\.get\(|\.pop\(|\.setdefault\(|\[)"
+    "environment": r"(?:\bprocess\.env\.|\bimport\.meta\.env\."
+    r"|(?:\benviron(?:\.get\(|\.pop\(|\.setdefault\(|\[)"
     r"|\b(?:[gG]etenv|LookupEnv|env::var|env::var_os|env!|option_env!|GetEnvironmentVariable)\("
-    r"|\bENV(?:\.fetch\(|\[)|\$_ENV\[|\bprocess\.env\[|\benv\.get\(|\benvvar\s*=)\s*[\"'`]?)([\w.:-]+)",
+    r"|\bENV(?:\.fetch\(|\[)|\$_ENV\[|\bprocess\.env\[|\benv\.get\(|\benvvar\s*=)"
+    r"\s*[\"'`]?)([\w.:-]+)",
 }
 """Kind → its form in a line, for what is written in text or has no reference: RE2."""
 _QUOTES = ("'", '"', "`", ".")
@@ -155,7 +157,8 @@ _HOW = {
     "todos": "the words TODO, FIXME, XXX and HACK",
     "recursive": "calls that their own file decides to mean the function that they are in; through "
     "another function is not seen",
-    "environment": "os.environ, getenv, env::var, process.env, ENV and the like, the name literal or a constant",
+    "environment": "os.environ, getenv, env::var, process.env, ENV and the like, the name literal "
+    "or a constant",
 }
 
 

@@ -1,0 +1,136 @@
+"""The answer without a language model in Markdown, each place cited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codeqa.code.descriptions import (
+    cite_unit,
+    unit_item,
+    unit_title,
+)
+from codeqa.quoted.condense import BODIES, WHOLE, condensed, sentences_of, text_of
+from codeqa.quoted.evidence import Finding, QuotedEvidence
+from codeqa.text.markdown import (
+    cite,
+    escape,
+    joined,
+    pieces,
+)
+from codeqa.types import TEXT_KINDS, Unit
+
+ALL_LINES = 1_000
+
+INTRODUCTION = (
+    "*Without a language model this is the code itself, the most relevant first; one would put it "
+    "into words: choose it at the top of the page, or with `codeqa models use`.*"
+)
+
+COUNTED = "*Counted, without a language model.*"
+
+FROM_BEFORE = (
+    "*From the code already found; nothing was searched anew. Without a language model, this is "
+    "what it says.*"
+)
+
+NOT_MENTIONED = (
+    "The code that was looked up earlier in this conversation does not mention what you ask "
+    "about.\n\nAdd `@codebase` to the question to search the code base for it."
+)
+
+CACHED_SHOWN, CACHED_LINES = 3, 80
+
+NOTHING_LOOKED_UP = (
+    "No code has been looked up for this question.\n\n"
+    "Begin the question with `@codebase` to search the code base, for example "
+    "`@codebase where does the program start?`\n"
+)
+
+
+def quoted_answer(evidence: QuotedEvidence | None) -> Iterator[str]:
+    """Yield the answer line by line; each section is made when it is reached. Without `evidence`
+    nothing was looked up."""
+    if evidence is None:
+        yield from pieces(NOTHING_LOOKED_UP)
+        return
+    for section in _sections(evidence):
+        yield from pieces(f"{section}\n\n")
+
+
+def _sections(evidence: QuotedEvidence) -> Iterator[str]:
+    if evidence.cached:
+        yield from _from_cache(evidence)
+    elif not (evidence.lead or evidence.findings or evidence.others):
+        yield _nothing(evidence)
+    else:
+        weak = _weak(evidence) if evidence.weak and not evidence.lead else ""
+        first = joined([weak or evidence.absent, evidence.lead])
+        if first:
+            yield first
+        left = 0
+        wholes = (ALL_LINES,) * len(BODIES) if evidence.whole_code else (WHOLE, 0, 0, 0)
+        for finding, limit, whole in zip(evidence.findings, BODIES, wholes, strict=False):
+            section, used = _finding_section(finding, evidence, limit + left, whole)
+            left = max(0, limit + left - used)
+            yield section
+        if evidence.others:
+            items = [*(unit_item(hit.unit) for hit in evidence.others), evidence.elsewhere]
+            yield joined(["**Also relevant**:", "\n".join(filter(None, items))])
+        yield COUNTED if evidence.counted else INTRODUCTION
+
+
+def _weak(evidence: QuotedEvidence) -> str:
+    """That too little was found."""
+    lacks = _listed(evidence.missing)
+    said = "**The evidence is weak.** No definition or section matches enough of the question "
+    said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''} "
+    searched = f" Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+    return f"{said}The nearest that there is follows.{searched}"
+
+
+def _nothing(evidence: QuotedEvidence) -> str:
+    words = _listed(evidence.query.words)
+    searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
+    fewer = "the name of a function or file, or fewer filters." * evidence.query.filtered
+    advice = f"Try other words, {fewer or 'or the name of a function, class or file.'}"
+    return joined([f"**Nothing was found{f' for {words}' if words else ''}.**", searched, advice])
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"“{escape(word)}”" for word in words)
+
+
+def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
+    """An answer from the context of an earlier question: the chunks that hold its words."""
+    words = evidence.query.words
+    chunks = list(evidence.cached)
+    if not evidence.chosen:
+        scores = [sum(word in chunk.content.lower() for word in words) for chunk in chunks]
+        pairs = sorted(zip(scores, chunks, strict=True), key=lambda pair: -pair[0])
+        chunks = [chunk for score, chunk in pairs if score]
+    if not chunks:
+        yield NOT_MENTIONED
+        return
+    yield joined([evidence.lead, FROM_BEFORE])
+    for chunk in chunks[:CACHED_SHOWN]:
+        lines = (chunk.start_line, chunk.end_line)
+        unit = Unit(chunk.path, chunk.language, "chunk", "", "", chunk.content, *lines)
+        yield joined([cite(unit.path, *lines), condensed(unit, words, CACHED_LINES)])
+    if not evidence.chosen:
+        yield "Add `@codebase` to the question to search the code base anew."
+
+
+def _finding_section(
+    finding: Finding, evidence: QuotedEvidence, limit: int, whole: int
+) -> tuple[str, int]:
+    """What it is and what its comment says in a line, then its code; and how many lines of it."""
+    unit, words = finding.hit.unit, evidence.query.words
+    note = " · *the file has changed since it was indexed*" if unit.path in evidence.changed else ""
+    if unit.kind in TEXT_KINDS:
+        heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}"
+        text = text_of(unit, words, limit)
+        return joined([heading, text]), text.count("\n")
+    said = sentences_of(unit, words)
+    heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}{said and f': {said}'}"
+    code = condensed(unit, words, limit, whole)
+    return joined([f"{heading}\n{code}", finding.below]), max(0, code.count("\n") - 1)
