@@ -44,7 +44,8 @@ class TileOven(Oven):
 class OvenError(Exception):
     """It is cold."""
 ''',
-    "kiln/names.py": 'HEAT_VARIABLE = "KILN_HEAT"\n\n\nclass NamelessError(ValueError):\n    pass\n',
+    "kiln/names.py": 'HEAT_VARIABLE = "KILN_HEAT"\n\n\n'
+    "class NamelessError(ValueError):\n    pass\n",
     "kiln/clay/__init__.py": "",
     "kiln/clay/wet.py": '"""Wet clay."""\n\nimport os\n\nfrom kiln.oven import Oven\n\n\n'
     'class MudOven(Oven):\n    wet = os.environ["KILN_WET"]\n',
