@@ -1,4 +1,4 @@
-"""Questions of a kind that are looked up in the index or in git, in many wordings, without a model."""
+"""Questions that are looked up in the index or in git, in many wordings, without a model."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ _GIVES = re.compile(
 _LITERAL = re.compile(r"(?:[\w.:]+\(\s*)?[\"'\d\[({.-]|(?:True|False|true|false|[A-Z_]{3,})\b")
 
 _OWNER = re.compile(
-    r"\b(?:(?!the\b|an?\b)(\w+) (?:enum|class|struct|trait)|(?:enum|class|struct|trait|of|in) ([A-Z]\w+))\b"
+    r"\b(?:(?!the\b|an?\b)(\w+) (?:enum|class|struct|trait)"
+    r"|(?:enum|class|struct|trait|of|in) ([A-Z]\w+))\b"
 )
 _VARIANT = re.compile(r"(?:case\s+)?\w+\s*(?:$|[(={,;:])")
 

@@ -142,9 +142,9 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     last = units[0].qualified_name if len(units) == 1 else last_word(name)
     surer = (place for place in places if possible not in place.note)
     edges = dict.fromkeys((place.name or place.path, last) for place in surer)
-    done = "called" if kind else "referred to"
+    done = f"is {'called' if kind else 'referred to'} in {AT_LEAST * (len(named) == CANDIDATES)}"
     return list_result(
-        f"{name} is {done} in {AT_LEAST * (len(named) == CANDIDATES)}{counted(len(found), 'place')}",
+        f"{name} {done}{counted(len(found), 'place')}",
         parts,
         "grep finds all lines that hold the name.",
         total=len(found),
