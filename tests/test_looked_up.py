@@ -46,7 +46,7 @@ class OvenError(Exception):
 ''',
     "kiln/names.py": 'HEAT_VARIABLE = "KILN_HEAT"\n\n\n'
     "class NamelessError(ValueError):\n    pass\n",
-    "kiln/clay/__init__.py": "",
+    "kiln/clay/__init__.py": "import os\n\n\ndef told(name):\n    return os.environ.get(name)\n",
     "kiln/clay/wet.py": '"""Wet clay."""\n\nimport os\n\nfrom kiln.oven import Oven\n\n\n'
     'class MudOven(Oven):\n    wet = os.environ["KILN_WET"]\n',
     "web/flags.ts": "/** How a batch is to be fired. */\nexport enum FireFlags {\n"
@@ -119,11 +119,11 @@ def ask(engine: Engine, question: str) -> str:
         (
             ("Which environment variables does the kiln package read?",
              "list the env vars read in kiln/"),
-            "**2 environment variables read in 2 places in 2 files.**",
+            "**2 environment variables read in 3 places in 3 files.** In 1 place the name",
         ),
         (
             ("what env vars are looked at in the clay folder",),
-            "**1 environment variable read in 1 place in 1 file.**",
+            "**1 environment variable read in 2 places in 2 files.** In 1 place the name is in a",
         ),
         (
             ("give me all classes in the clay package that extend Oven",),

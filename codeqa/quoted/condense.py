@@ -40,9 +40,8 @@ WHOLE = 48
 LEAST_FOLD = 3
 """Lines that are left out together at least: a mark takes one itself."""
 
-TELLING, LEAST_HELD = 2, 2
-"""Sentences of a comment besides its first that are told, and words of the question that each of
-them holds at least."""
+TELLING = 3
+"""Sentences of a comment besides its first that are told where they hold words of the question."""
 
 ENDS_WEIGHT = 0.05
 """Of a line that returns or raises, beside those that hold the question's words."""
@@ -78,7 +77,7 @@ def sentences_of(unit: Unit, words: Sequence[str]) -> str:
     telling = sorted(range(len(others)), key=lambda n: -held[n])[:TELLING]
     said = [
         first_sentence(first),
-        *(others[n] for n in sorted(telling) if held[n] >= LEAST_HELD and len(others[n]) < 300),
+        *(others[n] for n in sorted(telling) if held[n] and len(others[n]) < 300),
     ]
     said += [first_sentence(f"Returns {returns[1]}")] if returns else []
     return inline(" ".join(dict.fromkeys(filter(None, said))))

@@ -195,17 +195,19 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
         found = list(_by_reference(box, kind, paths))
     found = list({(one.path, one.start_line, one.name): one for one in found}.values())
     by_name = kind == "environment"
-    found.sort(key=lambda p: (ROLES.index(p.kind), by_name * p.name, p.path, p.start_line))
+    found.sort(key=lambda p: (ROLES.index(p.kind), by_name * (p.name or "~"), p.path, p.start_line))
     roles = Counter(place.kind for place in found)
     told = ", ".join(f"{number:,} in {role}" for role, number in roles.items())
     files = counted(len({place.path for place in found}), "file")
     summary = f"{counted(len(found), _ONE[kind], kind if kind in DEFINED else '')} in {files}"
     if by_name:
-        names = len({place.name for place in found})
+        names = len({place.name for place in found} - {""})
         summary = f"{counted(names, 'environment variable')} read in {summary}"
     if kind == "todos":
         told = ", ".join(f"{n:,} {word}" for word, n in Counter(p.name for p in found).items())
     told = f"{told}. " if len(roles) > 1 or kind == "todos" else ""
+    if by_name and (unnamed := sum(not place.name for place in found)):
+        told += f"In {counted(unnamed, 'place')} the name is in a variable. "
     how = f"Found by form: {_HOW[kind]}." if kind in _HOW else ""
     known = f"{told}{how}{searched}".strip()
     if not found:
@@ -311,7 +313,7 @@ def _by_line(
                 name = match[1]
                 if kind == "environment" and line[match.start(1) - 1] not in _QUOTES:
                     name = _literal(box, path, name)
-                if name and not _WRITTEN.match(line, match.end()):
+                if not _WRITTEN.match(line, match.end()):
                     yield _line(path, number, name, line, roles[path])
 
 
