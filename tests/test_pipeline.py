@@ -551,3 +551,17 @@ def test_pins_and_exclusions_hold_for_whole_files_and_beyond_the_room(
         assert len(places) > 1 and done["searches"]
     every = [f"shop/part{part}.py:1-{end}" for part in range(6) for end in range(30, 61)]
     assert ask(engine, ASK, pin=every[:40])[-1].kind == "done"
+
+
+def test_without_a_conversation_a_question_that_leaves_the_topic_is_given_no_earlier_code(
+    engine: Engine, listener: Listener
+) -> None:
+    ask(engine, ASK, conversation="")
+    ask(engine, "and what is MONTH?", conversation="")
+    assert listener.last.block.chunks
+    ask(
+        engine,
+        "where is the kubernetes ingress of the staging cluster configured?",
+        conversation="",
+    )
+    assert not listener.last.block.chunks

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from redis import Redis
 from block_grammar import parse_block
 from chat_kit import ASK, SAYS, Indexed, Open, Script, answer, ask, begun, kinds, parts, told
 from openai_server import (
@@ -283,12 +284,35 @@ def test_the_keys_of_cached_contexts_are_the_sources_and_cannot_collide() -> Non
     assert len(keys) == len(names) ** 2
 
 
+def test_a_follow_up_reads_its_code_from_redis_and_where_that_lost_it_from_its_turn(
+    opened: Open, script: Script, tmp_path: Path
+) -> None:
+    with redis_server(tmp_path / "redis") as redis, Redis.from_url(redis.url) as client:
+        engine = opened(**script.settings, redis_url=redis.url)
+        ask(engine, ASK)
+        key = context_key("local", "talk")
+        with client.monitor() as monitor:
+            ask(engine, "and what is MONTH?")
+            client.echo("the end")
+            commands = list[str]()
+            while not commands or "the end" not in commands[-1]:
+                commands.append(monitor.next_command()["command"])
+        assert f"GET {key}" in commands and has_code(script)
+        stored = json.loads(client.get(key) or "{}")
+        for kept in ("", json.dumps({**stored, "turn": "another"}), "{"):
+            client.set(key, kept)
+            ask(engine, "and what is MONTH?")
+            assert has_code(script), "the turn has it"
+            newest = engine.conversations.turns("talk")[-1]
+            assert json.loads(client.get(key) or "{}")["turn"] == newest.id
+
+
 def test_a_damaged_cached_context_counts_as_none(quoting: Engine) -> None:
     conversations, ours = quoting.conversations, f'{{"repository": "{quoting.location.id}"'
     for value in ("", "{", "null", "[]", "{}", '"x"', f"{ours}}}", f'{ours}, "chunks": 3}}',
                   f'{ours}, "chunks": [3]}}', "[" * 100_000):  # fmt: skip
         conversations.cache.set(context_key("u", ""), value)
-        assert conversations.cached_context("u") == NO_CONTEXT, value[:80]
+        assert conversations.cached_context("u") == ("", NO_CONTEXT), value[:80]
 
 
 def test_a_redis_server_that_goes_down_costs_only_what_a_client_without_conversations_has(

@@ -249,7 +249,7 @@ class Conversations:
             if not saved:
                 self.cache.delete(context_key(user, conversation))
             elif ended and (record.chunks or record.searches):
-                self._cache_context(user, conversation, record.block)
+                self._cache_context(user, conversation, record)
             return ""
 
         return self._saving.submit(save)
@@ -268,36 +268,46 @@ class Conversations:
         return self._saving.submit(save)
 
     def _context(self, turns: Sequence[TurnRecord], conversation: str, user: str) -> ContextBlock:
-        """What a follow-up of `turns` goes on from: the code of the latest that was answered from
-        any, or searched for it in vain. A client that names no conversation has no turns to go on
-        from, but what is cached."""
-        for turn in reversed(turns):
-            if turn.chunks or (turn.searches and turn.finished):
-                return turn.block
-        return NO_CONTEXT if conversation else self.cached_context(user)
+        """Return the code that a follow-up of `turns` goes on from: that of the latest turn that
+        was answered from any, or searched for it in vain, as the cache has it; where the cache has
+        another turn's or none, as the turn itself keeps it. A client that names no conversation has
+        no turns, but what is cached."""
+        latest = next((t for t in reversed(turns) if t.chunks or (t.searches and t.finished)), None)
+        if conversation and latest is None:
+            return NO_CONTEXT
+        turn, block = self.cached_context(user, conversation)
+        if latest is None or turn == latest.id:
+            return block
+        self._cache_context(user, conversation, latest)
+        return latest.block
 
-    def _cache_context(self, user: str, conversation: str, block: ContextBlock) -> None:
-        """Make `block` the context of the conversation, in place of what it had."""
-        value = {"repository": self.repository, "chunks": chunks_as_data(block.chunks)}
-        value["asked"] = self.asked
+    def _cache_context(self, user: str, conversation: str, record: TurnRecord) -> None:
+        """Make the code of `record` the context of the conversation, in place of what it had."""
+        value = {
+            "repository": self.repository,
+            "asked": self.asked,
+            "turn": record.id,
+            "chunks": chunks_as_data(record.chunks),
+        }
         try:
             self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
         except StorageError as error:
             log.warning("a context could not be cached: %s", error)
 
-    def cached_context(self, user: str) -> ContextBlock:
-        """The context of questions without a conversation as it is cached: empty when it was lost,
-        or is another repository's."""
+    def cached_context(self, user: str, conversation: str = "") -> tuple[str, ContextBlock]:
+        """Return the id of the turn whose code is cached, and that code: both empty when it was
+        lost, or is another repository's."""
         try:
-            value = self.cache.get(context_key(user, ""))
+            value = self.cache.get(context_key(user, conversation))
             stored = json.loads(value) if value else {}
             here = stored.get("repository") == self.repository
             if here and self.hidden.isdisjoint(stored.get("asked", ())):
-                return ContextBlock(read_chunks(stored.get("chunks", ())))
+                chunks = read_chunks(stored.get("chunks", ()))
+                return str(stored.get("turn", "")), ContextBlock(chunks)
         # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.
         except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)
-        return NO_CONTEXT
+        return "", NO_CONTEXT
 
     def _read(
         self, conversation: str, user: str, last: int | None = None, leaf: str = ""

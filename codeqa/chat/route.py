@@ -130,7 +130,8 @@ class Router:
         already, where the question is to be completed anyway, or where words may be wrong.
         `staying` and `planned` are what it is, and what is done about it, if it stays."""
         chosen = staying.tagged or intent.source == "user"
-        at_hand = so_far.messages and so_far.context.chunks
+        # A client without a conversation has the code of its last question, too.
+        at_hand = bool(so_far.context.chunks)
         gated, leaving = at_hand and not chosen and intent.name in NEED_CODE, STAYS
         if gated:
             with suppress(CodeQAError):  # without an index it goes on from what is cached
