@@ -1,5 +1,9 @@
-"""Serve the page in which questions about a repository are asked: `python app.py [REPO]` is
-`codeqa serve [REPO]`."""
+"""Serve the chat about a repository in the browser: `python app.py [REPO]`.
+
+A message with `@codebase` goes through HyDE query expansion, hybrid search (BM25 and vectors) over
+the two LanceDB tables and, where the page's toggle says so, ColBERT reranking. The context is
+cached, in Redis where there is one, and later messages go on from it. The same as `codeqa serve`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codeqa.cli import main as codeqa
+try:
+    from codeqa.cli import main as codeqa
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python app.py")
 
 if TYPE_CHECKING:
     from flask import Flask

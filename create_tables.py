@@ -1,4 +1,9 @@
-"""Index a repository: `python create_tables.py [REPO]` is `codeqa index [REPO]`."""
+"""Write the tables of a repository: `python create_tables.py [REPO]`.
+
+tree-sitter parses it into methods, classes and cross-references; two LanceDB tables (methods;
+classes and all other files) take them with vectors and a full-text index. Later runs read what
+changed. The same as `codeqa index [REPO]`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from codeqa.cli import main as codeqa
+try:
+    from codeqa.cli import main as codeqa
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python create_tables.py")
+
 from codeqa.cli.console import ProgressDisplay
 from codeqa.indexing import Indexer
 from codeqa.repositories import open_location

@@ -1,12 +1,16 @@
-"""Describe methods with a language model: `python llm_comments.py [REPO]` is
-`codeqa index --comments [REPO]`."""
+"""Let a language model describe each method in two or three lines, which are searched with the
+code: `python llm_comments.py [REPO]`, the same as `codeqa index --comments [REPO]`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from codeqa.cli import main as codeqa
+try:
+    from codeqa.cli import main as codeqa
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python llm_comments.py")
+
 from codeqa.indexing.comments import add_comments, describe
 
 __all__ = ["add_comments", "describe", "main"]

@@ -1,4 +1,5 @@
-"""Show what CodeQA reads from a repository: `python preprocessing.py REPO`."""
+"""Write what tree-sitter finds in a repository as files, without an index: `python preprocessing.py
+REPO`, methods and classes as tables for pandas."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
+try:
+    import click
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python preprocessing.py")
 
 from codeqa.cli.command import front_door
 from codeqa.cli.console import ProgressDisplay, format_pairs
 from codeqa.errors import UsageError
-from codeqa.parsing.preprocess import json_line, preprocess, write_files
+from codeqa.parsing.preprocess import FORMATS, json_line, preprocess, write_files
 from codeqa.settings import load_settings
 from codeqa.types import METHOD_KINDS, Skipped
 
@@ -25,6 +29,7 @@ __all__ = ["main", "preprocess"]
     [
         "python preprocessing.py ../flask              files in processed/flask",
         "python preprocessing.py ../flask --out there  … in the folder there",
+        "python preprocessing.py ../flask --format parquet",
         "python preprocessing.py ../flask --out - | head -1 | python -m json.tool",
     ],
 )
@@ -35,13 +40,21 @@ __all__ = ["main", "preprocess"]
     metavar="DIR",
     help="Folder to write into (default: processed/NAME); - prints the JSON lines.",
 )
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(FORMATS),
+    default="csv",
+    show_default=True,
+    help="Of the two tables.",
+)
 @click.option("--workers", type=int, help="Worker processes (default: one per core, ≤ 4).")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
-def main(repo: Path, out: Path | None, workers: int | None, quiet: bool) -> None:
-    """Write what is read from a repository: JSON lines and two CSV tables.
+def main(repo: Path, out: Path | None, table_format: str, workers: int | None, quiet: bool) -> None:
+    """Parse a repository with tree-sitter and write what was read: JSON lines and two tables.
 
-    These are its methods, classes, documents and references: files.jsonl, one line for each
-    file, methods.csv and classes.csv. Nothing is indexed.
+    These are its methods, classes, documents and references: files.jsonl, one line for each file,
+    and the tables methods and classes, as pandas reads them (CSV or Parquet). Nothing is indexed.
     """
     folder = out or Path("processed", repo.resolve().name or "root")
     settings = load_settings(repo, workers=workers)
@@ -55,7 +68,7 @@ def main(repo: Path, out: Path | None, workers: int | None, quiet: bool) -> None
             sys.stdout.flush()
         else:
             try:
-                write_files(files, folder)
+                write_files(files, folder, table_format)
             except OSError as error:
                 raise UsageError(
                     f"{folder} cannot be written: {error.strerror}.", "Give another with --out."

@@ -9,7 +9,10 @@ from __future__ import annotations
 import sys
 from string import Template
 
-import click
+try:
+    import click
+except ModuleNotFoundError as error:
+    sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python prompts.py")
 
 from codeqa.cli.command import front_door
 from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt

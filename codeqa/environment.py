@@ -30,6 +30,15 @@ def data_folder(chosen: Path | str | None = None) -> Path:
     return with_home(Path(chosen)).absolute()
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of `extra` beside this program. In a checkout
+    it keeps the checkout: without `-e` a copy would take its place."""
+    checkout = Path(__file__).parent.parent
+    if (checkout / "pyproject.toml").is_file():
+        return f'{sys.executable} -m pip install -e "{checkout}[{extra}]"'
+    return f'pip install "codeqa[{extra}]"'
+
+
 def with_home(path: Path) -> Path:
     """`path` with the home folder for a leading `~`; `~nobody` stays and is then not found."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 (Path.expanduser raises)

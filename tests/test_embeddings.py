@@ -18,6 +18,7 @@ import pytest
 from codeqa.embeddings import local, registry
 from codeqa.embeddings.registry import Embedding, chosen_embedding, cut, fast_embedding
 from codeqa.engine import open_engine
+from codeqa.environment import install_command
 from codeqa.errors import EmbeddingError, SettingsError
 from codeqa.indexing import Indexer, passes
 from codeqa.indexing.runs import CANCELLED, CancelledError
@@ -220,7 +221,7 @@ def test_a_missing_package_of_a_provider_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     for name, said, hint in (
         ("instructor/hkunlp/instructor-base", "package that is not installed", "Install"),
-        ("jinaai/x", "cannot be used: fastembed is not", 'pip install "codeqa[models]"'),
+        ("jinaai/x", "cannot be used: fastembed is not", install_command("models")),
     ):
         with pytest.raises(EmbeddingError, match=said) as caught:
             chosen_embedding(load_settings(embedding=name))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import pytest
-from conftest import Run
+from conftest import ROOT, Run
 
-from codeqa import __version__
+from codeqa import __version__, environment
 from codeqa.cli.main import cli
 from codeqa.cli.tools import TOOL_COMMANDS
+from codeqa.environment import install_command
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -100,6 +102,30 @@ def test_a_front_door_shows_its_help_and_refuses_a_wrong_call_in_one_line(
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1
     assert told.err.startswith(f"{prefix}: ") and f"{door} --help" in told.err
+
+
+@pytest.mark.parametrize("name", FRONT_DOORS)
+def test_a_front_door_whose_packages_are_missing_says_how_to_get_them(
+    name: str, run_python: Run
+) -> None:
+    done = run_python("-S", f"{name}.py", "--help")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.strip().endswith(f"run `make setup`, then .venv/bin/python {name}.py")
+
+
+def test_the_command_that_installs_an_extra_keeps_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert install_command("models") == f'{sys.executable} -m pip install -e "{ROOT}[models]"'
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "codeqa" / "environment.py"))
+    assert install_command("models") == 'pip install "codeqa[models]"'
+
+
+def test_where_no_repository_is_named_repo_path_names_it(
+    codeqa: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPO_PATH", str(tmp_path / "gone"))
+    assert str(tmp_path / "gone") in codeqa("index").err
 
 
 def test_help_of_every_command_shows_examples(codeqa: Command) -> None:

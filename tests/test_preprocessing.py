@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from cli_shop import Command, Result, runner
 from waiting import until
@@ -333,3 +334,16 @@ def children() -> set[int]:
         with contextlib.suppress(OSError):  # a thread that has ended meanwhile
             processes.update(map(int, listed.read_text().split()))
     return processes
+
+
+def test_parquet_tables_are_the_csv_tables_part_by_part(
+    repo: Path, tmp_path: Path, front_door: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codeqa.parsing.preprocess.FRAME_ROWS", 1)
+    for table_format in ("csv", "parquet"):
+        folder = tmp_path / table_format
+        assert front_door(repo, "--out", folder, "--format", table_format, "--quiet").status == 0
+    for name in ("methods", "classes"):
+        frame = pandas.read_parquet(tmp_path / "parquet" / f"{name}.parquet")
+        written = rows(tmp_path / "csv" / f"{name}.csv")
+        assert frame.astype(str).to_dict("records") == written and len(written) > 1

@@ -25,6 +25,7 @@ from waiting import AT_ONCE, PATIENCE
 
 from codeqa.embeddings import local
 from codeqa.embeddings.registry import question_matcher
+from codeqa.environment import install_command
 from codeqa.errors import EmbeddingError, RerankerError
 from codeqa.search import rerank
 from codeqa.search.hybrid import Search
@@ -236,7 +237,7 @@ def test_without_the_extra_the_built_in_one_is_taken_and_a_wished_model_says_how
         rerank_built_in(HITS, QUESTION),
         warnings=(
             "owner/colbert cannot be used: fastembed is not installed. The built-in reranker was "
-            'used. Install it: pip install "codeqa[models]"',
+            f"used. Install it: {install_command('models')}",
         ),
     )
     assert reranker_status(load_settings(reranker="built-in")) == (True, "built-in", "", "")

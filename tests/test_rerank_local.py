@@ -157,11 +157,11 @@ def test_what_pytorch_lacks_is_said_with_the_command_that_brings_it(
         (warning,) = done.warnings
         assert done.reranker == "built-in" and warning.startswith("owner/colbert cannot be used: ")
         assert said in warning
-        assert warning.endswith(': pip install "rerankers[transformers]" "transformers<5"')
+        assert warning.endswith(f": {rerank.PYTORCH_COMMAND}")
     monkeypatch.setattr(rerank, "find_spec", lambda name: None)
     status = reranker_status(choice)
     assert not status.usable and status.hint.endswith(status.command)
-    assert status.command == 'pip install "rerankers[transformers]" "transformers<5"'
+    assert status.command == rerank.PYTORCH_COMMAND
 
 
 def test_what_cannot_be_loaded_is_said(tmp_path: Path, hub_cache: Path) -> None:

@@ -101,6 +101,15 @@ def test_a_question_in_plain_words_finds_the_code_before_its_tests_unless_it_ask
     assert result.units[0].unit.path == "tests/test_session.py"
 
 
+def test_a_search_is_a_frame_of_pandas_with_a_row_for_each_hit(search: Search) -> None:
+    result = search.search("session cookie")
+    frame = result.to_pandas()
+    places = list(zip(frame["path"], frame["start_line"], strict=True))
+    assert places == [(hit.unit.path, hit.unit.start_line) for hit in result.units]
+    assert frame["score"].is_monotonic_decreasing and frame["source_code"].str.len().min() > 0
+    assert list(search.search("qwxyz zyzzyva lang:cobol").to_pandas()) == list(frame)
+
+
 def test_a_name_finds_its_definition_first(search: Search) -> None:
     for question, name in {
         "Session": "Session",

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from redis import Redis
 from block_grammar import parse_block
 from chat_kit import ASK, SAYS, Indexed, Open, Script, answer, ask, begun, kinds, parts, told
 from openai_server import (
@@ -32,6 +31,7 @@ from openai_server import (
     silent,
     stream,
 )
+from redis import Redis
 from redis_server import redis_server
 
 from codeqa.chat.values import NO_CONTEXT

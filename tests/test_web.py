@@ -24,6 +24,7 @@ from codeqa.web import answer_streams, security
 from codeqa.web.answer_streams import AnswerStreams, Place, encode_stream
 from codeqa.web.app import create_app
 from codeqa.web.errors import RequestRefusedError
+from codeqa.web.questions_api import QuestionBody
 
 pytest_plugins = ("web_kit",)
 
@@ -503,3 +504,12 @@ def test_the_log_says_where_something_failed_and_nothing_of_what_was_asked(
     assert caplog.text.count("failed: ValueError\n") == caplog.text.count("\nKeyError\n") == 2
     assert "test_web.py" in caplog.text
     assert "wombats" not in caplog.text and "quokkas" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("sent", "reranks"),
+    [(True, True), ("true", True), ("True", True), ("1", True), (1, True), (False, False),
+     ("yes", False), ("on", False), ("TRUE", False), ("0", False), (2, False), ("", False)],
+)  # fmt: skip
+def test_rerank_is_on_for_what_the_source_system_takes_for_yes(sent: object, reranks: bool) -> None:
+    assert QuestionBody.model_validate({"question": "x", "rerank": sent}).rerank is reranks

@@ -6,6 +6,7 @@ Importing this loads nothing but click: `codeqa --version` takes as long as Pyth
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -29,7 +30,10 @@ HELP = {"help_option_names": ["-h", "--help"]}
 Command = Callable[..., Any]
 
 debug_option = click.option(
-    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    help="Show the traceback of an error, and what is logged in detail.",
 )
 """`--debug`, which `run_command` looks for by itself."""
 
@@ -104,7 +108,7 @@ rev_option = click.option(
     metavar="COMMIT",
     help="The code as it was at this commit, branch or tag; your files stay as they are.",
 )
-repo_argument = click.argument("repo", required=False)
+repo_argument = click.argument("repo", required=False, envvar="REPO_PATH")
 repos_option = click.option(
     "--repo",
     "repos",
@@ -202,6 +206,9 @@ def run_command(
     before = os.umask(OTHERS)
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_trace = "--debug" in given
+    if show_trace:  # such as the second draft of an answer, `-query_v2-`
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("codeqa").setLevel(logging.DEBUG)
     for stream in (sys.stdout, sys.stderr):
         # Source holds any character; a terminal that cannot show one gets a replacement.
         if reconfigure := getattr(stream, "reconfigure", None):

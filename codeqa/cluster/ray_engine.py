@@ -24,7 +24,7 @@ from typing import Any
 
 from codeqa import __version__
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.environment import only_variables
+from codeqa.environment import install_command, only_variables
 from codeqa.errors import ClusterError, UsageError
 from codeqa.indexing.passes import PACKER, add_result, embed
 from codeqa.parsing.pool import parse_many
@@ -66,7 +66,7 @@ class RayEngine:
         if kind != "ray":
             raise UsageError(f"There is no engine called {kind}.", "Give ray or ray=HOST:PORT.")
         if not (find_spec("ray") and find_spec("lance_ray")):
-            raise UsageError("Ray is not installed.", "Run `pip install 'codeqa[cluster]'`.")
+            raise UsageError("Ray is not installed.", f"Run `{install_command('cluster')}`.")
         self._stalled, self._answered = stalled, 0.0
 
     @contextmanager

@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from codeqa.environment import with_home
+from codeqa.environment import install_command, with_home
 from codeqa.errors import CodeQAError, EmbeddingError
 
-INSTALL_COMMAND = 'pip install "codeqa[models]"'
+INSTALL_COMMAND = install_command("models")
 INSTALL = f"Install it: {INSTALL_COMMAND}"
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")

@@ -1,20 +1,21 @@
 """Everything that a repository holds, file by file, without an index: as values or as files.
 
-The files are `files.jsonl`, one line for each file of the repository, and two tables,
-`methods.csv` and `classes.csv`: the columns of the source system but for its embeddings, then ours.
+The files are `files.jsonl`, one line for each file of the repository, and two tables, `methods` and
+`classes`, as CSV or Parquet, written through frames of pandas: the columns of the source system but
+for its embeddings, then ours.
 References are `file:line:col` joined by `; `: places whose file decides that the unit is meant,
 then those that merely bear its name, up to `MAX_REFERENCES`, with the full count beside them.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codeqa.parsing.pool import FileResult, parse_many
 from codeqa.repository.walk import walk
@@ -22,6 +23,12 @@ from codeqa.settings import Settings, load_settings
 from codeqa.text.unit_text import unit_text
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Progress, Skipped, Unit
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FORMATS = ("csv", "parquet")
+FRAME_ROWS = 2_000
+"""Rows of a table that are in memory at once."""
 MAX_REFERENCES = 50
 """Places that a row names; a common name such as `get` has thousands."""
 
@@ -75,7 +82,7 @@ def json_line(file: dict[str, Any]) -> str:
     return json.dumps(file, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def write_files(files: Iterable[dict[str, Any]], folder: Path) -> None:
+def write_files(files: Iterable[dict[str, Any]], folder: Path, table_format: str = "csv") -> None:
     """Write the lines and both tables into `folder`, all or none; git leaves a new one alone.
 
     A unit's references are known only when every file has been read, so the tables are made
@@ -92,28 +99,45 @@ def write_files(files: Iterable[dict[str, Any]], folder: Path) -> None:
                 for one in file["references"]:
                     place = f"{one['path']}:{one['line']}:{one['column']}"
                     places[one["target"] or one["name"]].append(place)
-        _write_tables(Path(part), places)
+        for name, columns in (("methods", METHOD_COLUMNS), ("classes", CLASS_COLUMNS)):
+            frames = _frames(Path(part, "files.jsonl"), name == "methods", columns, places)
+            _write_table(Path(part, f"{name}.{table_format}"), frames)
         for path in Path(part).iterdir():
             path.replace(folder / path.name)
 
 
-def _write_tables(folder: Path, places: dict[str, list[str]]) -> None:
-    """Make the tables of the lines in `folder`; `places` are by the id of a definition, or by the
-    name that no file decides."""
-    with (
-        (folder / "files.jsonl").open(encoding="utf-8", newline="\n") as lines,
-        (folder / "methods.csv").open("w", encoding="utf-8", newline="") as methods,
-        (folder / "classes.csv").open("w", encoding="utf-8", newline="") as classes,
-    ):
-        tables = [
-            csv.DictWriter(file, columns, extrasaction="ignore")
-            for file, columns in ((classes, CLASS_COLUMNS), (methods, METHOD_COLUMNS))
-        ]
-        for table in tables:
-            table.writeheader()
-        for line in lines:
-            for unit in json.loads(line)["units"]:
-                tables[unit["kind"] in METHOD_KINDS].writerow(_row(unit, places))
+def _frames(
+    lines: Path, methods: bool, columns: Sequence[str], places: dict[str, list[str]]
+) -> Iterator[DataFrame]:
+    """Yield the table of the methods, or of all else, of `lines` in parts, one at least; `places`
+    are by the id of a definition, or by the name that no file decides."""
+    from pandas import DataFrame
+
+    with lines.open(encoding="utf-8", newline="\n") as file:
+        units = (unit for line in file for unit in json.loads(line)["units"])
+        rows = (_row(one, places) for one in units if (one["kind"] in METHOD_KINDS) == methods)
+        batch = list(islice(rows, FRAME_ROWS))
+        yield DataFrame(batch, columns=list(columns))
+        while batch := list(islice(rows, FRAME_ROWS)):
+            yield DataFrame(batch, columns=list(columns))
+
+
+def _write_table(path: Path, frames: Iterator[DataFrame]) -> None:
+    """Write `frames`, parts of one table, in the format that the name of `path` ends with."""
+    first = next(frames)
+    if path.suffix == ".csv":
+        first.to_csv(path, index=False)
+        for frame in frames:
+            frame.to_csv(path, index=False, header=False, mode="a")
+        return
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    table = pa.Table.from_pandas(first, preserve_index=False)
+    with ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table)
+        for frame in frames:
+            writer.write_table(pa.Table.from_pandas(frame, table.schema, preserve_index=False))
 
 
 def _row(unit: dict[str, Any], places: dict[str, list[str]]) -> dict[str, Any]:

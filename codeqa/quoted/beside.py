@@ -107,8 +107,8 @@ def followed(tables: Tables, main: Sequence[Hit], query: Query) -> list[Hit]:
     first = main[0].unit if main else None
     if first and first.kind == "constant":
         users = (call.caller for call in callers(tables, first, 0.0)[0] if not is_test(call.caller))
-        own = [Hit(unit, 1.0) for unit in users if not repeats(unit, main)]
-        return [min(own, key=lambda hit: len(hit.unit.source_code))] if own else []
+        others = [Hit(unit, 1.0) for unit in users if not repeats(unit, main)]
+        return [min(others, key=lambda hit: len(hit.unit.source_code))] if others else []
     if not first or not first.is_method:
         return []
     if first.source_code.count("\n") - first.doc_comment.count("\n") > FOLLOW:

@@ -64,6 +64,8 @@ _REMEMBER = re.compile(
     re.IGNORECASE,
 )
 """At the beginning of a sentence: what follows is to be kept."""
+_FAVOURITE = re.compile(r"my favou?rite \w[\w '-]{0,30} (?:is|are) \S", re.IGNORECASE)
+"""At the beginning of a sentence: a plain fact about its writer."""
 _ASKED = re.compile(
     r"\b(?:what|which|where|tell|say|remind|know|remember)\b.{0,40}\bmy (?:first |full )?(?:"
     r"(?:name|language|preferences|role|team)(?: is| are| again)?\W*$|favou?rite |preferred )|"
@@ -112,7 +114,7 @@ def detect_facts(text: str) -> dict[str, str]:
         if introduced and not said.begins("I", "ME", "MY", "OUR"):
             continue  # "remember the parser?" asks for no keeping
         kind, name = _wish_in(said, lasting=bool(introduced)), _name_in(statement)
-        if introduced and not (kind or name):
+        if (introduced or _FAVOURITE.match(statement)) and not (kind or name):
             kind = "fact"
         for fact, value in (("name", name), (kind, statement if kind else "")):
             if clean := clean_value(value):

@@ -152,7 +152,8 @@ RULES = (
         and (seen.is_profile_question or not seen.is_profile_statement), {"inject_profile": True}),
     PolicyRule("profile", "refers-to-oneself",
         lambda seen, intent, auto: seen.has_preferences
-        or (seen.references_profile and seen.has_profile_data), {"inject_profile": True}),
+        or (seen.references_profile and seen.has_profile_data)
+        or (intent == "general" and bool(seen.profile_name)), {"inject_profile": True}),
     PolicyRule("reply", "privacy-is-ours",
         lambda seen, intent, auto: intent == "privacy", {"reply": "privacy"}),
     PolicyRule("reply", "profile-without-a-model",

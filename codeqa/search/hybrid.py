@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
@@ -30,6 +30,9 @@ from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.types import Hit, HydeMode, StageTime
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 FRESH_FILES = 10
 """Files of the best hits whose state on disk is looked at; one stat each."""
 FILES = 10
@@ -41,6 +44,8 @@ OF_UNIT = (
     "path", "start_line", "end_line", "language", "kind", "name", "qualified_name", "signature",
 )  # fmt: skip
 """What programs are told of a search, and of each unit that it found."""
+COLUMNS = (*OF_UNIT, "class_name", "doc_comment", "source_code")
+"""Of the frame of a search, behind the score."""
 NO_MODEL = "No draft of the answer was made, for no language model is chosen."
 
 SearchSteps = Generator["StageTime | tuple[Hit, ...]", None, "SearchResult"]
@@ -74,6 +79,13 @@ class SearchResult:
     """How many hypothetical answers were searched by."""
     stages: tuple[StageTime, ...] = ()
     """What was done and how long it took, in order."""
+
+    def to_pandas(self) -> DataFrame:
+        """Return the units as a frame, best first: a row each with its place, names and code."""
+        from pandas import DataFrame
+
+        rows = [(hit.score, *(getattr(hit.unit, name) for name in COLUMNS)) for hit in self.units]
+        return DataFrame(rows, columns=["score", *COLUMNS])
 
     def head(self, top: int) -> SearchResult:
         """The same as a search for `top` units would give it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -69,7 +70,9 @@ DEFAULT_MODEL = "answerdotai/answerai-colbert-small-v1"
 DOWNLOAD_COMMAND = f"CODEQA_RERANKER={DEFAULT_MODEL} codeqa serve"
 PYTORCH = "rerankers"
 """What the setting of a checkpoint of PyTorch begins with."""
-PYTORCH_COMMAND = 'pip install "rerankers[transformers]" "transformers<5"'
+PYTORCH_COMMAND = (
+    f'{sys.executable} -m pip install "rerankers[transformers]==0.10.0" "transformers<5"'
+)
 """With transformers 5 the class for ColBERT of rerankers 0.10.0 cannot be loaded."""
 INSTALL_PYTORCH = f"Install what it needs: {PYTORCH_COMMAND}"
 NO_PYTORCH = "cannot be used: PyTorch and transformers are not installed."

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from codeqa.environment import install_command
 from codeqa.errors import SettingsError
 from codeqa.settings import Settings
 from codeqa.state.cache import ValueStore
@@ -49,5 +50,5 @@ def open_database(address: str) -> Database:
     try:
         from codeqa.state.postgres import Postgres
     except ImportError:
-        raise SettingsError("PostgreSQL takes `pip install 'codeqa[server]'`.") from None
+        raise SettingsError(f"PostgreSQL takes `{install_command('server')}`.") from None
     return Postgres(address)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
 from flask import Response, g, session
-from pydantic import Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.question import PLACES
@@ -23,6 +23,7 @@ from codeqa.hosts import is_loopback
 from codeqa.llm.client import Cancelled
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
+from codeqa.search.rerank import parse_rerank
 from codeqa.types import Event, Exchange
 from codeqa.web.answer_streams import HEADERS, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
@@ -47,6 +48,8 @@ def _options() -> type[Schema]:
     options: Values = {}
     for field in fields(QuestionOptions):
         kind = get_type_hints(QuestionOptions)[field.name]
+        if field.name == "rerank":  # only what the source system takes for yes
+            kind = Annotated[bool, BeforeValidator(parse_rerank)]
         about = Field(default=field.default, description=described[field.name].get("description"))
         options[field.name] = (checked.get(kind, kind), about)
     return create_model("Options", __base__=Schema, **options)

@@ -21,6 +21,7 @@ from browser.fakes import FakeEngine
 from playwright.sync_api import Locator, Page, expect
 
 from codeqa.embeddings import local
+from codeqa.environment import install_command
 
 
 def last(server: ScriptedServer, *fields: str) -> tuple[Any, ...]:
@@ -165,4 +166,4 @@ def test_the_rerank_switch_is_remembered_and_says_what_would_bring_a_better_one(
     page.reload()
     page.locator("#effort").click()
     expect(page.get_by_role("switch", name="Rerank")).to_be_checked()  # remembered
-    expect(page.locator("#rerank-about code")).to_have_text('pip install "codeqa[models]"')
+    expect(page.locator("#rerank-about code")).to_have_text(install_command("models"))
