@@ -46,7 +46,7 @@ LINES = 4
 DEFINED = {
     "classes": {"class", "struct"},
     "exceptions": {"class", "struct", "enum"},
-    "functions": {"function"},
+    "functions": {"function", "method", "constructor"},
     "methods": {"method", "constructor"},
     "interfaces": {"interface", "trait"},
     "enums": {"enum"},
