@@ -142,9 +142,9 @@ def chunk_cost(chunk: Chunk) -> int:
     return len(format_chunk(_WIDEST_NUMBER, chunk))
 
 
-def format_block(chunks: Iterable[Chunk], first: int = 1) -> str:
-    """The whole block, chunks numbered from `first`; '' for no chunks."""
-    parts = [format_chunk(number, chunk) for number, chunk in enumerate(chunks, first)]
+def format_block(chunks: Iterable[Chunk]) -> str:
+    """The whole block, chunks numbered from 1; '' for no chunks."""
+    parts = [format_chunk(number, chunk) for number, chunk in enumerate(chunks, 1)]
     return HEADER + "".join(parts) if parts else ""
 
 

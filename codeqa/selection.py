@@ -83,8 +83,6 @@ _ABOUT_IMPORTS = re.compile(r"\b(?:import|includ|requir|depend)")
 _VALUE = re.compile(r"^(?!.*\brequire\b).*=|^\s*#\s*define\b", re.MULTILINE)
 """A line of a file's head that sets something, beside its imports."""
 
-CALLED_WHY = "called by {}"
-
 SOFT_BYTES = 100 * 1024
 """Of UTF-8: once `/files` has taken more, no further file is. Both limits are Aye Chat's."""
 HARD_BYTES = 200 * 1024
@@ -153,7 +151,7 @@ def build_context(
     if fast:
         best += _three_and_three(result, settings, most)
     if most is None or not fast:
-        best += _ranked(result, _called(tables, result))
+        best += _ranked(tables, result)
     mentioned = {hit.unit.id: unit_chunk(hit.unit, "; ".join(hit.why)) for hit in result.mentioned}
     shown = dict(mentioned)
     for chunk in best:
@@ -216,13 +214,7 @@ def _shown(result: SearchResult, hit: Hit) -> Chunk | None:
     return None if cut_off and bare.endswith("".join(unit.signature.split())) else chunk
 
 
-def _called(tables: Tables, result: SearchResult) -> list[tuple[Unit, Unit]]:
-    """What the best methods call: the caller and what it calls, in their order."""
-    callers = [hit.unit for hit in result.units if hit.unit.is_method][:CALLING]
-    return [(by, call.called) for by in callers for call in callees(tables, by, CALLED)]
-
-
-def _ranked(result: SearchResult, called: Sequence[tuple[Unit, Unit]]) -> list[Chunk]:
+def _ranked(tables: Tables, result: SearchResult) -> list[Chunk]:
     """Units by their own score and their file's; behind each of the first what it calls."""
     if not result.units:
         return []
@@ -239,10 +231,11 @@ def _ranked(result: SearchResult, called: Sequence[tuple[Unit, Unit]]) -> list[C
         for hit in result.units
         if (chunk := _shown(result, hit)) is not None
     }
-    for by, unit in called:
-        worth = CALLED_SHARE * found[by.id][0]
-        if worth > found.get(unit.id, (0.0,))[0]:
-            found[unit.id] = (worth, unit_chunk(unit, CALLED_WHY.format(by.qualified_name)))
+    for by in [hit.unit for hit in result.units if hit.unit.is_method][:CALLING]:
+        for call in callees(tables, by, CALLED):
+            unit, worth = call.called, CALLED_SHARE * found[by.id][0]
+            if worth > found.get(unit.id, (0.0,))[0]:
+                found[unit.id] = (worth, unit_chunk(unit, f"called by {by.qualified_name}"))
     ranked = sorted(found.values(), key=lambda one: -one[0])
     return [chunk for _, chunk in ranked]
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from posixpath import basename, dirname, join, normpath
 
+from codeqa.text.tokens import word_set
+
 NONE = 0.0
 IMPORTED = 0.9
 """The specifier leads to the file."""
@@ -21,13 +23,12 @@ _SCRIPT_OUTPUT = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), 
 """What a TypeScript import that names the compiler's output is made from."""
 _JVM_ENDINGS = (".java", ".kt", ".scala", ".groovy")
 
-_GO_PACKAGES = """
+_GO_STANDARD = word_set("""
 archive bufio builtin bytes cmp compress container context crypto database debug embed encoding
 errors expvar flag fmt go hash html image index io iter log maps math mime net os path plugin
 reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode
 unique unsafe weak C
-"""
-_GO_STANDARD = frozenset(_GO_PACKAGES.split())
+""")
 """First words of Go's standard library: its packages are never folders of a repository."""
 
 

@@ -22,6 +22,7 @@ from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, import_evidence, split
 from codeqa.languages import detect
 from codeqa.parsing.references import CLASS_MARK
 from codeqa.repository.classify import role_of
+from codeqa.search.mentions import smallest_around
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word, name_key
 from codeqa.types import CLASS_KINDS, METHOD_KINDS, ROLES, TEXT_KINDS, Reference, Unit
@@ -110,10 +111,6 @@ class UsageSite:
     confidence: float
     through: str = ""
     """The method of a base or interface that is named there, where that is not the definition."""
-
-    @property
-    def sureness(self) -> str:
-        return sureness(self.confidence)
 
 
 def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite]:
@@ -226,12 +223,12 @@ class Surroundings:
         self._overriding: set[tuple[str, str]] = set()
         """The same of classes that inherit it, and have one of their own."""
         if heirs and of_class:
-            self._find_heirs(self._owner, overriding)
+            self._find_heirs(overriding)
         self.overriding = [o for o in namesakes if (o.path, o.class_name) in self._overriding]
         """The methods that override the unit, in the nearest heirs."""
         inside = {path for path, _ in self._subclasses | self._overriding}
         ids = [place.unit_id for place in places if place.path in inside and place.unit_id]
-        self._owners = {one.id: one.class_name for one in tables.by_ids(list(dict.fromkeys(ids)))}
+        self._owners = {one.id: one.class_name for one in tables.by_ids(ids)}
         """Unit id → the class that this unit belongs to."""
         outer = unit.class_name.replace("::", ".").split(".", 1)[0] or name
         carriers = places if outer == name else tables.references(name=[outer], limit=CANDIDATES)
@@ -381,14 +378,14 @@ class Surroundings:
                     found.add(path)
         return found - {unit.path}
 
-    def _find_heirs(self, name: str, overriding: Set[tuple[str, str]]) -> None:
-        """Note the classes below the class called `name`, each level by name, down to those that
-        have a member of their own in its place."""
-        waiting, seen = [name], {name}
+    def _find_heirs(self, overriding: Set[tuple[str, str]]) -> None:
+        """Note the classes below the owner, each level by name, down to those that have a member
+        of their own in its place."""
+        waiting, seen = [self._owner], {self._owner}
         while waiting and len(seen) - len(waiting) <= MAX_CLASSES_FOLLOWED:
             places = self._tables.references(name=[waiting.pop()], limit=CANDIDATES)
             ids = [place.unit_id for place in places if place.kind == "inherits" and place.unit_id]
-            for heir in self._tables.by_ids(list(dict.fromkeys(ids))):
+            for heir in self._tables.by_ids(ids):
                 at = (heir.path, heir.qualified_name)
                 if at in overriding:
                     self._overriding.add(at)
@@ -409,9 +406,8 @@ def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit
         return [(unit, 1.0) for unit in decided]
     if not places:  # it is defined there, or a name that is no reference, as a variable's
         held = (one for one in tables.in_file(path) if one.name == name and one.is_definition)
-        around = [one for one in held if one.start_line <= line <= one.end_line]
-        if around:
-            return [(min(around, key=lambda one: one.end_line - one.start_line), 1.0)]
+        if around := smallest_around(held, line):
+            return [(around, 1.0)]
     named = tables.named([name_key(name)], MOST_NAMED)
     alike = [one for one in named if one.name == name and one.is_definition]
     found = []
@@ -541,8 +537,8 @@ def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, st
     """The types that say at `places` what they inherit or implement, each with the file and line.
     Rust says it outside of the type, of several in one module: `impl Read for Buffer`."""
     found, places = list[tuple[Unit, str, int]](), list(places)
-    ids = dict.fromkeys(place.unit_id for place in places if place.unit_id)
-    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
+    ids = [place.unit_id for place in places]
+    around = {unit.id: unit for unit in tables.by_ids(ids)}
     for place in (one for one in places if one.unit_id in around):
         one = around[place.unit_id]
         code = "\n".join(one.source_code.split("\n")[place.line - one.start_line :][:3])

@@ -13,7 +13,7 @@ from codeqa.code.descriptions import (
     cite_unit,
 )
 from codeqa.code.tools.edges import use_places
-from codeqa.code.tools.search import constants
+from codeqa.code.tools.search import CAPITALS, constants
 from codeqa.code.usages import usages
 from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, held_words, name_parts, repeats
 from codeqa.search.query import Query
@@ -40,8 +40,6 @@ FOLLOW, HELD = 30, 3
 
 _CLOSED = re.compile(r"""(?:[\w\])}"'])[;,]?\s*(?:(?://|\#).*)?$""")
 """A value ends in its line."""
-
-_CONSTANT_NAME = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
 
 
 def callers_line(tables: Tables, unit: Unit) -> str:
@@ -75,7 +73,7 @@ def use_lines(tables: Tables, unit: Unit) -> str:
 
 def values_named(tables: Tables, unit: Unit) -> str:
     """The values of the constants that `unit` names, in a line: of its file, or alone so called."""
-    named = dict.fromkeys(_CONSTANT_NAME.findall(unit.source_code))
+    named = dict.fromkeys(CAPITALS.findall(unit.source_code))
     found = tables.named(list(map(name_key, named)), SAME_NAME * len(named)) if named else []
     places = [(one.name, one.path, one.start_line, one.source_code) for one in found]
     heads = [one for one in tables.in_file(unit.path) if one.is_head] if named else []
@@ -83,7 +81,7 @@ def values_named(tables: Tables, unit: Unit) -> str:
         (name, head.path, head.start_line + number - 1, line)
         for head in heads
         for number, line in constants(head.source_code.split("\n"))
-        for name in _CONSTANT_NAME.findall(line.partition("=")[0])
+        for name in CAPITALS.findall(line.partition("=")[0])
     ]
     told = list[str]()
     for name in named:
@@ -107,8 +105,9 @@ def followed(tables: Tables, main: Sequence[Hit], query: Query) -> list[Hit]:
     first = main[0].unit if main else None
     if first and first.kind == "constant":
         users = (call.caller for call in callers(tables, first, 0.0)[0] if not is_test(call.caller))
-        others = [Hit(unit, 1.0) for unit in users if not repeats(unit, main)]
-        return [min(others, key=lambda hit: len(hit.unit.source_code))] if others else []
+        others = [unit for unit in users if not repeats(unit, main)]
+        shortest = min(others, key=lambda unit: len(unit.source_code), default=None)
+        return [Hit(shortest, 1.0)] if shortest else []
     if not first or not first.is_method:
         return []
     if first.source_code.count("\n") - first.doc_comment.count("\n") > FOLLOW:

@@ -30,7 +30,7 @@ from codeqa.quoted.condense import BODIES
 from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, name_parts
 from codeqa.search.channels import gather
 from codeqa.search.hybrid import SearchResult
-from codeqa.search.mentions import frames_here
+from codeqa.search.mentions import frames_here, smallest_around
 from codeqa.search.query import QUESTION_WORDS, Query, says_something, with_words
 from codeqa.search.ranking import rank
 from codeqa.store import Tables
@@ -121,12 +121,11 @@ def place_asked(tables: Tables, asked: re.Match[str]) -> tuple[str, Sequence[Uni
     last = int(asked["last"] or asked["until"] or line)
     with suppress(CodeQAError):
         units = tables.in_file(one_file(tables, path))
-        around = [one for one in units if one.start_line <= line <= one.end_line]
-        inner = min(around, key=lambda one: one.end_line - one.start_line, default=None)
-        if inner:
+        if inner := smallest_around(units, line):
+            around = [one for one in units if one.start_line <= line <= one.end_line]
             outer = max(around, key=lambda one: min(one.end_line, last) - one.start_line)
-            lines = (inner if last == line else outer).source_code.split("\n")
-            start = (inner if last == line else outer).start_line
+            shown_unit = inner if last == line else outer
+            lines, start = shown_unit.source_code.split("\n"), shown_unit.start_line
             code = "\n".join(lines[line - start : last - start + 1])
             place = cite(inner.path, line, min(last, start + len(lines) - 1))
             of = f"in {code_span(inner.qualified_name)}" if inner.is_method else ""
@@ -228,15 +227,12 @@ def traceback_section(tables: Tables, result: SearchResult) -> str:
 def _frame(unit: Unit, line: int, shown: bool) -> str:
     lines = unit.source_code.split("\n")
     at = line - unit.start_line
-    told = f" in {code_span(unit.qualified_name)}: {_shortened(lines[at], FRAME_CHARACTERS)}"
+    code = textwrap.shorten(lines[at], FRAME_CHARACTERS, placeholder=" …")
+    told = f" in {code_span(unit.qualified_name)}: {code_span(code)}"
     near = lines[max(0, at - AROUND) : at + AROUND + 1]
     if shown and max(map(len, near)) <= FRAME_CHARACTERS:
         told += f"\n\n{code_block(textwrap.dedent(chr(10).join(near)), unit.language)}\n"
     return f"- {cite(unit.path, line, line)}{told}"
-
-
-def _shortened(code: str, most: int) -> str:
-    return code_span(textwrap.shorten(code, most, placeholder=" …"))
 
 
 def tests_section(tables: Tables, result: SearchResult) -> str:
@@ -252,7 +248,7 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
     hits = _ranked(tables, about, "test")
     near = [hit.unit.id for hit in hits if hit.score >= NEAR_BEST * hits[0].score]
     found: dict[str, tuple[Unit, str]] = {}
-    for unit in tables.by_ids(list(dict.fromkeys((*told, *near)))):
+    for unit in tables.by_ids([*told, *near]):
         if unit.is_method or unit.kind == "chunk":
             # A function inside a test says less than the test.
             around = (one for one in tables.in_file(unit.path) if one.is_method)

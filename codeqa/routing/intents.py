@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -338,8 +337,7 @@ def _is_thing(message: Reading, place: int) -> bool:
 
 # Its intent.
 
-IntentName = Literal["general", "knowledge_base", "continuation", "profile", "privacy"]
-INTENTS: tuple[str, ...] = get_args(IntentName)
+INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
 NEED_CODE = ("knowledge_base", "continuation")
 """Intents that are answered from the code."""
 MODEL_BELOW = 0.7

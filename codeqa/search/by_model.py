@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from codeqa.context import pack, unit_chunk
+from codeqa.embeddings.registry import Embedding
 from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.llm.client import DONE, Cancelled, Message, Model, generate_bounded
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
-from codeqa.search.channels import Candidates, QueryEncoder, filter_of, search_words
+from codeqa.search.channels import Candidates, filter_of, search_words
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.search.ranking import FileHit, best_of_each, rank, rank_files
 from codeqa.settings import Settings
@@ -71,7 +72,7 @@ def search_by_hypotheses(
     found: Candidates,
     hits: Sequence[Hit],
     tables: Tables,
-    encoders: Mapping[str, QueryEncoder],
+    encoders: Mapping[str, Embedding],
     model: Model,
     mode: HydeMode,
     settings: Settings,
@@ -119,7 +120,7 @@ def _skipped(name: str, reason: str) -> StageTime:
 
 
 def search_by_draft(
-    draft: StageTime, query: Query, tables: Tables, encoders: Mapping[str, QueryEncoder]
+    draft: StageTime, query: Query, tables: Tables, encoders: Mapping[str, Embedding]
 ) -> Candidates:
     """What the text of a draft finds by words and by meaning, within the filters of `query`, in
     channels of its own (`hyde-1 text`, for the name `hyde-1`). A draft without words finds nothing.

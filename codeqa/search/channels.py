@@ -13,11 +13,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from codeqa.embeddings.registry import Embedding
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query, is_foreign, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch, path_patterns
@@ -88,12 +85,6 @@ WRITTEN_BY_HAND = tuple(role for role in ROLES if role not in ("vendored", "gene
 """Roles of files in which a word counts as known: translations hold any word."""
 
 
-class QueryEncoder(Protocol):
-    """The query side of an embedding."""
-
-    def embed_query(self, text: str) -> NDArray[np.float32]: ...
-
-
 @dataclass(slots=True)
 class Candidates:
     """Units found, and per channel the score that each got there (higher is better)."""
@@ -124,7 +115,7 @@ def filter_of(query: Query) -> Filter | None:
 
 
 def gather(
-    tables: Tables, query: Query, encoders: Mapping[str, QueryEncoder] | None = None
+    tables: Tables, query: Query, encoders: Mapping[str, Embedding] | None = None
 ) -> Candidates:
     """Ask every channel that the index and the question allow.
 
@@ -150,7 +141,7 @@ def search_words(
     text: str,
     meaning: str,
     where: Filter | None,
-    encoders: Mapping[str, QueryEncoder],
+    encoders: Mapping[str, Embedding],
     *,
     limit: int = CANDIDATES,
     prefix: str = "",
@@ -241,12 +232,9 @@ def search_file(tables: Tables, query: Query, path: str, where: Filter | None) -
     if where is not None and where.paths:  # it asks for other paths
         return []
     within = replace(where or Filter(), paths=path_patterns(plain_path(path), prefix=False))
-    hits: list[ChannelHit] = []
-    text = full_text_query(query)
-    searches = [TextSearch(table, text, CANDIDATES, within) for table in UNIT_TABLES]
-    for found in tables.best(searches):
-        for unit, score in found:
-            hits += [("path", unit, 1.0), ("text", unit, score)]
+    found = search_words(tables, full_text_query(query), query.text, within, {})
+    hits: list[ChannelHit] = [("path", unit, 1.0) for _, unit, _ in found]
+    hits += found
     if not path.endswith("/"):  # a file is wanted even where no word of it matches
         units = tables.units(within)
         files = list(dict.fromkeys(unit.path for unit in units))[:NAMED_FILES]

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from codeqa.embeddings.registry import query_embedding
+from codeqa.embeddings.registry import Embedding, query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.indexing.runs import holder_of, is_paused
 from codeqa.llm.client import Cancelled, Model, clean_text, never
@@ -21,7 +21,7 @@ from codeqa.search.by_model import (
     search_by_draft,
     search_by_hypotheses,
 )
-from codeqa.search.channels import QueryEncoder, gather, resolve_query
+from codeqa.search.channels import gather, resolve_query
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, best_of_each, rank, rank_files
@@ -100,7 +100,7 @@ class Search:
     tables: Callable[[], Tables]
     """The index for reading. May raise CodeQAError."""
     settings: Settings
-    encoder: Callable[[str], QueryEncoder | None] | None = None
+    encoder: Callable[[str], Embedding | None] | None = None
     """The query side of the embedding with a given name, None when it is not at hand. May raise
     CodeQAError."""
     _: KW_ONLY
@@ -198,7 +198,7 @@ class Search:
         early = model is not None and not no_help and bool(hits)
         if early:
             yield tuple(keep_guaranteed(hits, guaranteed(hits, query.mentions), HITS_SO_FAR))
-        if model is not None and mode != "off":
+        if model is not None:
             found, stages = yield from search_by_hypotheses(
                 query, found, hits, tables, encoders, model, mode, self.settings, cancelled
             )
@@ -258,9 +258,9 @@ class Search:
             stages=tuple(stages),
         )
 
-    def _encoders(self, tables: Tables) -> tuple[dict[str, QueryEncoder], str]:
+    def _encoders(self, tables: Tables) -> tuple[dict[str, Embedding], str]:
         """Vector column → its encoder, for those at hand; and what stood in the way."""
-        found: dict[str, QueryEncoder] = {}
+        found: dict[str, Embedding] = {}
         trouble = ""
         for column, record in tables.vector_columns():
             try:

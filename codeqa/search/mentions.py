@@ -293,8 +293,7 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
         known = by_name.get(frame.path.rstrip("/").rpartition("/")[2], ())
         for path in _alike(known, frame):
             units = tables.in_file(path)
-            around = [unit for unit in units if unit.start_line <= frame.line <= unit.end_line]
-            inner = min(around, key=lambda unit: unit.end_line - unit.start_line, default=None)
+            inner = smallest_around(units, frame.line)
             named = [unit for unit in units if unit.name == frame.function]
             unit = inner if not frame.function or inner in named else next(iter(named), None)
             if unit is not None:
@@ -302,6 +301,12 @@ def frames_here(tables: Tables, frames: Iterable[Frame]) -> list[tuple[Unit, int
                 found.setdefault((unit.id, line), (unit, line))
                 break
     return list(found.values())
+
+
+def smallest_around(units: Iterable[Unit], line: int) -> Unit | None:
+    """Return the smallest of `units` that holds the line of its file; None for none."""
+    around = [unit for unit in units if unit.start_line <= line <= unit.end_line]
+    return min(around, key=lambda unit: unit.end_line - unit.start_line, default=None)
 
 
 def _alike(known: Collection[str], frame: Frame) -> list[str]:

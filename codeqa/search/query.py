@@ -16,7 +16,14 @@ from codeqa.languages import languages
 from codeqa.search.mentions import FILE_ENDINGS, Mention, Traceback, take_mentions, take_traceback
 from codeqa.store import Filter
 from codeqa.text import strip_tag
-from codeqa.text.tokens import name_key, search_tokens, split_identifier, well_formed, words
+from codeqa.text.tokens import (
+    name_key,
+    search_tokens,
+    split_identifier,
+    well_formed,
+    word_set,
+    words,
+)
 from codeqa.types import KINDS
 
 LONGEST_QUESTION = 4_000
@@ -24,15 +31,14 @@ LONGEST_QUESTION = 4_000
 MOST_WORDS = 48
 """Distinct words searched for: full-text search takes time for each of them."""
 
-_QUESTION_WORDS = """
+QUESTION_WORDS = word_set("""
 a about all an and any are as at be been being but by can could did do does doing done each
 either else exactly explain find for from give had happen happens has have how i if in into is
 it its just let located look me my of on one or our over place please should show so some such
 tell than that the their them then there these they this those through to under used using via
 want was we were what when where whether which while who whose why will with within without
 work works would you your code
-"""
-QUESTION_WORDS = frozenset(_QUESTION_WORDS.split())
+""")
 """Words that ask rather than describe. Words of code such as `for` or `with` are lost only
 where they stand alone as English, never inside an identifier."""
 
@@ -158,12 +164,6 @@ def parse_query(question: str, *, language: str = "", kind: str = "", path: str 
         overview=_OVERVIEW.search(text) is not None,
     )
     return with_words(query, text)
-
-
-def restrictions(text: str) -> str:
-    """The filters and the folders with `@` of a question, as they are written in it."""
-    folders = (word for word in text.split() if word.startswith("@") and word.endswith("/"))
-    return " ".join((*(match[0] for match in _FILTER.finditer(text)), *folders))
 
 
 def _take_filters(text: str, given: Mapping[str, str]) -> tuple[str, Filter]:

@@ -114,7 +114,7 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         (p.path, f"{p.start_line}{p.name and f' in {p.name}'}{p.note and f', {p.note}'}: {p.text}")
         for p in told[:MOST_REFERENCES]
     )
-    levels = Counter(site.sureness for site in found)
+    levels = Counter(sureness(site.confidence) for site in found)
     several = len(levels) > 1
     told_of = [(how, levels[how]) for _, how in SURENESS if levels[how]]
     by_level = ", ".join(f"{n:,} {how}" if several else f"all {how}" for how, n in told_of)
@@ -175,8 +175,8 @@ def use_places(
 ) -> list[tuple[Place, bool]]:
     """`sites`, which were asked for by `kind`, by the definition that they are in and how sure they
     are, each with whether it is in a test: what is at least likely first, source before tests."""
-    ids = dict.fromkeys(site.reference.unit_id for site in sites)
-    around = {unit.id: unit for unit in tables.by_ids(list(ids))}
+    ids = [site.reference.unit_id for site in sites]
+    around = {unit.id: unit for unit in tables.by_ids(ids)}
 
     def in_test(site: UsageSite) -> bool:
         unit = around.get(site.reference.unit_id)
@@ -185,7 +185,7 @@ def use_places(
     groups: dict[tuple[str, str, str, str], list[UsageSite]] = {}
     for site in sites:
         one = site.reference
-        key = (one.path, one.unit_id, one.kind, f"{site.sureness} {site.through}")
+        key = (one.path, one.unit_id, one.kind, f"{sureness(site.confidence)} {site.through}")
         groups.setdefault(key, []).append(site)
 
     def order(held: Sequence[UsageSite]) -> tuple[bool, bool, float]:
@@ -201,7 +201,7 @@ def use_places(
 def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place:
     """The first of `sites`, which are in one definition, with the lines of the others."""
     line, *others = sorted({site.reference.line for site in sites})
-    kind, sure = sites[0].reference.kind, sites[0].sureness
+    kind, sure = sites[0].reference.kind, sureness(sites[0].confidence)
     also = ", ".join(map(str, others[:MOST_ALSO]))
     also += f" and {len(others) - MOST_ALSO} more" * (len(others) > MOST_ALSO)
     through = sites[0].through and f"through {sites[0].through}"
@@ -455,14 +455,14 @@ def _several(tables: Tables, roots: Sequence[Unit]) -> str:
     return told
 
 
-def _step_place(step: Step, note: str = "") -> Place:
+def _step_place(step: Step) -> Place:
     """The line of an edge, by what it leads to."""
     one, through = step.unit, step.through or step.unit
     inside = [u for u in (one, through) if u.path == step.path and _code(u, step.line)]
     return Place(
         path=step.path, start_line=step.line, end_line=step.line, name=one.qualified_name,
         text=_code(inside[0], step.line) if inside else "", language=one.language,
-        kind="test" if is_test(one) else one.kind, note=note,
+        kind="test" if is_test(one) else one.kind,
     )  # fmt: skip
 
 
@@ -484,7 +484,7 @@ def _told(
         one, through = step.unit, step.through or step.unit
         start, end = called(one), called(through)
         note = ", ".join(filter(None, (step.note, f"through {end}" * (step.level > 1))))
-        place = _step_place(step, note)
+        place = _step_place(step)
         told = f"{'  ' * step.level}{start} [{one.place}]  {step.line}: {place.text.strip()}"
         if is_way:
             start, end, note = end, start, f"calls {start}"

@@ -91,8 +91,7 @@ def history(
 
 def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     about, wanted = _history_of(box, path_or_name)
-    printed = run_git(box, ["log", "-s", *SAFE, f"-{COMMITS}", LOG_FORMAT, *wanted])
-    commits = commits_in(printed)
+    commits = _logged(box, [*SAFE, f"-{COMMITS}", *wanted])
     newest = "the newest " * (len(commits) == COMMITS)
     summary = f"history of {about}: {newest}{counted(len(commits), 'commit')}"
     return list_result(summary, [one.line for one in commits], "", told=commits)
@@ -104,8 +103,7 @@ def _added(box: Toolbox, name: str) -> ToolResult:
     called = unit.name if unit else name
     head = re.search(rf"(?:[\w)]+ )?{re.escape(called)}\b", unit.signature if unit else "")
     text = head[0] if head else called
-    printed = run_git(box, ["log", "-s", *SAFE, f"-S{text}", LOG_FORMAT])
-    commits = commits_in(printed)
+    commits = _logged(box, [*SAFE, f"-S{text}"])
     if not commits:
         raise NotFoundError(f"No commit here added {name!r}.", "The history may be cut short.")
     one = commits[-1]
@@ -164,7 +162,7 @@ def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
     lines_told = run_git(box, blamed).removesuffix("\n").split("\n")
     ids = [line.partition(" ")[0].lstrip("^") for line in lines_told]
     distinct = list(dict.fromkeys(ids))
-    told = commits_in(run_git(box, ["log", "-s", "--no-walk=unsorted", LOG_FORMAT, *distinct]))
+    told = _logged(box, ["--no-walk=unsorted", *distinct])
     commit_of = dict(zip(distinct, told, strict=True))
     runs, start = list[Commit](), first
     for id_, held in groupby(ids):
@@ -218,8 +216,9 @@ def _blob(box: Toolbox, name: str) -> str:
     return run_git(box, ["cat-file", "blob", name])
 
 
-def commits_in(printed: str) -> list[Commit]:
-    """Those of a log in `LOG_FORMAT`."""
+def _logged(box: Toolbox, arguments: Sequence[str]) -> list[Commit]:
+    """Return the commits that `git log` lists for `arguments`."""
+    printed = run_git(box, ["log", "-s", LOG_FORMAT, *arguments])
     return [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
 
 
@@ -259,9 +258,9 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     kinds = ", ".join(f"{numbers[kind]:,} {kind}" for kind in KINDS if numbers[kind])
     summary = f"from {start} to {end}{f', about “{about}”' * bool(about)}: {kinds or 'nothing'}"
     summary += f" of {counted(len(every), 'change')} in {counted(len(read), 'file')}"
-    log = ["log", "-s", *SAFE, "--no-merges", f"-{MOST_BEHIND}", LOG_FORMAT, f"{before}..{after}"]
+    log = [*SAFE, "--no-merges", f"-{MOST_BEHIND}", f"{before}..{after}"]
     files = list(dict.fromkeys(one.unit.path for one in found[:DIFFED]))
-    commits = commits_in(run_git(box, [*log, "--", *files])) if files else []
+    commits = _logged(box, [*log, "--", *files]) if files else []
     places = []
     for one in shown:
         at = "" if one.in_index else start if one.kind == "removed" else end

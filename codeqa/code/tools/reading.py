@@ -23,7 +23,7 @@ from codeqa.code.tools.tool import (
 from codeqa.code.usages import language_name
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
 from codeqa.search.channels import near_path
-from codeqa.search.mentions import resolve_mentions
+from codeqa.search.mentions import resolve_mentions, smallest_around
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.types import Unit, encloses
@@ -55,9 +55,10 @@ def grep(
     for file, lines in found.lines.items():
         wanted = lines[: MOST_MATCHES - len(places)]
         units = box.tables().in_file(file) if wanted else []
+        defined = [unit for unit in units if unit.is_definition]
         before = None
         for n, line in wanted:
-            around = _around(units, n)
+            around = smallest_around(defined, n)
             name = around.qualified_name if around else ""
             where = f" [{name} {around.start_line}-{around.end_line}]" if around else ""
             parts.append((file, f"{n}{where * (around != before)}: {line.strip()[:LONGEST_LINE]}"))
@@ -149,12 +150,6 @@ def defined_in(tables: Tables, path: str) -> list[Unit]:
 def depth_of(unit: Unit) -> int:
     """How many classes it lies in."""
     return len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
-
-
-def _around(units: Sequence[Unit], line: int) -> Unit | None:
-    """The smallest definition around a line."""
-    inside = [u for u in units if u.start_line <= line <= u.end_line and u.is_definition]
-    return min(inside, key=lambda u: u.end_line - u.start_line, default=None)
 
 
 def one_file(tables: Tables, path: str) -> str:

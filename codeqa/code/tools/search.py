@@ -63,7 +63,7 @@ WEAK = 0.6
 of 11 questions that nothing in CodeQA answers, and of 19 others 3, two of which had missed."""
 MOST_ABSENT = 8
 NOTHING = "No relevant code found."
-_CAPITALS = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
+CAPITALS = re.compile(r"\b_?[A-Z][A-Z0-9_]{2,}\b")
 _CONSTANT = re.compile(
     r"(?:(?:export|pub|static|public|private|final|const|val|let)\s+)*_?[A-Z][A-Z0-9_]{2,}\b[^=(]{0,60}="
 )
@@ -254,7 +254,7 @@ def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> l
 def _values(box: Toolbox, place: Place) -> list[str]:
     """The constants that `place` uses, of its file and of those that it imports them from, each
     with its whole value."""
-    used = set(_CAPITALS.findall(place.text))
+    used = set(CAPITALS.findall(place.text))
     found = []
     for path in [place.path, *_imported_from(box.tables(), place.path, used)] if used else ():
         try:
@@ -262,7 +262,7 @@ def _values(box: Toolbox, place: Place) -> list[str]:
         except CodeQAError:
             continue
         for number, line in constants(lines):
-            names = used.intersection(_CAPITALS.findall(line.split("=")[0]))
+            names = used.intersection(CAPITALS.findall(line.split("=")[0]))
             inside = path == place.path and place.start_line <= number <= place.end_line
             if names and not inside:
                 used -= names
@@ -349,8 +349,7 @@ def definitions(tables: Tables, name: str) -> list[Unit]:
     and members of classes behind what has no owner."""
     mentions, _ = resolve_mentions(tables, [name.removeprefix("@").removesuffix("()")])
     ids = [id_ for mention in mentions for id_ in mention.units]
-    units = {unit.id: unit for unit in tables.by_ids(ids)}
-    found = [units[identity] for identity in ids if identity in units]
+    found = tables.by_ids(ids)
     return sorted(found, key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name)))
 
 
