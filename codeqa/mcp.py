@@ -73,7 +73,18 @@ def _result(
         case "ping":
             return {}
         case "tools/list":
-            return {"tools": _tools()}
+            from codeqa.engine import EVERY_TOOL
+
+            tools = [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "inputSchema": tool.schema(),
+                    "annotations": {"readOnlyHint": True},
+                }
+                for tool in EVERY_TOOL.values()
+            ]
+            return {"tools": tools}
         case "tools/call":
             try:
                 found = engine().call(str(given.get("name")), **given.get("arguments") or {})
@@ -81,18 +92,3 @@ def _result(
                 return {"content": [{"type": "text", "text": str(error)}], "isError": True}
             return {"content": [{"type": "text", "text": found.text}], "isError": False}
     return None
-
-
-def _tools() -> list[dict[str, Any]]:
-    from codeqa.engine import EVERY_TOOL
-
-    hints = {"readOnlyHint": True}
-    return [
-        {
-            "name": tool.name,
-            "description": tool.description,
-            "inputSchema": tool.schema(),
-            "annotations": hints,
-        }
-        for tool in EVERY_TOOL.values()
-    ]

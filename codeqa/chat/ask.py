@@ -138,7 +138,7 @@ class Chat:
 
     def _load(self, stream: Stream) -> ConversationSoFar:
         so_far = self.conversations.load(stream.question)
-        stream.load(so_far)
+        stream.parent, stream.loaded = so_far.parent, True
         if stream.keep:  # before anybody hears of it: a process that dies then loses no question
             try:
                 self.conversations.keep(stream).result(FLUSH_SECONDS)
@@ -154,7 +154,7 @@ class Chat:
         """Check what was written, and keep it."""
         stream.end_thought()
         with stream.steps.time("after_generation"):
-            stream.check(check(stream, self.gatherer.hooks, self.gatherer.toolbox))
+            stream.checked = check(stream, self.gatherer.hooks, self.gatherer.toolbox)
         with stream.steps.time("persist"):
             stream.conclude()
             if stream.question.options.keep:  # where it is no longer to be kept, it is taken back
@@ -164,7 +164,7 @@ class Chat:
                 except TimeoutError:
                     problem = "It may be kept in a moment."
                 if problem:
-                    stream.warn(f"This answer could not be kept. {problem}")
+                    stream.warnings.append(f"This answer could not be kept. {problem}")
         yield from stream.steps.ended()
 
     def _last_event(self, stream: Stream) -> Event:

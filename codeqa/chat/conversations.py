@@ -237,7 +237,7 @@ class Conversations:
                     self.state.turns.take_back(row, options.replaces)
                     return ""
                 saved = self.state.turns.save(row, options.replaces, extras, again=turn.stored)
-                turn.save(saved)
+                turn.stored |= saved
             except StorageError as error:
                 if isinstance(error, GoneError) and not last:  # in the middle, so begin once more
                     return save(last=True)

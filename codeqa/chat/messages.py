@@ -77,7 +77,7 @@ def build_messages(asked: Gathered, config_dir: Path | None = None) -> list[dict
     parts = [_instruction(asked, config_dir)]
     if asked.block.text:
         parts.append(asked.block.text)
-    if asked.evidence and asked.counted:
+    if asked.evidence and asked.evidence.counted:
         parts.append(f"{COUNTED}\n{code_block(asked.evidence.lead)}")
     content = [{"type": "text", "text": part} for part in parts]
     last = {"role": "user", "content": content}

@@ -14,7 +14,6 @@ from codeqa.chat.messages import count_tokens, earlier_answer
 from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
 from codeqa.chat.values import (
     Checked,
-    ConversationSoFar,
     Gathered,
     ModelRequest,
     Piece,
@@ -58,7 +57,8 @@ class Steps(list[dict[str, Any]]):
 class Stream:
     """What has come of a turn so far: the stages that are done, and the answer up to now.
 
-    A turn is kept from it at any moment. Only its own methods write to it.
+    A turn is kept from it at any moment. Its own methods write to it, and the stages in `ask.Chat`
+    that note what they came to.
     """
 
     question: Question
@@ -122,9 +122,6 @@ class Stream:
 
     # What the stages came to.
 
-    def load(self, so_far: ConversationSoFar) -> None:
-        self.parent, self.loaded = so_far.parent, True
-
     def route(self, routed: Routed) -> None:
         self.routed, self.question = routed, routed.question
 
@@ -139,20 +136,11 @@ class Stream:
         self.error = error.as_data() if error else None
         self.finished = not error and not self.stopped()
 
-    def check(self, checked: Checked) -> None:
-        self.checked = checked
-
     def conclude(self) -> None:
         """It is kept as it is now. An earlier answer stays where this one is empty."""
         self.concluded = True
         replaced = self.routed.so_far.replaced if self.routed else None
         self.keep &= bool(self.pieces or not (replaced and replaced.answer))
-
-    def save(self, saved: bool) -> None:
-        self.stored |= saved
-
-    def warn(self, warning: str) -> None:
-        self.warnings.append(warning)
 
     def take(self, piece: Piece, toolbox: Toolbox) -> Iterator[Event]:
         """Note what a writer yields, and tell of it what is for the reader. Citations are checked

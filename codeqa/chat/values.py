@@ -106,11 +106,6 @@ class AskOptions(QuestionOptions):
     def chooses_chunks(self) -> bool:
         return bool(self.pin or self.exclude)
 
-    @property
-    def from_program(self) -> bool:
-        """A program that keeps the conversation itself asks, and speaks for its user."""
-        return self.history is not None or not self.keep
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -204,10 +199,13 @@ class Routed:
 
     @property
     def deletes(self) -> str:
-        """What its writer has deleted by it: `profile`, …; '' for nothing. A program that speaks
-        for its user may repeat whatever it has read."""
-        ours = self.decision.reply == "privacy" and not self.question.options.from_program
-        return self.question.personal.confirmed if ours else ""
+        """What its writer has deleted by it: `profile`, …; '' for nothing. A program that keeps the
+        conversation itself speaks for its user, and may repeat whatever it has read."""
+        options = self.question.options
+        from_program = options.history is not None or not options.keep
+        if from_program or self.decision.reply != "privacy":
+            return ""
+        return self.question.personal.confirmed
 
     def classification(self) -> dict[str, Any]:
         """Data of the `classified` event: what the message is taken for, and why."""
@@ -276,11 +274,6 @@ class Gathered:
     """What the reader should know about it, as sentences."""
     problems: tuple[str, ...] = ()
     """Hooks whose part was left out, a sentence each."""
-
-    @property
-    def counted(self) -> bool:
-        """Whether a model is told what was counted in the index, beside the block."""
-        return bool(self.evidence and self.evidence.counted)
 
     @property
     def retrieved(self) -> dict[str, int]:

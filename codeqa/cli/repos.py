@@ -67,7 +67,8 @@ def repos_list_command(as_json: bool) -> None:
     for one in reports:
         counts = (f"{one.files:,}", f"{one.units:,}", human_bytes(one.bytes_on_disk))
         origin = " ".join(filter(None, (one.url, one.branch))) or one.path
-        table.append((one.name, *counts, _when(one.updated_at), one.state, origin))
+        updated = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.updated_at))
+        table.append((one.name, *counts, updated if one.updated_at else "-", one.state, origin))
     click.echo(format_table(header, table))
 
 
@@ -155,10 +156,6 @@ def doctor_command(repo: str | None, repair: bool, as_json: bool) -> int:
     elif failed:
         click.echo(f"{failed} {'check' if failed == 1 else 'checks'} failed", err=True)
     return FAILED if failed else DONE
-
-
-def _when(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
 def chosen_repositories(settings: Settings, repos: Sequence[str] = ()) -> list[Location]:

@@ -66,7 +66,9 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
         try:
             result = served.call(f"/api/tools/{tool}", given, repos, rev, local)
         except CodeQAError as error:
-            error.hint = _as_typed(error.hint)
+            # It names tools, which are commands here.
+            tools = rf"\b({'|'.join(EXAMPLES)})\b"
+            error.hint = re.sub(tools, lambda one: one[0].replace("_", "-"), error.hint)
             raise
         print_either(as_json, result, visible(result["text"]))
         return FAILED if result["unknown"] else DONE
@@ -80,11 +82,6 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
     for number, (name, field) in reversed([*enumerate(fields)]):
         made = _parameter(name, field, name in required, number < len(bare))(made)
     return command(tool.replace("_", "-"), EXAMPLES[tool])(made)
-
-
-def _as_typed(text: str) -> str:
-    """Tools in `text` as the commands that they are here."""
-    return re.sub(rf"\b({'|'.join(EXAMPLES)})\b", lambda one: one[0].replace("_", "-"), text)
 
 
 def _parameter(name: str, field: Mapping[str, Any], required: bool, bare: bool) -> Any:
