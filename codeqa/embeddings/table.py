@@ -23,6 +23,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -40,7 +41,7 @@ WORD_LETTERS = 40
 """Letters of a word that count. The longest English words in use have about 30; what goes on
 without a break is data, and greedy matching of it would cost time and mean nothing."""
 MEMO_RUNS = 100_000
-"""Runs remembered, some 20 MB; then the memory is emptied and filled anew."""
+"""Runs remembered, those met last: some 30 MB."""
 
 _BLANKED = bytes(
     code if code > 127 or chr(code).isalnum() or code == ord("_") else ord(" ")
@@ -154,9 +155,9 @@ class WordPiece:
         self._first, self._later = first, later
         self._longest_first = max(map(len, first), default=0)
         self._longest_later = max(map(len, later), default=0)
-        self.of_run = _Runs(self)
-        """Run (or any short text, in UTF-8) → ids of the known pieces of its words: a memo that
-        fills itself, to be indexed."""
+        self.of_run = lru_cache(MEMO_RUNS)(self._of_run)
+        """Ids of the known pieces of the words of a run, or of any short text, in UTF-8. Source
+        repeats its words."""
 
     def ids(self, word: str) -> tuple[int, ...]:
         """Ids of the pieces of one lower-case word, longest match first.
@@ -181,20 +182,9 @@ class WordPiece:
             pieces, longest = self._later, self._longest_later
         return tuple(ids)
 
-
-class _Runs(dict[bytes, tuple[int, ...]]):
-    """Run → ids of its pieces, unknown ones left out. Source repeats its words."""
-
-    def __init__(self, pieces: WordPiece) -> None:
-        super().__init__()
-        self._pieces = pieces
-
-    def __missing__(self, run: bytes) -> tuple[int, ...]:
-        if len(self) >= MEMO_RUNS:
-            self.clear()
-        ids = [one for word in words_of(run) for one in self._pieces.ids(word)]
-        self[run] = known = tuple(one for one in ids if one != UNKNOWN_ID)
-        return known
+    def _of_run(self, run: bytes) -> tuple[int, ...]:
+        ids = [one for word in words_of(run) for one in self.ids(word)]
+        return tuple(one for one in ids if one != UNKNOWN_ID)
 
 
 def document_fields(text: UnitText, pieces: WordPiece) -> tuple[Bag, Bag, Bag, Bag]:
@@ -264,9 +254,9 @@ def without_lines(source: str, lines: Iterable[str]) -> str:
 def _bag(counted: Iterable[tuple[bytes, int]], pieces: WordPiece) -> Bag:
     """Pieces of runs (or of short texts, in UTF-8), each of which stands there so many times."""
     bag: dict[int, int] = {}
-    have, known = bag.get, pieces.of_run
+    have, ids_of = bag.get, pieces.of_run
     for run, times in counted:
-        for piece in known[run]:
+        for piece in ids_of(run):
             bag[piece] = have(piece, 0) + times
     return list(bag), list(bag.values())
 
@@ -471,7 +461,7 @@ class QuestionMatcher:
     def _passage(self, body: str) -> tuple[float, int, int]:
         of_run = self._encoder.weights.pieces.of_run
         lines = [
-            [piece for run in runs(line) for piece in of_run[run]]
+            [piece for run in runs(line) for piece in of_run(run)]
             for line in body[:READ_CHARACTERS].split("\n")[:READ_LINES]
         ]
         ids = [piece for line in lines for piece in line]

@@ -28,8 +28,6 @@ _CPP_HEADER = re.compile(
 
 _SHEBANG = re.compile(rb"^#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?(?:\w+=\S*\s+)*)?(?:\S*/)?([\w+-]+)")
 _VERSION = re.compile(r"[\d.]+$")
-
-
 _SETS = {"class_like", "constructor_names", "self_names", "builtins"}
 
 

@@ -180,10 +180,7 @@ class Source:
 
 def split_lines(text: str) -> list[str]:
     """The lines of `text`, without their `\\n`."""
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def line_spans(lines: list[str], first: int, last: int) -> Iterator[tuple[int, int]]:

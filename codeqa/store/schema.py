@@ -377,14 +377,11 @@ def path_patterns(path: str, *, prefix: bool = True) -> tuple[str, ...]:
 
 
 def _path(pattern: str) -> str:
-    if _GLOB.search(pattern):
-        return f"regexp_like(path, {quote(glob_expression(pattern))})"
-    return f"starts_with(path, {quote(pattern)})"
-
-
-def glob_expression(pattern: str) -> str:
-    """The regular expression of a glob, anchored at both ends."""
+    """The condition that a path begins with `pattern`, or is wholly matched by it as a glob."""
+    if not _GLOB.search(pattern):
+        return f"starts_with(path, {quote(pattern)})"
     parts = _WILDCARD.split(pattern, maxsplit=MOST_WILDCARDS)
     # Every other part is a wildcard.
     meant = [_MEANING[part] if place % 2 else re.escape(part) for place, part in enumerate(parts)]
-    return "^" + "".join(meant) + "$"
+    expression = "^" + "".join(meant) + "$"
+    return f"regexp_like(path, {quote(expression)})"

@@ -239,11 +239,6 @@ class Tables:
         condition = all_of(*starmap(self._reader.one_of, wanted.items()))
         return list(self.catalogue().references(condition, limit))
 
-    def references_decided(self, units: Sequence[Unit]) -> list[Reference]:
-        """Places that their own file decides to mean one of `units`."""
-        paths = list(dict.fromkeys(unit.path for unit in units))
-        return self.references(path=paths, target=[unit.id for unit in units]) if units else []
-
     def imported(self, limit: int) -> set[tuple[str, str, str]]:
         """Up to `limit` places that name something of another module, each as (path, name, module
         without the class in it)."""
