@@ -206,9 +206,11 @@ def run_command(
     before = os.umask(OTHERS)
     given = list(sys.argv[1:] if arguments is None else arguments)
     show_trace = "--debug" in given
+    log, handler = logging.getLogger("codeqa"), logging.StreamHandler()
+    level = log.level
     if show_trace:  # such as the second draft of an answer, `-query_v2-`
-        logging.basicConfig(format="%(message)s")
-        logging.getLogger("codeqa").setLevel(logging.DEBUG)
+        log.addHandler(handler)
+        log.setLevel(logging.DEBUG)
     for stream in (sys.stdout, sys.stderr):
         # Source holds any character; a terminal that cannot show one gets a replacement.
         if reconfigure := getattr(stream, "reconfigure", None):
@@ -239,6 +241,8 @@ def run_command(
         return status
     finally:
         os.umask(before)
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def _explained(error: Exception, traced: bool) -> tuple[str, int]:
