@@ -516,7 +516,7 @@ def test_an_engine_that_is_unknown_or_not_installed_is_refused(
     with pytest.raises(UsageError, match="no engine called spark"):
         RayEngine("spark=local")
     monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'\[cluster\]'):
+    with pytest.raises(UsageError, match=r"\[cluster\]"):
         RayEngine("ray")
 
 
