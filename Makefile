@@ -89,7 +89,7 @@ install = $(PY) -m venv --without-pip $(1) && . scripts/packages.sh && install_i
 	@touch $@
 
 test-cluster: .venv-cluster/installed
-	@.venv-cluster/bin/python -m pytest -q -m "slow or not slow" tests/test_cluster.py $(ARGS)
+	@.venv-cluster/bin/python -m pytest -q -m "slow or not slow" tests/cluster $(ARGS)
 
 # The others run in an environment of their own; what cannot be installed is left out, with a line.
 bench-retrieval: setup-dev

@@ -35,8 +35,8 @@ from codeqa.store import Tables, locate
 from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
-from tests.s3_server import BUCKET, ENVIRONMENT, s3_stores
-from tests.test_cluster import HEADLESS, KILLED
+from tests.cluster.test_cluster import HEADLESS, KILLED
+from tests.kit.s3_server import BUCKET, ENVIRONMENT, s3_stores
 
 SMALL_CHUNKS = 32_000, 32_000
 TIMES = ("indexed_at", "mtime_ns")

@@ -45,8 +45,8 @@ from codeqa.cli.main import main as command_line
 from codeqa.settings import Settings, load_settings
 from codeqa.state import State
 from codeqa.store import Location, locate
-from tests.index_rows import clean_rows, rows
-from tests.redis_server import RedisServer, server_binaries
+from tests.kit.index_rows import clean_rows, rows
+from tests.kit.redis_server import RedisServer, server_binaries
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 90.0

@@ -26,7 +26,7 @@ from urllib.request import Request, urlopen
 
 from benchmarks import soak
 from benchmarks.machine import free_port
-from tests.openai_server import Reply, openai_server
+from tests.kit.openai_server import Reply, openai_server
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = (

@@ -35,7 +35,7 @@ from benchmarks.machine import conditions
 from codeqa import open_engine
 from codeqa.prompts import PROMPTS
 from codeqa.settings import load_settings
-from tests.openai_server import Reply, Streamed, delta, openai_server, rate_limited
+from tests.kit.openai_server import Reply, Streamed, delta, openai_server, rate_limited
 
 ROOT = Path(__file__).resolve().parent.parent
 CHARACTERS = 3.5

@@ -34,7 +34,7 @@ from benchmarks.soak import definition, git
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
 from codeqa.store import Tables
-from tests.index_rows import clean_rows, rows
+from tests.kit.index_rows import clean_rows, rows
 
 LONGEST = 600.0
 """Seconds after which a change counts as lost."""

@@ -23,7 +23,7 @@ from codeqa.engine import open_engine
 from codeqa.settings import load_settings
 from codeqa.store import probe
 from codeqa.store.reader import run_on_loop
-from tests.s3_server import BUCKET, ENVIRONMENT, s3_stores
+from tests.kit.s3_server import BUCKET, ENVIRONMENT, s3_stores
 
 
 def probed(address: str, times: int) -> dict[str, Any]:

@@ -43,8 +43,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import conditions, disk_of, memory_mb, open_files
-from tests.index_rows import clean_rows, rows
-from tests.openai_server import Reply, openai_server, stream
+from tests.kit.index_rows import clean_rows, rows
+from tests.kit.openai_server import Reply, openai_server, stream
 
 ROOT = Path(__file__).resolve().parent.parent
 FOUND_WITHIN = 60.0

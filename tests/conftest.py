@@ -20,8 +20,8 @@ import pytest
 from codeqa.environment import prepare_lancedb
 from codeqa.parsing import pool
 from codeqa.settings import Settings, load_settings, settings_table
-from tests.forked_workers import Forks
-from tests.repositories import Write, write
+from tests.kit.forked_workers import Forks
+from tests.kit.repositories import Write, write
 
 # Some files take its names, others its fixtures, in whatever order they are read.
 pytest.register_assert_rewrite("cli_shop", "postgres_server")

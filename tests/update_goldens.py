@@ -19,8 +19,8 @@ from typing import Any
 from codeqa.languages import detect
 from codeqa.parsing import extract
 from codeqa.store.schema import ROWS_VERSION
-from tests.index_rows import rows
-from tests.indexed import indexed
+from tests.kit.index_rows import rows
+from tests.kit.indexed import indexed
 
 FIXTURES = Path(__file__).parent / "fixtures" / "languages"
 GOLDENS = Path(__file__).parent / "golden" / "languages"

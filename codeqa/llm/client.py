@@ -264,6 +264,8 @@ class Model:
             finally:
                 came.put(None)
 
+        if cancelled():
+            return
         asked = in_background(take())
         provider, end, began = self._provider.name, "stopped", time.monotonic()
         try:

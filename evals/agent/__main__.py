@@ -14,7 +14,7 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.settings import load_settings
 from evals.agent.player import Player
-from tests.openai_server import openai_server
+from tests.kit.openai_server import openai_server
 
 QUESTIONS = (
     ("flask", "Who calls `ensure_sync`, and what does it do with a coroutine view?"),

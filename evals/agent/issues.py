@@ -20,7 +20,7 @@ from codeqa.review.report import IssueReport
 from codeqa.review.reviewer import Reviewer
 from codeqa.settings import load_settings
 from evals.agent.player import calls_reply
-from tests.openai_server import Reply, openai_server, stream
+from tests.kit.openai_server import Reply, openai_server, stream
 
 ISSUES = (
     ("celery", "Beat stops sending a task after one failure", "When the broker is away for a moment, apply_entry logs an error and the entry seems not to run again before the next restart."),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.openai_server import Reply, Streamed, delta, stream
+from tests.kit.openai_server import Reply, Streamed, delta, stream
 
 Call = tuple[str, dict[str, Any]]
 

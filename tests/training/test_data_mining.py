@@ -12,7 +12,7 @@ import pytest
 
 from codeqa.parsing import parse_file
 from codeqa.text.unit_text import decode
-from tests.repositories import Write, git
+from tests.kit.repositories import Write, git
 from training import licences, mine
 from training.collect import collect
 from training.console import read_lines, write_lines

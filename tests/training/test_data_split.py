@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codeqa.text.unit_text import UnitText, encode
-from tests.repositories import write
+from tests.kit.repositories import write
 from training.collect import BENCHMARK
 from training.console import LIST, read_lines, write_lines
 from training.overlap import Benchmark, read_texts

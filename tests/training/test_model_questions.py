@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codeqa.embeddings.table import UNKNOWN
-from tests.repositories import write
+from tests.kit.repositories import write
 from training.evaluate import main
 from training.table_files import save_weights
 

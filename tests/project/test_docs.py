@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+from conftest import ROOT
+
+from codeqa.chat.values import QuestionOptions
+from codeqa.cli.tools import EXAMPLES
+from codeqa.code.tools import TOOLS
+
+NAMED = re.compile(r"`((?:browser/)?test_\w+\.py)`")
+
+
+def test_every_test_file_named_in_a_document_exists() -> None:
+    for document in ("conformance", "security", "reliability"):
+        named = NAMED.findall((ROOT / f"docs/{document}.md").read_text(encoding="utf-8"))
+        assert named
+        assert [file for file in named if not list((ROOT / "tests").rglob(file))] == []
+
+
+LAST_ROW = {"S0.": 21, "S1.": 48, "S3.": 36, "S5.": 24, "C-": 39}
+
+
+def listed_rows() -> set[str]:
+    """Rows of the list; `S5.04, S5.05` and `S5.06–S5.14` stand for each of theirs."""
+    text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    rows: set[str] = set()
+    for cell in re.findall(r"^\| ((?:S\d\.|C-)\d[^|]*) \|", text, re.MULTILINE):
+        for part in cell.split(", "):
+            kind, first, last = re.findall(r"^(\D\d?\W)(\d+)(?:–\D\d?\W(\d+))?$", part)[0]
+            rows |= {f"{kind}{n:02}" for n in range(int(first), int(last or first) + 1)}
+    return rows
+
+
+def test_the_conformance_list_has_each_row() -> None:
+    rows = {f"{kind}{n:02}" for kind, last in LAST_ROW.items() for n in range(1, last + 1)}
+    assert rows <= listed_rows()
+
+
+def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for part in sorted((ROOT / "codeqa").iterdir()):
+        if part.name[0] != "_" and (part.suffix == ".py" or (part / "__init__.py").exists()):
+            name = part.stem if part.suffix == ".py" else f"{part.name}/"
+            assert f"`{name}`" in text, f"ARCHITECTURE.md does not name {name}"
+
+
+def test_every_file_of_the_table_of_changes_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.split("## Where things are changed")[1].split("\n## ")[0]
+    languages = (ROOT / "codeqa" / "languages" / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w./]+/[\w./]*)`", table)
+    named += re.findall(r"`(\w[\w./]*\.py)`", languages)
+    assert len(named) > 20
+    places = [ROOT, ROOT / "codeqa"]
+    assert [name for name in named if not any((p / name).exists() for p in places)] == []
+
+
+def test_the_api_is_described_with_every_option_of_a_question() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    options = [field.name for field in fields(QuestionOptions)]
+    assert [name for name in options if f"`{name}`" not in text] == []
+
+
+def test_every_tool_has_an_example_in_the_terminal() -> None:
+    assert set(EXAMPLES) == set(TOOLS)

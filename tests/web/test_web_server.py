@@ -1,0 +1,227 @@
+"""The page over real HTTP: many readers, ports, the front door, a clean end."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser.fakes import FakeEngine
+from conftest import ROOT
+from openai_server import openai_server, silent
+from serving import serving
+from waiting import PATIENCE, until
+
+from app import generate_context, main
+from codeqa.cli.serve import open_port, page_address
+from codeqa.errors import CodeQAError, IndexMissingError, SettingsError
+from codeqa.settings import load_settings
+from codeqa.web.app import bind, create_app, make_server
+from create_tables import create_tables
+
+pytest_plugins = ("web_kit",)
+pytestmark = pytest.mark.usefixtures("patient")
+
+
+@contextlib.contextmanager
+def request(
+    port: int, path: str, body: dict[str, str] | None = None
+) -> Iterator[http.client.HTTPResponse]:
+    """The response to a GET, or to a POST of `body`."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    with contextlib.closing(connection):
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        connection.request("POST" if body else "GET", path, body and json.dumps(body), headers)
+        with connection.getresponse() as response:
+            yield response
+
+
+def ask(port: int, question: str) -> contextlib.AbstractContextManager[http.client.HTTPResponse]:
+    return request(port, "/chat/stream", {"question": question})
+
+
+def ready(port: int) -> int:
+    with request(port, "/ready") as response:
+        return response.status
+
+
+@pytest.mark.parametrize("readers", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_the_settings_as_shipped_serve_many_readers_at_once_and_no_body_that_is_too_long(
+    data_dir: Path, fake_engine: FakeEngine, readers: int
+) -> None:
+    with (
+        serving(load_settings(data=data_dir), engine=fake_engine) as port,
+        contextlib.ExitStack() as opened,
+    ):
+        responses = [opened.enter_context(ask(port, "slow")) for _ in range(readers)]
+        assert all(b"classified" in response.readline() for response in responses)
+        assert all(response.readline() for response in responses)
+        with request(port, "/chat/stream", {"question": "x" * 1_500_000}) as refused:
+            assert refused.status == 413 and json.load(refused)["error"]["code"] == "too_large"
+
+
+def test_a_thread_is_started_only_when_all_others_are_busy(
+    data_dir: Path, fake_engine: FakeEngine
+) -> None:
+    """Each keeps memory for itself, which one that was never needed does not."""
+
+    class Task:
+        def __init__(self) -> None:
+            self.began, self.may_end, self.ended = (threading.Event() for _ in range(3))
+
+        def service(self) -> None:
+            self.began.set()
+            self.may_end.wait(PATIENCE)
+            self.ended.set()
+
+    settings = load_settings(data=data_dir, threads=4)
+    with bind("127.0.0.1", 0) as listener:
+        server = make_server(create_app(settings, engine=fake_engine), settings, listener)
+        threads = server.task_dispatcher
+        for _ in range(9):
+            task = Task()
+            task.may_end.set()
+            threads.add_task(task)
+            assert task.ended.wait(PATIENCE) and len(threads.threads) == 1
+            until(lambda: not threads.active_count)  # it is free a moment later
+        tasks = [Task() for _ in range(6)]
+        for number, task in enumerate(tasks, 1):
+            threads.add_task(task)
+            assert number > 4 or task.began.wait(PATIENCE)
+            assert len(threads.threads) == min(number, 4)
+        for task in tasks:
+            task.may_end.set()
+        assert all(task.ended.wait(PATIENCE) for task in tasks)
+        server.close()
+
+
+# Ports
+
+
+def test_the_usual_port_gives_way_to_the_next_free_one_and_what_was_chosen_is_refused(
+    data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = load_settings(data=data_dir)
+    try:
+        taken = bind(settings.host, settings.port)
+    except OSError:
+        taken = socket.socket()  # somebody else has it already
+    with taken, open_port(settings) as listener:
+        used = listener.getsockname()[1]
+    assert used != settings.port
+    assert capsys.readouterr().err == f"Port {settings.port} is in use; using {used} instead.\n"
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CodeQAError, match=rf"Port {port} is in use\."):
+            open_port(load_settings(data=data_dir, port=port))
+    with pytest.raises(SettingsError, match="cannot be served"):
+        open_port(load_settings(data=data_dir, host="192.0.2.1", port=4321))
+
+
+def test_the_address_that_is_printed_can_be_opened() -> None:
+    for host, opened in (
+        ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("::", "[::1]"),
+        ("box", "box"),
+    ):  # fmt: skip
+        assert page_address(host, 80) == f"http://{opened}:80/"
+
+
+# The front door
+
+
+def test_what_cannot_be_served_is_a_wrong_call_but_a_server_may_use_no_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for arguments, words in (
+        (["/nowhere/at/all"], "There is no folder"),
+        (["--host", "0.0.0.0"], "CODEQA_TOKEN"),
+        (["--model", "no-such/model"], "no-such"),
+    ):
+        status, printed = main(arguments), capsys.readouterr()
+        assert (status, printed.out, printed.err.count("\n")) == (2, "", 1)
+        assert words in printed.err
+    with bind("127.0.0.1", 0) as taken:
+        assert main(["--model", "none", "--port", str(taken.getsockname()[1])]) == 1
+    assert "is in use" in capsys.readouterr().err, "it came as far as its port"
+
+
+def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
+    tmp_path: Path, write_files: Callable[..., Path]
+) -> None:
+    repository = write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"})
+    with bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+    with openai_server(lambda *_: silent(600)) as model:
+        server = subprocess.Popen(
+            [sys.executable, "app.py", repository, "--port", str(port), "--model", "custom/m"],
+            cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "CODEQA_WORKERS": "1", "CODEQA_MODEL_URL": model.base_url},
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None and server.stderr is not None
+            assert f"http://127.0.0.1:{port}/" in server.stdout.readline()
+            assert server.stdout.readline() == "Questions go to custom/m at 127.0.0.1.\n"
+            until(lambda: ready(port) == 200)  # it is indexed behind the page
+            with ask(port, "@codebase total") as reader:
+                assert reader.readline() and model.wait_for_requests()
+                server.send_signal(signal.SIGTERM)  # as containers are ended
+                until(lambda: ready(port) == 503)
+                for more in (
+                    ask(port, "@codebase another total"),
+                    request(port, "/api/repos", {"path": str(repository)}),
+                ):
+                    with more as refused:
+                        assert refused.status == 503 and refused.headers["Retry-After"]
+                with request(port, "/health") as health:
+                    assert json.load(health) == {"status": "draining"}
+                assert reader.readline()
+                server.send_signal(signal.SIGTERM)  # Ctrl-C does not wait either
+                assert server.wait(PATIENCE) == 0
+            assert server.stderr.read().endswith("Stopped.\n")
+        finally:
+            server.kill()
+            server.communicate()
+
+
+DYING = """
+import os, signal
+from codeqa.web.workers import serve_with_workers
+def serve():
+    print("begun", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+serve_with_workers(1, serve)
+"""
+
+
+def test_processes_that_die_as_they_begin_are_made_anew_after_longer_and_longer_pauses() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", DYING], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert server.stdout is not None and server.stderr is not None
+    for seconds in (1, 3):
+        assert server.stdout.readline() == "begun\n"
+        assert server.stderr.readline().endswith(f"takes its place in {seconds} s.\n")
+    server.send_signal(signal.SIGTERM)
+    rest, _ = server.communicate(timeout=PATIENCE)
+    assert (server.returncode, rest) == (0, ""), "it does not wait for the pause to end"
+
+
+def test_generate_context_gives_the_block_of_the_repository_used_last(
+    tmp_path: Path, write_files: Callable[..., Path]
+) -> None:
+    with pytest.raises(IndexMissingError):
+        generate_context("the total of a cart")
+    create_tables(write_files(tmp_path / "shop", {"cart.py": "def total(items):\n    return 1\n"}))
+    for rerank in (False, "false", "1"):
+        block = generate_context("the total of a cart", rerank=rerank)
+        assert block.startswith("[CONTEXT]\n") and "Path: cart.py" in block
