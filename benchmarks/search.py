@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.machine import conditions
 from benchmarks.retrieval.sets import SETS
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.indexing import Indexer
 from codeqa.search.hybrid import Search, open_search
 from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context

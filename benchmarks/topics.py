@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.intents import TUNE, UNSEEN, rows
 from benchmarks.machine import conditions
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.engine import open_engine
 from codeqa.routing.followup import (
     STAYS,

@@ -18,15 +18,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from codeqa.code.calls import callees
-from codeqa.context import (
+from codeqa.context.block import (
     ContextBlock,
     chunk_cost,
     chunk_id,
     format_block,
-    pack,
     span_chunk,
     unit_chunk,
 )
+from codeqa.context.packing import pack
 from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.parsing.documents import CONFIGURATION
 from codeqa.repositories.files import Files

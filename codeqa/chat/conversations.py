@@ -15,7 +15,7 @@ from codeqa.chat.record import TurnRecord, chunks_as_data, read_chunks, read_tur
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import ConversationSoFar, Question
 from codeqa.chat.vectors import QuestionVectors, write_vector
-from codeqa.context import NO_CONTEXT, ContextBlock
+from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import NotFoundError, StorageError, places_of
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.mode import read_mode

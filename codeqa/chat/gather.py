@@ -18,7 +18,8 @@ from codeqa.chat.vectors import names_other_code, prune, similar_questions
 from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
-from codeqa.context import NO_CONTEXT, ContextBlock, chunk_id, pack
+from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
+from codeqa.context.packing import pack
 from codeqa.errors import NotFoundError
 from codeqa.llm.client import Model
 from codeqa.quoted import QuotedEvidence, gather_evidence

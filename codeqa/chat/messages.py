@@ -30,7 +30,8 @@ from codeqa.chat.citations import CitationWriter, CitedCode, without_numbers
 from codeqa.chat.looks import may_be_looks, read_looks
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
-from codeqa.context import ContextBlock, pack
+from codeqa.context.block import ContextBlock
+from codeqa.context.packing import pack
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm.client import Cancelled, Model, Thought, ToolCall, Waiting, estimate_messages
 from codeqa.prompts import render_prompt

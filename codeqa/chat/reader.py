@@ -29,7 +29,7 @@ from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import Gathered, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.code.tools.search import edges_of
-from codeqa.context import ContextBlock, chunk_id
+from codeqa.context.block import ContextBlock, chunk_id
 from codeqa.errors import (
     CodeQAError,
     ContextLengthError,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.search.hybrid import SearchResult
 from codeqa.state.records import Turn
 from codeqa.text import has_tag, strip_tag

@@ -22,7 +22,7 @@ from codeqa.chat.values import (
     ToolStep,
 )
 from codeqa.code.tools import Toolbox
-from codeqa.context import NO_CONTEXT, ContextBlock
+from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError
 from codeqa.llm.client import Thought, Waiting
 from codeqa.text.tokens import estimate_tokens, well_formed

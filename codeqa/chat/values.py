@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.record import TurnRecord
-from codeqa.context import NO_CONTEXT, ContextBlock
+from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Cancelled, Model, Thought, Waiting, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets

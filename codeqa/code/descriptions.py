@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from codeqa.asked import line_pattern, word_list
 from codeqa.code.imports import IMPORTED, import_evidence
 from codeqa.code.usages import language_name
-from codeqa.context import COMMENT_LINE
+from codeqa.context.statements import COMMENT_LINE
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline, prose

@@ -12,13 +12,7 @@ from codeqa.code.descriptions import (
     is_doc,
     leading_doc,
 )
-from codeqa.context import (
-    COMMENT_LINE,
-    choose_lines,
-    outlined,
-    spans_of,
-    statements,
-)
+from codeqa.context.statements import COMMENT_LINE, choose_lines, outlined, spans_of, statements
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline, prose
 from codeqa.text.markdown import (

@@ -22,9 +22,7 @@ from codeqa.code.descriptions import (
     versions_of,
 )
 from codeqa.code.tools.reading import one_file
-from codeqa.context import (
-    COMMENT_LINE,
-)
+from codeqa.context.statements import COMMENT_LINE
 from codeqa.errors import CodeQAError
 from codeqa.quoted.condense import BODIES
 from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, name_parts

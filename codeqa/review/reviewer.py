@@ -13,7 +13,7 @@ from codeqa.chat.reader import Reader
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
-from codeqa.context import ContextBlock, unit_chunk
+from codeqa.context.block import ContextBlock, unit_chunk
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.llm.client import Cancelled, Model, never
 from codeqa.prompts import render_prompt

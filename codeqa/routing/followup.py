@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from codeqa.code.calls import without_relations
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.errors import CodeQAError, StorageError
 from codeqa.llm.client import Cancelled, Message, Model, generate_bounded, never
 from codeqa.prompts import render_prompt

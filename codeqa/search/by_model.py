@@ -20,7 +20,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from codeqa.context import pack, unit_chunk
+from codeqa.context.block import unit_chunk
+from codeqa.context.packing import pack
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.llm.client import DONE, Cancelled, Message, Model, generate_bounded

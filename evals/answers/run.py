@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 import codeqa
 from codeqa.chat.record import TurnRecord
 from codeqa.chat.values import AnswerGenerator, AskOptions
-from codeqa.context import format_block
+from codeqa.context.block import format_block
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError, NotFoundError, UsageError, error_from
 from codeqa.indexing import Indexer

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models

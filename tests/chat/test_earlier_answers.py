@@ -11,7 +11,7 @@ from openai_server import stream
 
 from codeqa.chat.messages import build_messages
 from codeqa.chat.values import Gathered
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.engine import Engine
 from codeqa.types import Exchange
 

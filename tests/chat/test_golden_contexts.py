@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.search.hybrid import open_search
 from codeqa.selection import UNITS_RANKED, Budget, build_context
 from codeqa.settings import load_settings

@@ -16,7 +16,7 @@ from repositories import git, write
 
 from codeqa.chat.hooks import ARGUMENTS, Hooks, load_hooks
 from codeqa.chat.values import Gathered
-from codeqa.context import NO_CONTEXT, ContextBlock
+from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import SettingsError
 from codeqa.routing.intents import Intent
 from codeqa.routing.policy import Features, PolicyDecision, decide

@@ -20,7 +20,8 @@ from codeqa.chat.messages import (
 )
 from codeqa.chat.reader import Reader
 from codeqa.chat.values import NO_CONTEXT, Gathered, ModelRequest
-from codeqa.context import pack, unit_chunk
+from codeqa.context.block import unit_chunk
+from codeqa.context.packing import pack
 from codeqa.errors import UsageError
 from codeqa.llm.client import Model
 from codeqa.llm.providers import ModelAddress

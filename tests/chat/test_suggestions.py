@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from codeqa.chat.check import SUGGESTIONS, suggest
-from codeqa.context import unit_chunk
+from codeqa.context.block import unit_chunk
 from codeqa.types import Chunk, Unit
 
 

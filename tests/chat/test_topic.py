@@ -11,7 +11,7 @@ from chat_kit import Open, Script, ask
 from benchmarks import intents as benchmark
 from codeqa.chat.values import Vector
 from codeqa.chat.vectors import SIMILAR, QuestionVectors, cosine
-from codeqa.context import pack
+from codeqa.context.packing import pack
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.engine import Engine
 from codeqa.routing.followup import leaving_by_words

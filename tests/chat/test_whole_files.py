@@ -10,7 +10,7 @@ from chat_kit import Open, Script, answer, ask, parts, told
 from indexed import indexed
 from openai_server import stream
 
-from codeqa.context import ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
 from codeqa.routing.mode import read_whole

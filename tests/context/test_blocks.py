@@ -5,7 +5,7 @@ from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.context import chunk_id, format_block
+from codeqa.context.block import chunk_id, format_block
 from codeqa.types import Chunk
 
 NASTY = [

@@ -6,7 +6,8 @@ from block_grammar import parse_block
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codeqa.context import chunk_id, pack, unit_chunk
+from codeqa.context.block import chunk_id, unit_chunk
+from codeqa.context.packing import pack
 from codeqa.text.tokens import form_pattern
 from codeqa.types import Chunk, Unit
 

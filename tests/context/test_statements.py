@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from codeqa.context import choose_lines, outlined, statements
+from codeqa.context.statements import choose_lines, outlined, statements
 
 FRAGMENTS = {
     "python": """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from codeqa.context import HEADER, format_block
+from codeqa.context.block import HEADER, format_block
 from codeqa.types import Chunk
 
 _CHUNK = re.compile(
