@@ -13,14 +13,13 @@ from pathlib import Path
 
 try:
     from codeqa.cli import main as codeqa
+    from codeqa.cli.console import ProgressDisplay
+    from codeqa.indexing import Indexer
+    from codeqa.repositories import open_location
+    from codeqa.settings import Settings, load_settings
+    from codeqa.types import IndexSummary
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python create_tables.py")
-
-from codeqa.cli.console import ProgressDisplay
-from codeqa.indexing import Indexer
-from codeqa.repositories import open_location
-from codeqa.settings import Settings, load_settings
-from codeqa.types import IndexSummary
 
 __all__ = ["create_tables", "main"]
 
@@ -57,7 +56,10 @@ def create_tables(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`codeqa index` with its arguments; gives the exit status."""
-    return codeqa(["index", *(sys.argv[1:] if arguments is None else arguments)])
+    status = codeqa(["index", *(sys.argv[1:] if arguments is None else arguments)])
+    if status == 0 and sys.stderr.isatty():
+        print("Next: python app.py serves the chat about it.", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 try:
     from codeqa.cli import main as codeqa
+    from codeqa.indexing.comments import add_comments, describe
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python llm_comments.py")
-
-from codeqa.indexing.comments import add_comments, describe
 
 __all__ = ["add_comments", "describe", "main"]
 

@@ -11,15 +11,15 @@ from typing import Any
 
 try:
     import click
+
+    from codeqa.cli.command import front_door
+    from codeqa.cli.console import ProgressDisplay, format_pairs
+    from codeqa.errors import UsageError
+    from codeqa.parsing.preprocess import FORMATS, json_line, preprocess, write_files
+    from codeqa.settings import load_settings
+    from codeqa.types import METHOD_KINDS, Skipped
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python preprocessing.py")
-
-from codeqa.cli.command import front_door
-from codeqa.cli.console import ProgressDisplay, format_pairs
-from codeqa.errors import UsageError
-from codeqa.parsing.preprocess import FORMATS, json_line, preprocess, write_files
-from codeqa.settings import load_settings
-from codeqa.types import METHOD_KINDS, Skipped
 
 __all__ = ["main", "preprocess"]
 

@@ -11,12 +11,12 @@ from string import Template
 
 try:
     import click
+
+    from codeqa.cli.command import front_door
+    from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
+    from codeqa.settings import load_settings
 except ModuleNotFoundError as error:
     sys.exit(f"{error.name} is missing: run `make setup`, then .venv/bin/python prompts.py")
-
-from codeqa.cli.command import front_door
-from codeqa.prompts import PROMPTS, override_path, prompt_text, render_prompt
-from codeqa.settings import load_settings
 
 __all__ = [
     "CHAT_SYSTEM_PROMPT", "HYDE_SYSTEM_PROMPT", "HYDE_USER_PROMPT", "HYDE_V2_SYSTEM_PROMPT",

@@ -160,7 +160,7 @@ def check_index(location: Location) -> Found:
         return False, error.message, error.hint
     if made and "vector" not in dict(tables.vector_columns()):
         return False, f"its search by meaning was made with {made}, which is not here", anew
-    return True, f"{counts.files:,} files, {counts.units:,} pieces in {location.folder}", ""
+    return True, f"{counts.files:,} files, {counts.units:,} pieces in {location.tables}", ""
 
 
 def _rebuild(settings: Settings, location: Location) -> str:

@@ -33,10 +33,15 @@ def data_folder(chosen: Path | str | None = None) -> Path:
 def install_command(extra: str) -> str:
     """Return the command that installs the packages of `extra` beside this program. In a checkout
     it keeps the checkout: without `-e` a copy would take its place."""
-    checkout = Path(__file__).parent.parent
-    if (checkout / "pyproject.toml").is_file():
-        return f'{sys.executable} -m pip install -e "{checkout}[{extra}]"'
+    if folder := checkout():
+        return f'{sys.executable} -m pip install -e "{folder}[{extra}]"'
     return f'pip install "codeqa[{extra}]"'
+
+
+def checkout() -> Path | None:
+    """Return the folder of the checkout that this program runs from, None for an installed one."""
+    folder = Path(__file__).resolve().parent.parent
+    return folder if (folder / "pyproject.toml").is_file() else None
 
 
 def with_home(path: Path) -> Path:

@@ -302,8 +302,9 @@ class Conversations:
             stored = json.loads(value) if value else {}
             here = stored.get("repository") == self.repository
             if here and self.hidden.isdisjoint(stored.get("asked", ())):
-                chunks = read_chunks(stored.get("chunks", ()))
-                return str(stored.get("turn", "")), ContextBlock(chunks)
+                block = ContextBlock(read_chunks(stored.get("chunks", ())))
+                if block.text or not block.chunks:  # it cannot be written where lines do not add up
+                    return str(stored.get("turn", "")), block
         # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.
         except (StorageError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             log.warning("a cached context could not be read: %s", type(error).__name__)

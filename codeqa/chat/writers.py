@@ -148,7 +148,7 @@ def general_reply(text: str, repository: str, *, name: str = "") -> str:
     return (
         f"I answer questions about {code_of}, and cite the lines that an answer stands on: begin "
         "one with `@codebase`, or point at code with `@` and a name. All else takes a language "
-        "model, and none is used. Choose one at the top of the page or with `codeqa models use`; a "
+        "model, and none is used. Choose one beside the question or with `codeqa models use`; a "
         "server on this machine will do, and nothing is sent before you choose.\n\n"
         f"Try:\n\n{EXAMPLES}\n"
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from codeqa.environment import noted_repositories, prepare_lancedb, with_home
+from codeqa.environment import checkout, noted_repositories, prepare_lancedb, with_home
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.folders import OTHERS, confirm_folder, is_direct
 
@@ -255,6 +255,9 @@ def _explained(error: Exception, traced: bool) -> tuple[str, int]:
         context = error.ctx if isinstance(error, click.UsageError) else None
         see = f" See '{context.command_path} --help'." if context else ""
         return said + ("" if said.endswith("?") else ".") + see, BAD_USAGE
+    if isinstance(error, ModuleNotFoundError):
+        own = "`make setup` installs it; the command is then .venv/bin/codeqa" if checkout() else ""
+        return f"{error.name} is missing. {own or 'Install codeqa anew with pip'}.", FAILED
     where = "" if traced else " Run the same command with --debug to see where."
     if isinstance(error, OSError):
         file = f" {error.filename}:" if error.filename else ""

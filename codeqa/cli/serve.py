@@ -19,7 +19,7 @@ from codeqa.cli.command import command, folder_here, folder_of, model_option, re
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
-from codeqa.environment import env_file
+from codeqa.environment import checkout, env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.hosts import is_loopback
 from codeqa.indexing.runs import noted_state
@@ -36,6 +36,14 @@ from codeqa.web.workers import serve_with_workers
 from codeqa.web.workspace import Workspace
 
 PORTS_TRIED = 100
+
+
+def repository_here(settings: Settings) -> Path | None:
+    """Return the repository that the current folder lies in, else the one used last; of a checkout
+    of CodeQA itself the one used last: `python create_tables.py REPO`, then `python app.py`."""
+    here = folder_here(settings.data_dir)
+    last = None if here and here != checkout() else last_used(settings)
+    return last or here
 
 
 @command(
@@ -62,7 +70,7 @@ def serve_command(
     """
     settings = load_settings()
     data = settings.data_dir
-    repository = folder_of(repo, data) if repo else folder_here(data) or last_used(settings)
+    repository = folder_of(repo, data) if repo else repository_here(settings)
     given = {"host": host, "port": port, "web_workers": workers, "model": model or None}
     settings = load_settings(repository, **given)
     start_log(settings)

@@ -154,7 +154,7 @@ class Models:
             return normal_address(given)
         raise UsageError(
             f"The provider {CUSTOM.name!r} needs an address.",
-            "Give the base address of the API, as in http://127.0.0.1:8000/v1.",
+            "Give it: `codeqa models use custom/NAME --url http://127.0.0.1:8000/v1`.",
         )
 
     def address(self, choice: ModelChoice, key: str = "") -> ModelAddress:

@@ -23,7 +23,7 @@ ALL_LINES = 1_000
 
 INTRODUCTION = (
     "*Without a language model this is the code itself, the most relevant first; one would put it "
-    "into words: choose it at the top of the page, or with `codeqa models use`.*"
+    "into words: choose it beside the question, or with `codeqa models use`.*"
 )
 
 COUNTED = "*Counted, without a language model.*"

@@ -300,7 +300,9 @@ def test_a_follow_up_reads_its_code_from_redis_and_where_that_lost_it_from_its_t
                 commands.append(monitor.next_command()["command"])
         assert f"GET {key}" in commands and has_code(script)
         stored = json.loads(client.get(key) or "{}")
-        for kept in ("", json.dumps({**stored, "turn": "another"}), "{"):
+        damaged = json.loads(json.dumps(stored))
+        damaged["chunks"][0]["content"] += "\nmore than its lines"
+        for kept in ("", json.dumps({**stored, "turn": "another"}), "{", json.dumps(damaged)):
             client.set(key, kept)
             ask(engine, "and what is MONTH?")
             assert has_code(script), "the turn has it"

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 from conftest import ROOT, Run
+from repositories import git, write
 
 from codeqa import __version__, environment
 from codeqa.cli.main import cli
+from codeqa.cli.serve import repository_here
 from codeqa.cli.tools import TOOL_COMMANDS
 from codeqa.environment import install_command
+from codeqa.settings import Settings
+from create_tables import create_tables
 
 if TYPE_CHECKING:
     from cli_shop import Command
@@ -126,6 +130,26 @@ def test_where_no_repository_is_named_repo_path_names_it(
 ) -> None:
     monkeypatch.setenv("REPO_PATH", str(tmp_path / "gone"))
     assert str(tmp_path / "gone") in codeqa("index").err
+
+
+def test_in_a_checkout_of_codeqa_the_repository_used_last_is_served(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert repository_here(settings) == ROOT
+    create_tables(write(tmp_path / "shop", {"a.py": "x = 1\n"}), settings=settings)
+    assert repository_here(settings) == tmp_path / "shop"
+    git(tmp_path, "init", "-q", "other")
+    monkeypatch.chdir(tmp_path / "other")
+    assert repository_here(settings) == tmp_path / "other"
+
+
+def test_a_package_that_is_missing_later_is_named_with_what_to_do(
+    codeqa: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "codeqa.cli.repos", None)
+    done = codeqa("repos", "list")
+    assert done.status == 1 and " is missing. `make setup` installs it" in done.err
 
 
 def test_help_of_every_command_shows_examples(codeqa: Command) -> None:
