@@ -21,7 +21,7 @@ from codeqa.search.by_model import (
     search_by_draft,
     search_by_hypotheses,
 )
-from codeqa.search.channels import gather, resolve_query
+from codeqa.search.channels import Candidates, gather, resolve_query
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query
 from codeqa.search.ranking import FileHit, RankingSignals, best_of_each, rank, rank_files
@@ -93,6 +93,20 @@ class SearchResult:
         return replace(self, units=units, files=self.files[: max(top, FILES)])
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What the question alone found."""
+
+    tables: Tables
+    encoders: Mapping[str, Embedding]
+    trouble: str
+    """Why an embedding could not be used; '' where all could."""
+    query: Query
+    candidates: Candidates
+    hits: list[Hit]
+    warnings: list[str]
+
+
 @dataclass(frozen=True)
 class Search:
     """Answers questions from one index."""
@@ -145,8 +159,8 @@ class Search:
         use_model: bool = True,
         cancelled: Cancelled = never,
     ) -> SearchSteps:
-        """`search`, yielding each stage of the language model as it begins and as it ends, and
-        before the first of them the HITS_SO_FAR that the question alone finds, then the final ones.
+        """Search, and yield what happens meanwhile: the best HITS_SO_FAR of the question alone,
+        each stage of the language model as it begins and as it ends, then the final best.
 
         `hyde` is how many hypothetical answers are searched by (`off`, `one`, `two`), '' for
         what the setting says; the question goes to the model for the first, what was found for
@@ -157,57 +171,31 @@ class Search:
         IndexFormatError as the tables do.
         """
         started = time.perf_counter()
-        query = parse_query(question, kind=kind, language=language, path=path)
         mode: HydeMode = "off" if drafts else hyde or self.settings.hyde or "two"
-        behind = self.keep_up()
-        tables = self.tables()
-        encoders, trouble = self._encoders(tables)
-        asked, version = query, tables.version()
-        query, warnings = resolve_query(tables, asked)
-        try:
-            found = gather(tables, query, encoders)
-        except EmbeddingError as error:
-            encoders, trouble = {}, error.message
-            found = gather(tables, query, encoders)
-        hits = rank(found, query)
-        catch_up, paths = self.catch_up, [hit.unit.path for hit in hits]
-        complete, outdated = tables.meta().complete, changed_files(tables, paths)
-        if outdated:  # the index may hold it by now
-            tables.look_again()
-            outdated = changed_files(tables, paths)
-        caught_up = catch_up and complete and outdated and catch_up(outdated)
-        # Also where the index caught up by itself between the search and that look.
-        if caught_up or (catch_up and complete and tables.version() != version):
-            tables.look_again()
-            query, warnings = resolve_query(tables, asked)
-            found = gather(tables, query, encoders)
-            hits = rank(found, query)
-        warnings += filter(None, [behind, "" if complete else shortfall(tables)])
-        files, warnings = rank_files(hits), [*tables.notices, *warnings]
-        stages: list[StageTime] = []
-        model = None
-        if use_model and mode != "off":
-            try:
-                model = self.connect()
-            except CodeQAError as error:  # chosen, and cannot be asked: that is worth knowing
-                warnings.append(f"No draft of the answer was made. {error}")
-            else:
-                if model is None and hyde:
-                    warnings.append(NO_MODEL)
-        no_help = needless(query, found)
-        early = model is not None and not no_help and bool(hits)
-        if early:
+        first = self._first(parse_query(question, kind=kind, language=language, path=path))
+        query, tables, candidates, hits = first.query, first.tables, first.candidates, first.hits
+        warnings, files = [*first.warnings], rank_files(first.hits)
+        model = self._model_for_drafts(mode, bool(hyde), warnings) if use_model else None
+
+        shows_early = model is not None and bool(hits) and not needless(query, candidates)
+        if shows_early:
             yield tuple(keep_guaranteed(hits, guaranteed(hits, query.mentions), HITS_SO_FAR))
+
+        # Search by what a model, or whoever asks, expects the answer to look like.
+        stages: list[StageTime] = []
         if model is not None:
-            found, stages = yield from search_by_hypotheses(
-                query, found, hits, tables, encoders, model, mode, self.settings, cancelled
-            )
+            candidates, stages = yield from search_by_hypotheses(
+                query, candidates, hits, tables, first.encoders, model, mode, self.settings,
+                cancelled,
+            )  # fmt: skip
             warnings += [f"A draft {stage.outcome}" for stage in stages if stage.failed]
         for number, draft in enumerate(drafts, 1):
             stages.append(StageTime(f"hyde-{number}", outcome="done", text=clean_text(draft)))
-            found = join(found, search_by_draft(stages[-1], query, tables, encoders))
+            by_draft = search_by_draft(stages[-1], query, tables, first.encoders)
+            candidates = join(candidates, by_draft)
         if stages:
-            hits, files = merge(rank(found, query), hits, files, top)
+            hits, files = merge(rank(candidates, query), hits, files, top)
+
         reranker = ""
         if rerank and not cancelled():
             begun = time.perf_counter()
@@ -215,48 +203,93 @@ class Search:
             hits, reranker = reranked.hits, reranked.reranker
             warnings += reranked.warnings
             stages.append(StageTime("rerank", (time.perf_counter() - begun) * 1000, "done"))
+
+        # Choose, and explain each hit once, as it stands in the first list that has it.
         methods, classes = best_of_each(hits)
         mentioned = guaranteed(hits, query.mentions)
         units = keep_guaranteed(hits, mentioned, top)
-        if early:
+        if shows_early:
             yield tuple(units[:HITS_SO_FAR])
         files = files[: max(top, FILES)]
         paths = [hit.unit.path for hit in (*mentioned, *units)]
         changed = changed_files(tables, paths)
         self.asked.update(paths)
-        signals = RankingSignals(found, query)
+        signals = RankingSignals(candidates, query)
         listed = (*units, *methods, *classes, *mentioned, *(file.best for file in files))
-        # A hit is in several lists; it is explained once, as it stands in the first of them.
         explained = {
             key: signals.explain(hit, changed.get(hit.unit.path, ""))
             for key, hit in {hit.unit.id: hit for hit in reversed(listed)}.items()
         }
 
-        def told(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+        def with_reasons(hits: Iterable[Hit]) -> tuple[Hit, ...]:
             return tuple(explained[hit.unit.id] for hit in hits)
 
         whole = (time.perf_counter() - started) * 1000
         own = whole - sum(stage.milliseconds for stage in stages)
-        at = sum(stage.name != "rerank" for stage in stages)
-        stages.insert(at, StageTime("search", own, "done"))
+        before_reranking = sum(stage.name != "rerank" for stage in stages)
+        stages.insert(before_reranking, StageTime("search", own, "done"))
         measure("search_seconds", whole / 1000)
         return SearchResult(
             question=question,
             query=query,
-            units=told(units),
+            units=with_reasons(units),
             files=tuple(replace(file, best=explained[file.best.unit.id]) for file in files),
-            methods=told(methods),
-            classes=told(classes),
+            methods=with_reasons(methods),
+            classes=with_reasons(classes),
             milliseconds=whole,
-            channels=tuple(name for name, scores in found.channels.items() if scores),
-            coverage=coverage(tables, encoders, trouble),
+            channels=tuple(name for name, scores in candidates.channels.items() if scores),
+            coverage=coverage(tables, first.encoders, first.trouble),
             changed=changed,
             reranker=reranker,
             warnings=tuple(warnings),
-            mentioned=told(mentioned),
+            mentioned=with_reasons(mentioned),
             hyde=mode if model else "off",
             stages=tuple(stages),
         )
+
+    def _first(self, asked: Query) -> _First:
+        """Search for the question alone, once more where the index was behind the files found."""
+        behind = self.keep_up()
+        tables = self.tables()
+        encoders, trouble = self._encoders(tables)
+        version = tables.version()
+        query, warnings = resolve_query(tables, asked)
+        try:
+            candidates = gather(tables, query, encoders)
+        except EmbeddingError as error:
+            encoders, trouble = {}, error.message
+            candidates = gather(tables, query, encoders)
+        hits = rank(candidates, query)
+        paths = [hit.unit.path for hit in hits]
+        complete, outdated = tables.meta().complete, changed_files(tables, paths)
+        if outdated:  # the index may hold it by now
+            tables.look_again()
+            outdated = changed_files(tables, paths)
+        if self.catch_up and complete:
+            caught_up = bool(outdated) and self.catch_up(outdated)
+            # Also where the index caught up by itself between the search and that look.
+            if caught_up or tables.version() != version:
+                tables.look_again()
+                query, warnings = resolve_query(tables, asked)
+                candidates = gather(tables, query, encoders)
+                hits = rank(candidates, query)
+        warnings += filter(None, [behind, "" if complete else shortfall(tables)])
+        warnings = [*tables.notices, *warnings]
+        return _First(tables, encoders, trouble, query, candidates, hits, warnings)
+
+    def _model_for_drafts(self, mode: HydeMode, wished: bool, warnings: list[str]) -> Model | None:
+        """Return the model that writes drafts, None where none is to or can; why goes to
+        `warnings`, where drafts were `wished` for or the model is chosen and cannot be asked."""
+        if mode == "off":
+            return None
+        try:
+            model = self.connect()
+        except CodeQAError as error:
+            warnings.append(f"No draft of the answer was made. {error}")
+            return None
+        if model is None and wished:
+            warnings.append(NO_MODEL)
+        return model
 
     def _encoders(self, tables: Tables) -> tuple[dict[str, Embedding], str]:
         """Vector column → its encoder, for those at hand; and what stood in the way."""
