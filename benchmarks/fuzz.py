@@ -206,7 +206,7 @@ def markdown(chance: random.Random) -> None:
 def answers(chance: random.Random) -> None:
     """What a model wrote: citations made and checked, thoughts."""
     from codeqa.chat.citations import CitationWriter, CitedCode, verify_all
-    from codeqa.llm.client import Answer
+    from codeqa.llm.answer import Answer
     from codeqa.text import json_object
     from codeqa.types import Chunk
 

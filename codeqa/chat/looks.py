@@ -16,7 +16,7 @@ import json
 import re
 import textwrap
 
-from codeqa.llm.client import ToolCall, clean_text
+from codeqa.llm.values import ToolCall, clean_text
 
 LOOK_TOOLS = ("search_code", "symbol", "open_file", "grep")
 MARK = "LOOK"

@@ -33,7 +33,8 @@ from codeqa.code.tools import Toolbox
 from codeqa.context.block import ContextBlock
 from codeqa.context.packing import pack
 from codeqa.errors import ContextLengthError, ModelError
-from codeqa.llm.client import Cancelled, Model, Thought, ToolCall, Waiting, estimate_messages
+from codeqa.llm.client import Model
+from codeqa.llm.values import Cancelled, Thought, ToolCall, Waiting, estimate_messages
 from codeqa.prompts import render_prompt
 from codeqa.routing.intents import NEED_CODE
 from codeqa.text.markdown import code_block

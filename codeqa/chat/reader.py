@@ -37,7 +37,8 @@ from codeqa.errors import (
     RateLimitError,
     UsageError,
 )
-from codeqa.llm.client import Model, ToolCall, Waiting
+from codeqa.llm.client import Model
+from codeqa.llm.values import ToolCall, Waiting
 from codeqa.prompts import render_prompt
 from codeqa.text import json_object
 from codeqa.text.markdown import code_block, code_span

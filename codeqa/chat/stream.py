@@ -24,7 +24,7 @@ from codeqa.chat.values import (
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError
-from codeqa.llm.client import Thought, Waiting
+from codeqa.llm.values import Thought, Waiting
 from codeqa.text.tokens import estimate_tokens, well_formed
 from codeqa.types import NO_USAGE, Event, TokenUsage
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from codeqa.chat.record import TurnRecord
 from codeqa.context.block import NO_CONTEXT, ContextBlock
-from codeqa.llm.client import Cancelled, Model, Thought, Waiting, never
+from codeqa.llm.client import Model
+from codeqa.llm.values import Cancelled, Thought, Waiting, never
 from codeqa.quoted import QuotedEvidence
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import Leaving

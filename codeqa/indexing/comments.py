@@ -20,7 +20,7 @@ from pathlib import Path
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, RateLimitError
 from codeqa.indexing.runs import hold
-from codeqa.llm.client import Complete
+from codeqa.llm.values import Complete
 from codeqa.prompts import render_prompt
 from codeqa.settings import Settings
 from codeqa.state import open_state

@@ -12,30 +12,32 @@ import json
 import logging
 import math
 import re
-import threading
 import time
 import weakref
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
+from dataclasses import replace
 from functools import cache
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, places_of
+from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError
 from codeqa.hosts import keep_needed_headers, leads_here
+from codeqa.llm.answer import ENDED_EARLY, LONGEST_ANSWER, Answer
+from codeqa.llm.failures import explain, failure
+from codeqa.llm.loop import in_background
 from codeqa.llm.providers import ModelAddress, is_model_name, provider_named
+from codeqa.llm.values import (
+    Cancelled,
+    Message,
+    Piece,
+    Waiting,
+    clean_text,
+    estimate_messages,
+    message_text,
+    never,
+)
 from codeqa.metrics import measure
 from codeqa.text.tokens import estimate_tokens, well_formed, words
 from codeqa.types import NO_USAGE, StageTime, TokenUsage
@@ -43,8 +45,6 @@ from codeqa.types import NO_USAGE, StageTime, TokenUsage
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-MESSAGE_TOKENS = 4
-"""Tokens around each message: role and separators, as OpenAI documents them for its models."""
 ASK_SECONDS = 0.05  # how often `cancelled` is asked while nothing comes
 PAUSES = (0.5, 2.0)
 """Seconds before each further try of a request that failed; where the server asks for another time,
@@ -54,171 +54,14 @@ CONNECT_SECONDS = 5.0
 FETCH_SECONDS = 10.0
 LOCAL_SECONDS = 2.0  # a server on this machine answers in milliseconds
 KNOWN_SECONDS = 30.0  # of a window: a model may be loaded anew with another one
-LONGEST_ANSWER = 1_000_000
-"""Characters; the longest that models allow have half as many. Some never stop of themselves."""
-MOST_CALLS, LONGEST_CALLS = 32, 100_000
-"""Calls of one answer that are collected, up to so many characters of it."""
-TEXT_CHARACTERS = 4_000
-"""Of a small call's answer, whatever a server sends: 768 tokens of code and a good third."""
 DONE, TIMED_OUT, STOPPED, EMPTY = "done", "timed out", "stopped", "empty"
 """Outcomes of a small call; the others are `failed: …` and `skipped: …`."""
-QUOTED_CHARACTERS = 160  # of a provider's own words, where ours say too little
-KEY_CHARACTERS = 8
-"""What holds so many of the key in a row is not quoted: some repeat it in part."""
-OPENED, CLOSED = "<think>", "</think>"
-REACHED_LIMIT = ("length", "max_tokens")
-"""What servers give as `finish_reason` for an answer that became too long."""
-ENDED_EARLY = {
-    "content_filter": ": the provider's filter ended it",
-    "error": ": the provider ended it with an error",
-}
-"""`finish_reason` of an answer that is not whole → why, as the end of a sentence."""
 
-_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _WINDOWS = ("max_model_len", "loaded_context_length", "context_length", "context_window")
 """Fields of a listed model that say what it takes."""
-_TRY_AGAIN = re.compile(r"\b(?:retry|try again) in (\d{1,6}(?:\.\d+)?) ?s")
 _REFUSES_FORM = re.compile("stream_options|max_completion_tokens|content.*string|sequence.*string")
-_TOO_LONG = re.compile(
-    r"context[ _](?:length|size|window|limit)|max\w* (?:context|prompt|input|sequence)"
-    r"|(?:prompt|input|request) (?:is )?too (?:long|large)|input token count|reduce the length of"
-    r"|`inputs` tokens"
-)
-"""OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Groq, Ollama, Mistral, LM Studio, TGI."""
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """What a model wants to be called, as it wrote it: `arguments` should be a JSON object."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """A piece of what a model says to itself before it answers, where its server sends that."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The request ended in `error` and is made again in `seconds`, as `text` says; told once a
-    second down to 0. `begins`: it is the first that is told of this wait."""
-
-    seconds: int
-    text: str
-    error: ModelError
-    begins: bool
-
-
-Message = Mapping[str, Any]
-"""A chat message: `role`, and `content` as a text or a list of `{"type": "text", "text": …}`."""
-Complete = Callable[[Sequence[Message], int], str]
-"""Messages and the most tokens to generate → the text of the answer."""
-Cancelled = Callable[[], bool]
-"""Whether the caller no longer wants the answer; cheap, and asked often."""
-Piece = str | Thought | Waiting | ToolCall | TokenUsage
-
-
-def never() -> bool:
-    """The answer of a caller that does not cancel."""
-    return False
-
-
-def message_text(message: Message) -> str:
-    """The text of a message, whose parts are joined by a blank line."""
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "\n\n".join(str(part.get("text", "")) for part in content)
-
-
-def estimate_messages(messages: Iterable[Message]) -> int:
-    """Estimated tokens of a whole request; what the provider counted is in `TokenUsage`."""
-    return sum(MESSAGE_TOKENS + estimate_tokens(message_text(message)) for message in messages)
-
-
-class Answer:
-    """Collects what the events of one answer say."""
-
-    def __init__(self) -> None:
-        self.reason = ""  # why the model finished
-        self.length = 0  # characters that came
-        self.begun = False  # whether any of its text came; thoughts are none
-        self.calls: list[ToolCall] = []
-        self.usage: TokenUsage | None = None
-        self.enough = False  # of calls: some models never stop of themselves
-        self._thinks = False
-        self._held = ""
-
-    def take(self, event: Any) -> Iterator[str | Thought]:
-        """The text and the thoughts that an event adds; nothing for one of another shape."""
-        match event:
-            case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
-                cost = event["usage"].get("cost")  # OpenRouter says it
-                cost = float(cost) if isinstance(cost, int | float) and cost > 0 else 0.0
-                self.usage = TokenUsage(prompt, completion, cost=cost)
-        match event:
-            case {"choices": [{"delta": dict(delta), **choice}, *_]}:
-                self.reason = str(choice.get("finish_reason") or self.reason)
-                for call in delta.get("tool_calls") or ():
-                    self._call(call)
-                reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-                if reasoning and isinstance(reasoning, str):
-                    yield Thought(reasoning)
-                content = delta.get("content") or delta.get("refusal")
-                if isinstance(content, str):
-                    self.length += len(content)
-                    yield from self._text(content)
-        if self.reason in REACHED_LIMIT:
-            self.usage = replace(self.usage or TokenUsage(), cut=True)
-
-    def rest(self) -> str:
-        """Text that was held back, for it began like a thought."""
-        return "" if self._thinks else self._held
-
-    def _text(self, piece: str) -> Iterator[str | Thought]:
-        """Leading `<think>…</think>` taken apart from the text, however they are cut into pieces,
-        and white space before the text left out."""
-        held, self._held = self._held + piece, ""
-        while held and not self.begun:
-            if self._thinks:
-                thought, closed, held = held.partition(CLOSED)
-                if not closed:  # its last characters may begin the mark
-                    at = max(0, len(thought) - len(CLOSED) + 1)
-                    thought, self._held = thought[:at], thought[at:]
-                if thought:
-                    yield Thought(thought)
-                self._thinks = not closed
-                continue
-            held = held.lstrip()
-            if OPENED.startswith(held):
-                self._held = held
-                return
-            self._thinks = held.startswith(OPENED)
-            self.begun = not self._thinks
-            held = held.removeprefix(OPENED)
-        if held:
-            yield held
-
-    def _call(self, part: Any) -> None:
-        """A call begins with its name; parts without one go on with the last."""
-        function = part["function"]
-        name, arguments = function.get("name"), function.get("arguments") or ""
-        self.length += len(arguments)
-        self.enough |= self.length > LONGEST_CALLS or bool(name and len(self.calls) == MOST_CALLS)
-        if self.enough:
-            return
-        if name:
-            self.calls.append(ToolCall(part.get("id") or f"call_{len(self.calls)}", name, ""))
-        self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + arguments)
 
 
 class Model:
@@ -513,30 +356,6 @@ def _http_client(target: ModelAddress, timeout: float) -> Any:
     )
 
 
-_starting = threading.RLock()
-
-
-def in_background(task: Coroutine[Any, Any, T]) -> Future[T]:
-    """Run `task` on the loop; cancelling what is returned cancels it there."""
-    with _starting:
-        loop = _loop()
-    return asyncio.run_coroutine_threadsafe(task, loop)
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """Started with the first request, and there until the process ends."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
-    return loop
-
-
-def clean_text(text: str) -> str:
-    """`text` as it is used and shown: bounded, no fences, nothing that cannot be seen."""
-    text = _FENCE.sub("", well_formed(text[:TEXT_CHARACTERS])).replace("\r\n", "\n")
-    return _UNSEEN.sub("", text).strip()
-
-
 def generate_bounded(
     name: str,
     model: Model,
@@ -575,124 +394,3 @@ def generate_bounded(
     ended = replace(begun, milliseconds=took, outcome=outcome, text=text, usage=usage)
     yield ended
     return ended
-
-
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What `call` gives, in a thread that is left to itself after `seconds` (TimeoutError)."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(call())
-        except BaseException as error:  # whatever it is belongs to the one who waits
-            done.set_exception(error)
-
-    # A daemon: a request that hangs must not keep the program from ending.
-    threading.Thread(target=run, daemon=True).start()
-    return done.result(timeout=seconds)
-
-
-def failure(kind: str, target: ModelAddress, why: str = "", seconds: float = 0.0) -> ModelError:
-    """The sentence for `kind`; `seconds` is how long a rate limit asks to wait, 0 if unknown."""
-    host = target.host
-    match kind:
-        case "key":
-            hint = "Check the key for this address, or give one."
-            return ModelError(f"{host} refused the key.", hint)
-        case "model":
-            hint = "Choose one that the page lists; Ollama fetches it with `ollama pull`."
-            return ModelError(f"{host} has no model {target.model!r}.", hint)
-        case "api":
-            hint = "Check the address; it usually ends in /v1."
-            return ModelError(f"What answers at {target.base_url} is not a chat API.", hint)
-        case "unreachable":
-            provider = provider_named(target.provider or "custom")
-            hint = "Check the address and the network, and that the server is running."
-            if provider.start and leads_here(target.base_url):
-                hint = f"Is {provider.title} running? Start it with `{provider.start}`."
-            return ModelError(f"{target.base_url} cannot be reached{why}.", hint)
-        case "rate":
-            said = f"{host} limits the rate of requests, or is overloaded{why}."
-            wait = f"{seconds:.0f} seconds" if seconds else "a minute"
-            return RateLimitError(said, f"Ask again in {wait}, or choose another model.", seconds)
-        case "too long":
-            said = f"The request is too long for {target.model} at {host}."
-            hint = "Ask about less, lower CODEQA_CONTEXT_CHARACTERS, or choose a larger model."
-            return ContextLengthError(said, hint)
-        case "broke off":
-            hint = "Ask again, or choose another model."
-            return ModelError(f"The answer from {host} broke off{why}.", hint)
-        case "silent":
-            hint = "Ask again, or raise CODEQA_MODEL_TIMEOUT for a slow model."
-            return ModelError(f"The answer from {host} broke off: it stayed silent too long.", hint)
-    hint = "Ask again, or check the name of the model, what it supports, and your account there."
-    return ModelError(f"{host} failed{why}.", hint)
-
-
-def explain(error: Exception, target: ModelAddress, begun: bool = False) -> ModelError:
-    """The sentence for a request that ended in `error`; `begun`: a part of its answer came."""
-    import httpx2
-    import openai
-
-    why, seconds = "", 0.0
-    match error:
-        case ModelError():
-            return error
-        case openai.APITimeoutError() | TimeoutError():
-            kind = "silent"
-        case openai.APIConnectionError():
-            kind, cause = "broke off" if begun else "unreachable", error.__cause__
-            if isinstance(cause, httpx2.ConnectError):  # words of the system, about the network
-                why = f" ({cause})"
-        case openai.APIError():  # the provider's words, instead of an answer or amid one
-            status, said = getattr(error, "status_code", 0), str(error.body)[:4_000].lower()
-            headers = error.response.headers if isinstance(error, openai.APIStatusError) else {}
-            seconds = _asked_to_wait(headers.get("retry-after", ""), said)
-            kind = _refusal(status, said, seconds)
-            quoted = _quoted(error.body, target.key)
-            why = (f" with status {status}" if status else "") + (f": “{quoted}”" if quoted else "")
-        case ValueError() | RecursionError():
-            kind, why = "broke off", ": it cannot be read"
-        case _:
-            log.error("Unexpected while a model was asked: %s", places_of(error))
-            # Its type is named alone: the words of what nobody thought of may be code.
-            kind, why = "failed", f" unexpectedly ({type(error).__name__})"
-    return failure(kind, target, why, seconds)
-
-
-def _asked_to_wait(header: str, said: str) -> float:
-    """Seconds that `Retry-After` asks to wait, by a number or a date, else the words of a refusal,
-    as Gemini's; 0 for none."""
-    if found := re.fullmatch(r"(\d{1,6}(?:\.\d+)?)", header) or _TRY_AGAIN.search(said):
-        return float(found[1])
-    with suppress(ValueError, OverflowError):
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    return 0.0
-
-
-def _refusal(status: int, said: str, seconds: float) -> str:
-    """The kind of failure that a provider's status, words and `seconds` to wait mean."""
-    if status == 413 or _TOO_LONG.search(said):
-        return "too long"
-    if status == 401 or (status == 400 and re.search("api.?key", said)):
-        return "key"
-    if status in (429, 529) or "overloaded" in said or (status >= 500 and seconds):
-        return "rate"
-    if status == 404:
-        return "model" if "model" in said else "api"
-    return "failed"
-
-
-def _quoted(body: Any, key: str) -> str:
-    """The provider's words in a refusal as a short line, '' when they repeat the key."""
-    if isinstance(body, list) and body:  # Gemini's
-        body = body[0]
-    while isinstance(body, Mapping):
-        body = body.get("error") or body.get("message") or body.get("detail")
-    text = body[: 2 * QUOTED_CHARACTERS] if isinstance(body, str) else ""
-    text = " ".join("".join(c if c.isprintable() else " " for c in text).split()).rstrip(".")
-    run = min(len(key), KEY_CHARACTERS)
-    repeats = run and any(text[at : at + run] in key for at in range(len(text) - run + 1))
-    if repeats or "<html" in text.lower():
-        return ""
-    return text if len(text) <= QUOTED_CHARACTERS else text[: QUOTED_CHARACTERS - 1] + "…"

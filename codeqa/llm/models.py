@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 
 from codeqa.errors import SettingsError, StorageError, UsageError
 from codeqa.hosts import location, normal_address
-from codeqa.llm.client import Model, failure
+from codeqa.llm.client import Model
+from codeqa.llm.failures import failure
 from codeqa.llm.providers import (
     CUSTOM,
     NO_MODEL,

@@ -15,7 +15,8 @@ from codeqa.code.calls import tests_of
 from codeqa.code.tools import TOOLS, Toolbox
 from codeqa.context.block import ContextBlock, unit_chunk
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.llm.client import Cancelled, Model, never
+from codeqa.llm.client import Model
+from codeqa.llm.values import Cancelled, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.review.report import IssueReport, IssueReview, LikelyFile, Owner, read_review

@@ -25,7 +25,8 @@ from typing import Any, Literal
 from codeqa.code.calls import without_relations
 from codeqa.context.block import ContextBlock
 from codeqa.errors import CodeQAError, StorageError
-from codeqa.llm.client import Cancelled, Message, Model, generate_bounded, never
+from codeqa.llm.client import Model, generate_bounded
+from codeqa.llm.values import Cancelled, Message, never
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import (

@@ -24,7 +24,8 @@ from codeqa.context.block import unit_chunk
 from codeqa.context.packing import pack
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import EmbeddingError, IndexFormatError
-from codeqa.llm.client import DONE, Cancelled, Message, Model, generate_bounded
+from codeqa.llm.client import DONE, Model, generate_bounded
+from codeqa.llm.values import Cancelled, Message
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, filter_of, search_words

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from codeqa.embeddings.registry import Embedding, query_embedding
 from codeqa.errors import CodeQAError, EmbeddingError
 from codeqa.indexing.runs import holder_of, is_paused
-from codeqa.llm.client import Cancelled, Model, clean_text, never
+from codeqa.llm.client import Model
 from codeqa.llm.models import Models
+from codeqa.llm.values import Cancelled, clean_text, never
 from codeqa.metrics import measure
 from codeqa.search.by_model import (
     join,

@@ -33,7 +33,7 @@ from codeqa.embeddings.local import (
 from codeqa.embeddings.registry import question_matcher
 from codeqa.errors import CodeQAError, EmbeddingError, RerankerError, UsageError
 from codeqa.hosts import leads_here, normal_address
-from codeqa.llm.client import within
+from codeqa.llm.loop import within
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.query import Query
 from codeqa.search.ranking import role_penalties

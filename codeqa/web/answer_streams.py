@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from codeqa.chat.record import BROKE_OFF
 from codeqa.errors import NotFoundError
-from codeqa.llm.client import Cancelled
+from codeqa.llm.values import Cancelled
 from codeqa.render import Cite, finished_items, render_markdown, sanitise, split_blocks
 from codeqa.state.cache import RedisCache, escaped
 from codeqa.types import Event

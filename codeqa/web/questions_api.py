@@ -20,7 +20,7 @@ from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.hosts import is_loopback
-from codeqa.llm.client import Cancelled
+from codeqa.llm.values import Cancelled
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.search.rerank import parse_rerank

@@ -28,7 +28,6 @@ from codeqa.chat.reader import ANSWER_NOW, SHORTENED
 from codeqa.chat.record import TurnRecord
 from codeqa.chat.values import KEPT_RESULT
 from codeqa.engine import Engine
-from codeqa.llm import client
 from codeqa.llm.client import Model
 from codeqa.types import Event
 from evals.agent.player import Player
@@ -329,7 +328,9 @@ def test_a_server_that_refuses_tools_is_offered_lines_from_then_on(
 def test_of_calls_without_end_the_first_are_made_and_sent_back(
     engine: Engine, script: Script
 ) -> None:
-    many = openai_calls([("grep", f'{{"pattern": "t{n}"}}') for n in range(client.MOST_CALLS + 9)])
+    many = openai_calls(
+        [("grep", f'{{"pattern": "t{n}"}}') for n in range(answer_module.MOST_CALLS + 9)]
+    )
     script.replies = [Streamed((*many.events, NEVER)), stream(ENDS)]
     events = looking(engine)
     assert script.server.wait_for_disconnects(), "the rest is not even read"

@@ -25,9 +25,10 @@ from codeqa.indexing.comments import (
     describe,
     plan_comments,
 )
-from codeqa.llm.client import Message, Model
+from codeqa.llm.client import Model
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
+from codeqa.llm.values import Message
 from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.state import State

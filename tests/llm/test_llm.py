@@ -14,18 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codeqa.errors import ModelError
-from codeqa.llm import client as client_module
-from codeqa.llm.client import (
-    Answer,
-    Model,
-    Piece,
-    Thought,
-    TokenUsage,
-    Waiting,
-    generate_bounded,
-    never,
-)
+from codeqa.llm import loop as llm_loop
+from codeqa.llm.answer import Answer
+from codeqa.llm.client import Model, TokenUsage, generate_bounded
 from codeqa.llm.providers import ModelAddress, provider_named
+from codeqa.llm.values import Piece, Thought, Waiting, never
 from tests.kit.openai_server import (
     NEVER,
     Reply,
@@ -132,7 +125,7 @@ Pass = Callable[[float], None]
 @pytest.fixture
 def let_pass(monkeypatch: pytest.MonkeyPatch) -> Pass:
     """`let_pass(seconds)`: so many are over for the loop that requests run on."""
-    loop, passed = client_module._loop(), [0.0]
+    loop, passed = llm_loop._loop(), [0.0]
     real = loop.time
     monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
 

@@ -16,9 +16,11 @@ from redis_server import free_port
 from codeqa.errors import ContextLengthError, ModelError
 from codeqa.llm import client as client_module
 from codeqa.llm import models as models_module
-from codeqa.llm.client import Answer, Model, Waiting, generate_bounded, never
+from codeqa.llm.answer import Answer
+from codeqa.llm.client import Model, generate_bounded
 from codeqa.llm.models import Models
 from codeqa.llm.providers import ModelAddress, ModelChoice
+from codeqa.llm.values import Waiting, never
 from codeqa.settings import Settings
 from tests.kit.openai_server import (
     Plain,

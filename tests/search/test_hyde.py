@@ -24,7 +24,7 @@ from waiting import PATIENCE, Clock
 
 from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import EmbeddingError, ModelError
-from codeqa.llm.client import TEXT_CHARACTERS
+from codeqa.llm.values import TEXT_CHARACTERS
 from codeqa.search.by_model import only_by_hypothesis
 from codeqa.search.hybrid import Search, SearchResult
 from codeqa.settings import load_settings
