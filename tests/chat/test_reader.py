@@ -328,9 +328,7 @@ def test_a_server_that_refuses_tools_is_offered_lines_from_then_on(
 def test_of_calls_without_end_the_first_are_made_and_sent_back(
     engine: Engine, script: Script
 ) -> None:
-    many = openai_calls(
-        [("grep", f'{{"pattern": "t{n}"}}') for n in range(answer_module.MOST_CALLS + 9)]
-    )
+    many = openai_calls([("grep", f'{{"pattern": "t{n}"}}') for n in range(MOST_CALLS + 9)])
     script.replies = [Streamed((*many.events, NEVER)), stream(ENDS)]
     events = looking(engine)
     assert script.server.wait_for_disconnects(), "the rest is not even read"
