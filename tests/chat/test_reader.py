@@ -28,6 +28,7 @@ from codeqa.chat.reader import ANSWER_NOW, SHORTENED
 from codeqa.chat.record import TurnRecord
 from codeqa.chat.values import KEPT_RESULT
 from codeqa.engine import Engine
+from codeqa.llm.answer import MOST_CALLS
 from codeqa.llm.client import Model
 from codeqa.types import Event
 from evals.agent.player import Player
