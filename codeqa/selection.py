@@ -36,15 +36,7 @@ from codeqa.search.query import Query
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Filter, Tables
 from codeqa.text.tokens import form_pattern
-from codeqa.types import (
-    CLASS_KINDS,
-    ROLES,
-    Chunk,
-    Effort,
-    Hit,
-    Unit,
-    encloses,
-)
+from codeqa.types import CLASS_KINDS, ROLES, Chunk, Effort, Hit, Unit, encloses
 
 BUDGET_TOKENS = 3_500
 """Of the block at *normal* and *deep*; *fast* counts characters. It is sent again with each round

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
+from codeqa.chat.edges import referred, walk_edges, with_walk
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.question import parse_place
 from codeqa.chat.record import place_of_hit
 from codeqa.chat.stream import Steps
-from codeqa.chat.values import ConversationSoFar, Gathered, Routed
+from codeqa.chat.values import Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
-from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.code.counted import exact_answer, exact_question
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
@@ -25,13 +24,11 @@ from codeqa.llm.client import Model
 from codeqa.quoted import QuotedEvidence, gather_evidence
 from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
-from codeqa.routing.followup import code_names
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import preferences, profile_text
 from codeqa.search.hybrid import SearchResult
-from codeqa.search.mentions import definitions_called
-from codeqa.search.query import Query, parse_query
+from codeqa.search.query import parse_query
 from codeqa.selection import (
     POOL,
     UNITS_RANKED,
@@ -43,9 +40,7 @@ from codeqa.selection import (
     largest_block,
 )
 from codeqa.settings import Settings
-from codeqa.store import Tables
-from codeqa.text.tokens import last_word
-from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime, Unit
+from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn."""
@@ -401,76 +396,3 @@ def read_place(files: Files, place: str) -> Chunk:
 
 # What a follow-up is about by the code's edges: the definition that it refers to, the relation that
 # it asks for, and where the edges lead.
-
-SEVERAL = 5
-"""Definitions that "those" are at most, and that are asked for tests where none was named."""
-RELATED = 8
-"""Definitions that the edges lead to, in the context."""
-_LAST_FOUND = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
-"""With a group for one thing; else several are meant."""
-
-
-def walk_edges(
-    tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFar
-) -> Walk | None:
-    """Where the relations lead that a follow-up asks for; None when it asks for none, or of
-    nothing that is known."""
-    whole = parse_query(standalone)
-    names = code_names(typed)
-    asked = asked_relations(typed.text, names) or asked_relations(whole.text, code_names(whole))
-    if not (asked and so_far.history):
-        return None
-    units = referred(tables, typed, whole, so_far, several="tests" in asked)
-    if not units:
-        return None
-    calls = follow_relations(tables, units, asked)
-    return Walk(asked, tuple(units), tuple(calls[:RELATED]))
-
-
-def referred(
-    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar, several: bool = False
-) -> list[Unit]:
-    """The definitions that `typed` speaks of: those that it names; for "that" and "those" what the
-    last search found; else what the conversation has named, `whole` being the question made
-    standalone; else the first that the last answer speaks of."""
-    last = so_far.names
-    points = _LAST_FOUND.findall(typed.text)
-    many = SEVERAL if several or "" in points else 1
-    names = code_names(typed) or (() if points and last else code_names(whole))
-    if names or points or several:
-        return _defined(tables, names or last[:many], so_far.context.chunks)
-    units = _defined(tables, last, so_far.context.chunks)
-    return units[:1]
-
-
-def _defined(tables: Tables, names: Sequence[str], shown: Sequence[Chunk]) -> list[Unit]:
-    """The definition of each of `names`: of several the one that was shown."""
-    seen = [chunk.unit_id for chunk in shown]
-    units: list[Unit] = []
-    for name in names:
-        called = definitions_called(tables, name) or definitions_called(tables, last_word(name))
-        at = {one.id: seen.index(one.id) if one.id in seen else len(seen) for one in called}
-        units += sorted(called, key=lambda one: at[one.id])[:1]
-    return units
-
-
-def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
-    """`result` with what the edges lead to in front, and guaranteed a place in the context."""
-    best = max((hit.score for hit in result.units), default=0.0) or 1.0
-    whys = {
-        unit.id: (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
-        for unit, call in zip(walk.found, walk.calls, strict=True)
-    }
-    hits = [
-        Hit(unit, (2 - 0.01 * number) * best, whys.get(unit.id, ()), {"edges": number + 1})
-        for number, unit in enumerate(walk.units)
-    ]
-    added = {hit.unit.id for hit in hits}
-    units, methods, classes = (
-        tuple(hit for hit in found if hit.unit.id not in added)
-        for found in (result.units, result.methods, result.classes)
-    )
-    mentioned = (*hits, *result.mentioned)
-    return replace(
-        result, units=(*hits, *units), methods=methods, classes=classes, mentioned=mentioned
-    )

@@ -17,26 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from codeqa.chat.looks import LOOK_TOOLS
-from codeqa.chat.messages import (
-    TOO_LONG,
-    Asked,
-    ask_model,
-    build_messages,
-    characters_left,
-    shrink,
-)
+from codeqa.chat.messages import TOO_LONG, Asked, ask_model, build_messages, characters_left, shrink
 from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import Gathered, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.code.tools.search import edges_of
 from codeqa.context.block import ContextBlock, chunk_id
-from codeqa.errors import (
-    CodeQAError,
-    ContextLengthError,
-    ModelError,
-    RateLimitError,
-    UsageError,
-)
+from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, UsageError
 from codeqa.llm.client import Model
 from codeqa.llm.values import ToolCall, Waiting
 from codeqa.prompts import render_prompt

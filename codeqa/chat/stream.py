@@ -12,15 +12,7 @@ from typing import Any
 from codeqa.chat.citations import CitationChecker, CitedCode, files_in, files_told
 from codeqa.chat.messages import count_tokens, earlier_answer
 from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
-from codeqa.chat.values import (
-    Checked,
-    Gathered,
-    ModelRequest,
-    Piece,
-    Question,
-    Routed,
-    ToolStep,
-)
+from codeqa.chat.values import Checked, Gathered, ModelRequest, Piece, Question, Routed, ToolStep
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError

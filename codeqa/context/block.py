@@ -32,13 +32,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from codeqa.text.markdown import fence_for
 from codeqa.types import CLASS_KINDS, Chunk, Unit
-
-if TYPE_CHECKING:
-    pass
 
 HEADER = "[CONTEXT]\n\n"
 

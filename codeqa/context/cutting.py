@@ -5,19 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from codeqa.context.block import chunk_cost, span_of
-from codeqa.context.statements import (
-    Statement,
-    choose_lines,
-    owning_statements,
-    statements,
-)
+from codeqa.context.statements import Statement, choose_lines, owning_statements, statements
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Chunk
-
-if TYPE_CHECKING:
-    pass
 
 HEAD_SHARE = 0.3
 """Part of the room that signature and first statement (often the doc comment) may take to stand

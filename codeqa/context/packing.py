@@ -16,14 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from codeqa.context.block import HEADER, ContextBlock, chunk_cost, chunk_id
 from codeqa.context.cutting import cut_chunk
 from codeqa.types import Chunk, encloses
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST_SHARE = 0.5
 """Part of the budget that one chunk may take while others wait: room for at least one more

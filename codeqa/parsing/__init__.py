@@ -22,17 +22,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from codeqa.languages import Language, detect, languages, query_text
+from codeqa.parsing.comments import docstring_text
+from codeqa.parsing.definitions import find_definitions, nest
 from codeqa.parsing.documents import parse_document
 from codeqa.parsing.references import FoundName, TypedName, find_imports, references
-from codeqa.parsing.units import (
-    ATTRIBUTE,
-    COMMENT,
-    Source,
-    build_units,
-    docstring_text,
-    find_definitions,
-    nest,
-)
+from codeqa.parsing.source import ATTRIBUTE, COMMENT, Source
+from codeqa.parsing.units import build_units
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.types import ParsedFile
 

@@ -23,7 +23,8 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codeqa.parsing.units import CHUNK_SIZE, line_spans, split_lines, trim, unit_ids
+from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
+from codeqa.parsing.units import unit_ids
 from codeqa.types import Unit
 
 if TYPE_CHECKING:

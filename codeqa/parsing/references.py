@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from codeqa.languages import Language
-from codeqa.parsing.units import CONSTANT, FILE, NAMESPACE, SCOPE, Definition, Source, clean_name
+from codeqa.parsing.definitions import Definition, clean_name
+from codeqa.parsing.source import CONSTANT, FILE, NAMESPACE, SCOPE, Source
 from codeqa.text.tokens import last_word
 from codeqa.types import METHOD_KINDS, Reference
 

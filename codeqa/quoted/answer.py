@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from codeqa.code.descriptions import (
-    cite_unit,
-    unit_item,
-    unit_title,
-)
+from codeqa.code.descriptions import cite_unit, unit_item, unit_title
 from codeqa.quoted.condense import BODIES, WHOLE, condensed, sentences_of, text_of
 from codeqa.quoted.evidence import Finding, QuotedEvidence
-from codeqa.text.markdown import (
-    cite,
-    escape,
-    joined,
-    pieces,
-)
+from codeqa.text.markdown import cite, escape, joined, pieces
 from codeqa.types import TEXT_KINDS, Unit
 
 ALL_LINES = 1_000

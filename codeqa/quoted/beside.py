@@ -8,10 +8,7 @@ from collections.abc import Sequence
 
 from codeqa.code.calls import callees, callers, is_test
 from codeqa.code.counted import place_item
-from codeqa.code.descriptions import (
-    bullet_list,
-    cite_unit,
-)
+from codeqa.code.descriptions import bullet_list, cite_unit
 from codeqa.code.tools.edges import use_places
 from codeqa.code.tools.search import CAPITALS, constants
 from codeqa.code.usages import usages
@@ -19,14 +16,8 @@ from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, held_words, name_part
 from codeqa.search.query import Query
 from codeqa.store import Tables
 from codeqa.text import counted
-from codeqa.text.markdown import (
-    cite,
-    code_span,
-)
-from codeqa.text.tokens import (
-    name_key,
-    words,
-)
+from codeqa.text.markdown import cite, code_span
+from codeqa.text.tokens import name_key, words
 from codeqa.types import Hit, Unit
 
 CALLERS = 5

@@ -7,22 +7,12 @@ import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codeqa.code.descriptions import (
-    first_sentence,
-    is_doc,
-    leading_doc,
-)
+from codeqa.code.descriptions import first_sentence, is_doc, leading_doc
 from codeqa.context.statements import COMMENT_LINE, choose_lines, outlined, spans_of, statements
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline, prose
-from codeqa.text.markdown import (
-    block_quote,
-    code_block,
-)
-from codeqa.text.tokens import (
-    form_pattern,
-    split_identifier,
-)
+from codeqa.text.markdown import block_quote, code_block
+from codeqa.text.tokens import form_pattern, split_identifier
 from codeqa.types import CLASS_KINDS, Unit
 
 BODIES = (32, 12, 8, 6)

@@ -34,18 +34,8 @@ from codeqa.search.ranking import rank
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline
-from codeqa.text.markdown import (
-    cite,
-    code_block,
-    code_span,
-    joined,
-)
-from codeqa.text.tokens import (
-    name_key,
-    split_identifier,
-    stem,
-    words,
-)
+from codeqa.text.markdown import cite, code_block, code_span, joined
+from codeqa.text.tokens import name_key, split_identifier, stem, words
 from codeqa.types import CLASS_KINDS, Hit, Unit
 
 MEMBERS = 50

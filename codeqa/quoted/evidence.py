@@ -8,10 +8,7 @@ from dataclasses import dataclass
 
 from codeqa.asked import asks, line_pattern, word_list
 from codeqa.code.calls import Walk
-from codeqa.code.descriptions import (
-    cite_unit,
-    overview_of,
-)
+from codeqa.code.descriptions import cite_unit, overview_of
 from codeqa.quoted.beside import callers_line, followed, use_lines, values_named
 from codeqa.quoted.direct import (
     of_kind,
@@ -25,19 +22,8 @@ from codeqa.quoted.hits import held_words, repeats
 from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
-from codeqa.text.markdown import (
-    CITATION,
-    cite,
-    escape,
-    joined,
-)
-from codeqa.text.tokens import (
-    name_key,
-    search_tokens,
-    stem,
-    variants,
-    words,
-)
+from codeqa.text.markdown import CITATION, cite, escape, joined
+from codeqa.text.tokens import name_key, search_tokens, stem, variants, words
 from codeqa.types import TEXT_KINDS, Chunk, Hit, Unit
 
 CONSIDERED, FURTHER = 20, 4

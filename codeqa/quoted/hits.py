@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codeqa.text.tokens import (
-    split_identifier,
-    stem,
-    written_forms,
-)
+from codeqa.text.tokens import split_identifier, stem, written_forms
 from codeqa.types import Hit, Unit
 
 SAME_NAME = 20

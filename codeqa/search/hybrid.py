@@ -15,13 +15,7 @@ from codeqa.llm.client import Model
 from codeqa.llm.models import Models
 from codeqa.llm.values import Cancelled, clean_text, never
 from codeqa.metrics import measure
-from codeqa.search.by_model import (
-    join,
-    merge,
-    needless,
-    search_by_draft,
-    search_by_hypotheses,
-)
+from codeqa.search.by_model import join, merge, needless, search_by_draft, search_by_hypotheses
 from codeqa.search.channels import Candidates, gather, resolve_query
 from codeqa.search.mentions import guaranteed, keep_guaranteed
 from codeqa.search.query import Query, parse_query

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codeqa.parsing.units import CHUNK_SIZE, line_spans, split_lines, trim
+from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
 
 
 def numbered(count: int) -> str:

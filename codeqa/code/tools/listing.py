@@ -19,14 +19,7 @@ from pydantic import Field
 from codeqa.code.calls import is_test
 from codeqa.code.descriptions import overview_of
 from codeqa.code.tools.search import Pattern
-from codeqa.code.tools.tool import (
-    LONGEST_LINE,
-    Place,
-    Toolbox,
-    ToolResult,
-    fitting,
-    list_result,
-)
+from codeqa.code.tools.tool import LONGEST_LINE, Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables, path_patterns
