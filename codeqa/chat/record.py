@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -180,9 +180,17 @@ class TurnRecord:
         return next(found, None)
 
     def told(self) -> dict[str, Any]:
-        """What the `done` event says of it."""
-        values = {name: getattr(self, name) for name in DETAILS if name not in _KEPT_ONLY}
-        return {**values, "stages": self.short_stages}
+        """Return what the `done` event says of it."""
+        return _without(self, NOT_IN_EVENT) | {"stages": self.short_stages}
+
+    def page(self) -> dict[str, Any]:
+        """Return what the page shows of it; the answer is rendered there."""
+        shown = _without(self, NOT_ON_PAGE)
+        return shown | {
+            "question": self.question,
+            "tagged": self.tagged,
+            "stages": self.short_stages,
+        }
 
     def as_turn(self, user: str, repository: str, conversation: str) -> Turn:
         details = {name: getattr(self, name) for name in DETAILS}
@@ -205,7 +213,20 @@ COLUMNS = ("id", "typed", "answer", "created", "parent")
 CHUNKS = ("chunks", "dropped")
 DETAILS = tuple(f.name for f in fields(TurnRecord) if f.name not in (*COLUMNS, *CHUNKS))
 """What is kept as it is under its own name."""
-_KEPT_ONLY = ("stages", "hits", "finished", "error", "messages", "asked")
+
+# Who is told which of them.
+
+NOT_IN_EVENT = (*COLUMNS, *CHUNKS, "hits", "finished", "error", "messages", "asked")
+NOT_ON_PAGE = ("typed", "reply", "hits", "cut", "messages", "asked", *CHUNKS)
+IN_ONE_PIECE = ("turn", "intent", "confidence", "retrieval_info", "citations", "notice")
+"""What programs are told that ask for an answer in one piece."""
+AT_THE_END = ("intent", "confidence", "retrieval_info", "query_tags")
+"""What programs are told at the end of a stream."""
+
+
+def _without(record: TurnRecord, names: Collection[str]) -> dict[str, Any]:
+    every = (field.name for field in fields(TurnRecord))
+    return {name: getattr(record, name) for name in every if name not in names}
 
 
 def read_turn_record(turn: Turn) -> TurnRecord:

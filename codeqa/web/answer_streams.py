@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from codeqa.chat.record import BROKE_OFF
+from codeqa.chat.record import AT_THE_END, BROKE_OFF
 from codeqa.errors import NotFoundError
 from codeqa.llm.values import Cancelled
 from codeqa.render import Cite, finished_items, render_markdown, sanitise, split_blocks
@@ -40,7 +40,7 @@ HEADERS = {
 PUBLIC = {
     "classified": ("intent", "confidence"),
     "generating": (),
-    "done": ("intent", "confidence", "retrieval_info", "query_tags"),
+    "done": AT_THE_END,
 }
 """What the public protocol says of an event, by its kind; `retrieved` is the same to all."""
 

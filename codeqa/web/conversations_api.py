@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -37,8 +37,6 @@ FILE_NAME_CHARACTERS = 60
 REASON_CHARACTERS = 2_000
 PLAIN_PATH = re.compile(r"[^\[\]\\\n]+")
 """One that a link of Markdown can be called by."""
-TOLD_OTHERWISE = ("typed", "reply", "hits", "cut", "messages", "asked", "chunks", "dropped")
-RECORD = tuple(field.name for field in fields(TurnRecord) if field.name not in TOLD_OTHERWISE)
 SUMMARY = ("id", "title", "created", "updated")
 CHUNK_NOTE = ("id", "path", "start_line", "end_line", "language", "why")
 
@@ -239,10 +237,7 @@ def _turns_values(
     shown = []
     for turn in turns:
         value, reason = thumbs.get(turn.id, (0, ""))
-        values: Values = {name: getattr(turn, name) for name in RECORD} | {
-            "question": turn.question,
-            "tagged": turn.tagged,
-            "stages": turn.short_stages,
+        values: Values = turn.page() | {
             "html": render_markdown(turn.answer, cite),
             "siblings": siblings.get(turn.id, [turn.id]),
             "feedback": {"value": value, "reason": reason},

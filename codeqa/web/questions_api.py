@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
 from codeqa.chat.question import PLACES
+from codeqa.chat.record import IN_ONE_PIECE
 from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
@@ -88,10 +89,6 @@ class QuestionBody(_options()):  # type: ignore[misc]  # a new option is declare
     """Whether the stream also holds what the page shows."""
     without_model: bool = False
     """Answer by quoting the code, without a language model."""
-
-
-ANSWER_DETAILS = ("turn", "intent", "confidence", "retrieval_info", "citations", "notice")
-"""What an answer in one piece tells of itself."""
 
 
 @endpoints.route("POST", "/chat/stream")
@@ -221,7 +218,7 @@ def ask_engine(engine: Engine, options: AskOptions, cancelled: Cancelled) -> Ite
 
 def answer_values(done: Mapping[str, Any]) -> Values:
     """What an answer in one piece tells of itself, from the data of its `done`."""
-    return {name: done.get(name) for name in ANSWER_DETAILS}
+    return {name: done.get(name) for name in IN_ONE_PIECE}
 
 
 def citer(engine: Engine) -> Cite:

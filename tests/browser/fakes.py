@@ -195,7 +195,7 @@ class FakeChat:
         self, text: str, tagged: bool, rerank: bool, mode: str, choice: Any
     ) -> SimpleNamespace:
         """What is kept of an answer, as the real chat gives it."""
-        return SimpleNamespace(
+        return _Turn(
             id=f"turn-{next(self._numbers)}", question=text, tagged=tagged, answer="",
             citations=[], finished=False, error=None, mode=mode or "explain",
             generator=choice.model if choice else "extractive",
@@ -552,6 +552,10 @@ class FakeIndex:
 
     def was_removed(self) -> bool:
         return False
+
+
+class _Turn(SimpleNamespace):
+    page = TurnRecord.page
 
 
 class FakeEngine:
