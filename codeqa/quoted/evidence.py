@@ -89,70 +89,53 @@ class QuotedEvidence:
         return joined([*told, *(cite_unit(hit.unit) for hit in hits), *chunks])
 
 
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    """What a question of its own kind asks for."""
+
+    lead: str
+    units: Sequence[Unit] = ()
+    """The definitions to show below it, in place of those that were found."""
+    further: int = 0
+    """Places named below."""
+
+
 def gather_evidence(
     tables: Tables, result: SearchResult, walk: Walk | None = None
 ) -> QuotedEvidence:
     """Choose from `result` what is shown, and look up what is told beside it; what a question of
     its own kind asks for, or `walk` led to, stands in front."""
     result = result.head(CONSIDERED)
-    query, hits = result.query, result.units
-    if query.symbol_like and hits and "symbol" in hits[0].channels:
-        # The question is a name that is defined: only what has it.
-        hits = tuple(hit for hit in hits if "symbol" in hit.channels)
-    if not query.symbol_like:  # every question may say what the repository is called
-        own_name = name_key(tables.location.name)
-        hits = tuple(sorted(hits, key=lambda hit: name_key(hit.unit.name) == own_name))
-    main = _main(hits, query)
-    lead, alone, own = walk_section(walk) if walk else "", False, ""
-    told: Sequence[Unit] = ()
-    asked = None if query.traceback else asks("place", query.text)
-    if asked:
-        lead, told = place_asked(tables, asked)
-        main = [Hit(unit, 1.0) for unit in told] or main
-    elif not (walk and walk.found):
-        own = traceback_section(tables, result) or tests_section(tables, result)
-        named = bool(hits) and "symbol" in hits[0].channels
-        alone = not own and query.overview and not named
-        own = overview_of(tables) if alone else own
-        if not own:
-            listed, told = of_kind(tables, query)
-            lead = listed or lead
-            # What lists all of it needs no code below.
-            main = _main([Hit(unit, 1.0) for unit in told], query) if listed else main
+    query, hits = result.query, _hits(tables, result)
+    looked_up = None if walk and walk.found else _looked_up(tables, result, hits)
+    lead = looked_up.lead if looked_up else walk_section(walk) if walk else ""
+    main = _main([Hit(unit, 1.0) for unit in looked_up.units] if looked_up else hits, query)
     main[1:1] = followed(tables, main, query)
-    further = hits if len(hits) == len(result.units) else result.units
-    others = [hit for hit in further if not (told or repeats(hit.unit, main))][:FURTHER]
+
+    # How much of the question was found.
     held = [held_words(hit.unit, query.words) for hit in result.units]
     best = max((len(one) for one in held[:SHOWN]), default=0)
-    names = {name_key(hit.unit.name) for hit in main} & set(map(name_key, query.names))
     enough = best >= WEAK_COVERAGE * min(len(query.words), MOST_WEIGHED)
+    names = {name_key(hit.unit.name) for hit in main} & set(map(name_key, query.names))
     weak = not (walk or names or (result.units and enough))
-    if own:
-        lead = own
-        beside = [hit for hit in (*main, *others) if not _cites(own, hit.unit)]
-        others = [] if alone or weak else beside[:SHOWN]
-        main = []
-
-    if not lead and query.words:
-        lead = value_line(query, hits)
     text = "\n".join(hit.unit.source_code.lower() for hit in result.units)
     lacking = set(query.words).difference(word_list("asking"), *held)
     missing = tuple(w for w in query.words if w in lacking and stem(w) not in text)
+
+    further = FURTHER
+    if looked_up:
+        further = 0 if weak and not looked_up.units else looked_up.further
+    places = hits if len(hits) == len(result.units) else result.units
+    others = [hit for hit in places if not (repeats(hit.unit, main) or _cites(lead, hit.unit))][
+        :further
+    ]
+    if not lead and query.words:
+        lead = value_line(query, hits)
     absent, elsewhere = ("", "") if lead or walk else _absent(tables, query, missing)
-
-    def finding(hit: Hit) -> Finding:
-        if hit.unit.kind in TEXT_KINDS:
-            return Finding(hit)
-        told = values_named(tables, hit.unit)
-        if hit is main[0]:
-            used = callers_line if hit.unit.is_method else use_lines
-            told = joined([told, used(tables, hit.unit)])
-        return Finding(hit, told)
-
     return QuotedEvidence(
         query=query,
         lead=lead,
-        findings=tuple(map(finding, main)),
+        findings=tuple(_finding(tables, hit, first=hit is main[0]) for hit in main),
         others=tuple(others),
         missing=missing,
         absent=absent,
@@ -161,6 +144,46 @@ def gather_evidence(
         coverage=result.coverage,
         changed=frozenset(result.changed),
     )
+
+
+def _hits(tables: Tables, result: SearchResult) -> tuple[Hit, ...]:
+    """Return the hits that an answer is made from, best first."""
+    query, hits = result.query, result.units
+    if query.symbol_like and hits and "symbol" in hits[0].channels:
+        # The question is a name that is defined: only what has it.
+        return tuple(hit for hit in hits if "symbol" in hit.channels)
+    if query.symbol_like:
+        return hits
+    # Every question may say what the repository is called.
+    own_name = name_key(tables.location.name)
+    return tuple(sorted(hits, key=lambda hit: name_key(hit.unit.name) == own_name))
+
+
+def _looked_up(tables: Tables, result: SearchResult, hits: Sequence[Hit]) -> _LookedUp | None:
+    """Return what a question of its own kind asks for, None for any other."""
+    query = result.query
+    place = None if query.traceback else asks("place", query.text)
+    if place:
+        lead, units = place_asked(tables, place)
+        return _LookedUp(lead, units) if lead else None
+    if lead := traceback_section(tables, result) or tests_section(tables, result):
+        return _LookedUp(lead, further=SHOWN)
+    named = bool(hits) and "symbol" in hits[0].channels
+    if query.overview and not named and (lead := overview_of(tables)):
+        return _LookedUp(lead)
+    lead, units = of_kind(tables, query)
+    # What lists all of it needs no code below.
+    return _LookedUp(lead, units, 0 if units else FURTHER) if lead else None
+
+
+def _finding(tables: Tables, hit: Hit, *, first: bool) -> Finding:
+    if hit.unit.kind in TEXT_KINDS:
+        return Finding(hit)
+    below = values_named(tables, hit.unit)
+    if first:
+        used = callers_line if hit.unit.is_method else use_lines
+        below = joined([below, used(tables, hit.unit)])
+    return Finding(hit, below)
 
 
 def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
