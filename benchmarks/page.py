@@ -38,7 +38,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.machine import conditions, free_port, wait_for_page
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "kit"))
 
 QUESTIONS = (
     "how are old entries removed?",

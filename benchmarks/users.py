@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.machine import conditions, free_port, memory_mb, wait_for_page
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "kit"))
 
 
 def workers_of(pid: int) -> list[int]:
