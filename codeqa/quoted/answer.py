@@ -64,6 +64,8 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
             section, used = _finding_section(finding, evidence, limit + left, whole)
             left = max(0, limit + left - used)
             yield section
+            if finding.below:
+                yield finding.below
         if evidence.others:
             items = [*(unit_item(hit.unit) for hit in evidence.others), evidence.elsewhere]
             yield joined(["**Also relevant**:", "\n".join(filter(None, items))])
@@ -124,4 +126,4 @@ def _finding_section(
     said = sentences_of(unit, words)
     heading = f"**{unit_title(unit)}** · {unit.kind} {cite_unit(unit)}{note}{said and f': {said}'}"
     code = condensed(unit, words, limit, whole)
-    return joined([f"{heading}\n{code}", finding.below]), max(0, code.count("\n") - 1)
+    return f"{heading}\n{code}", max(0, code.count("\n") - 1)

@@ -3,8 +3,9 @@ a question of its own kind asks for, and what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from codeqa.asked import asks, line_pattern, word_list
 from codeqa.code.calls import Walk
@@ -40,13 +41,19 @@ WEAK_COVERAGE, MOST_WEIGHED = 0.4, 10
 weak."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """A unit that is shown in full."""
 
     hit: Hit
-    below: str = ""
-    """What is told below its code: constants that it names, and where it is used."""
+    look_up: Callable[[], str] = str
+    """Gives what is told below its code."""
+
+    @cached_property
+    def below(self) -> str:
+        """What is told below its code: constants that it names, and where it is used. Looked up
+        when the answer comes to it, which takes longer than all before."""
+        return self.look_up()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,9 @@ def gather_evidence(
     return QuotedEvidence(
         query=query,
         lead=lead,
-        findings=tuple(_finding(tables, hit, first=hit is main[0]) for hit in main),
+        findings=tuple(
+            Finding(hit, partial(_below, tables, hit.unit, first=hit is main[0])) for hit in main
+        ),
         others=tuple(others),
         missing=missing,
         absent=absent,
@@ -176,14 +185,14 @@ def _looked_up(tables: Tables, result: SearchResult, hits: Sequence[Hit]) -> _Lo
     return _LookedUp(lead, units, 0 if units else FURTHER) if lead else None
 
 
-def _finding(tables: Tables, hit: Hit, *, first: bool) -> Finding:
-    if hit.unit.kind in TEXT_KINDS:
-        return Finding(hit)
-    below = values_named(tables, hit.unit)
+def _below(tables: Tables, unit: Unit, *, first: bool) -> str:
+    """What is told below the code of a unit."""
+    if unit.kind in TEXT_KINDS:
+        return ""
+    told = [values_named(tables, unit)]
     if first:
-        used = callers_line if hit.unit.is_method else use_lines
-        below = joined([below, used(tables, hit.unit)])
-    return Finding(hit, below)
+        told.append((callers_line if unit.is_method else use_lines)(tables, unit))
+    return joined(told)
 
 
 def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
