@@ -1,4 +1,4 @@
-"""Where the edges of the index lead from what a conversation speaks of."""
+"""Follow the edges of the index from what a conversation speaks of."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LAST_FOUND = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
 def walk_edges(
     tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFar
 ) -> Walk | None:
-    """Where the relations lead that a follow-up asks for; None when it asks for none, or of
-    nothing that is known."""
+    """Follow the relations that a follow-up asks for; None when it asks for none, or of nothing
+    that is known."""
     whole = parse_query(standalone)
     names = code_names(typed)
     asked = asked_relations(typed.text, names) or asked_relations(whole.text, code_names(whole))

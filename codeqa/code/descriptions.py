@@ -68,7 +68,7 @@ def leading_doc(unit: Unit) -> str:
     """
     if not unit.is_head:
         return unit.doc_comment
-    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    doc = doc_lines(unit)
     for line in unit.source_code.split("\n"):
         bare = line.strip()
         if bare and doc and (is_doc(line, doc) or bare.lstrip("rRuU")[:3] in ('"""', "'''")):
@@ -76,6 +76,11 @@ def leading_doc(unit: Unit) -> str:
         if bare and not COMMENT_LINE.match(line) and not bare.startswith(("package ", "<?php")):
             return ""
     return ""
+
+
+def doc_lines(unit: Unit) -> set[str]:
+    """Collect the lines of a unit's doc comment for `is_doc`, runs of blanks made one."""
+    return {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
 
 
 def is_doc(line: str, doc: set[str]) -> bool:

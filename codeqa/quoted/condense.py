@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
-from codeqa.code.descriptions import first_sentence, is_doc, leading_doc
+from codeqa.code.descriptions import doc_lines, first_sentence, is_doc, leading_doc
 from codeqa.context.statements import COMMENT_LINE, choose_lines, outlined, spans_of, statements
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline, prose
@@ -72,7 +72,7 @@ def condensed(unit: Unit, words: Sequence[str], limit: int, whole: int = 0) -> s
     lines, else `limit` lines, whole statements around those that hold `words`, return or raise, and
     what they lie in; of a class what it declares."""
     lines, first = unit.source_code.split("\n"), unit.start_line
-    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    doc = doc_lines(unit)
     weights = weights_of(lines, words)
     long = {n for n, line in enumerate(lines) if len(line) > LONGEST_LINE}
     hidden = set(long)

@@ -16,6 +16,7 @@ from codeqa.code.descriptions import (
     COMMENT_MARKS,
     bullet_list,
     cite_unit,
+    doc_lines,
     is_doc,
     outline_of,
     unit_title,
@@ -137,7 +138,7 @@ def _around(unit: Unit, line: int) -> Unit:
 
 def members_of(unit: Unit) -> str:
     """What a class or an enumeration declares, a line each."""
-    doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+    doc = doc_lines(unit)
     lines = unit.source_code.split("\n")
     code = [
         (n, line)
@@ -172,7 +173,7 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
     best, told = LEAST_WORTH, ""
     for place, unit in enumerate(units):
         own = name_parts(words(f"{unit.path} {unit.qualified_name}"))
-        doc = {" ".join(line.split()) for line in unit.doc_comment.split("\n")} - {""}
+        doc = doc_lines(unit)
         for n, line in enumerate(unit.source_code.split("\n")):
             if COMMENT_LINE.match(line) or is_doc(line, doc):
                 continue
