@@ -200,8 +200,8 @@ class Routed:
 
     @property
     def deletes(self) -> str:
-        """Name what its writer has deleted by it: `profile`, …; '' for nothing. A program that keeps
-        the conversation itself speaks for its user, and may repeat whatever it has read."""
+        """What its writer has deleted by it: `profile`, …; '' for nothing. A program that keeps the
+        conversation itself speaks for its user, and may repeat whatever it has read."""
         options = self.question.options
         from_program = options.history is not None or not options.keep
         if from_program or self.decision.reply != "privacy":
