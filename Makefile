@@ -19,10 +19,10 @@ help:
 	@echo 'make run REPO=/path    index a repository and serve the page (default: CodeQA itself)'
 	@echo 'make test              run the tests, with headless Chromium (BROWSER=no: without)'
 	@echo 'make test-slow         run the long tests: kills, fuzzing, packaging, properties at random'
-	@echo 'make test-training     the tests of training/, with torch in .venv-training'
+	@echo 'make test-training     the tests of research/training/, with torch in .venv-training'
 	@echo 'make test-cluster      the tests of several machines that build an index, with Ray in .venv-cluster'
 	@echo 'make bench-retrieval   the search beside others: TREES=/folder [TUNING_TREES=/folder] [CHECK=yes]'
-	@echo 'make bench-intents     what messages are for, told by their words, on evals/intents'
+	@echo 'make bench-intents     what messages are for, told by their words, on research/evals/intents'
 	@echo 'make lint              rules and format: ruff for Python, oxlint and oxfmt for the page'
 	@echo 'make lint-js           the page alone'
 	@echo 'make format            let them correct what they can'
@@ -78,7 +78,7 @@ test-slow: browser
 # In an environment of its own, so that all other tests run without PyTorch.
 test-training: setup-dev
 	@sh scripts/setup_training.sh
-	@.venv-training/bin/python -m pytest -q -m "slow or not slow" tests/training $(ARGS)
+	@.venv-training/bin/python -m pytest -q -m "slow or not slow" tests/research/training $(ARGS)
 
 # $(call install,ENVIRONMENT,OPTIONS): makes the environment and installs into it.
 install = $(PY) -m venv --without-pip $(1) && . scripts/packages.sh && install_into $(1) $(2)
@@ -94,15 +94,15 @@ test-cluster: .venv-cluster/installed
 # The others run in an environment of their own; what cannot be installed is left out, with a line.
 bench-retrieval: setup-dev
 	@[ -n '$(TREES)' ] || { \
-		echo 'Give TREES=/folder, laid out by: $(PY) -m benchmarks.retrieval.trees MIRRORS /folder'; \
+		echo 'Give TREES=/folder, laid out by: $(PY) -m research.benchmarks.retrieval.trees MIRRORS /folder'; \
 		exit 2; }
 	@$(call install,.venv-bench,-r requirements-bench.txt) || echo 'semble could not be installed'
-	@$(PY) -m benchmarks.retrieval.run '$(TREES)' \
+	@$(PY) -m research.benchmarks.retrieval.run '$(TREES)' \
 		$(if $(TUNING_TREES),--tuning-trees '$(TUNING_TREES)') $(if $(CHECK),--check) \
-		--json benchmarks/results/retrieval.json
+		--json research/benchmarks/results/retrieval.json
 
 bench-intents: setup-dev
-	@$(PY) -m benchmarks.intents $(ARGS)
+	@$(PY) -m research.benchmarks.intents $(ARGS)
 
 lint: setup-dev lint-js
 	@$(PY) -m ruff check .

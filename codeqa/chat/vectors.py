@@ -27,8 +27,9 @@ QA_K = 4
 CANDIDATES = 32
 """The most similar past questions whose answers are read: not all of them count."""
 SIMILAR = 0.5
-"""Cosine above which two questions are alike, by `python -m benchmarks.intents` on the `tune` half
-of the pairs in evals/intents: the lowest step of .05 that no pair of different topics exceeds."""
+"""Cosine above which two questions are alike, by `python -m research.benchmarks.intents` on
+the `tune` half of the pairs in research/evals/intents: the lowest step of .05 that no pair of
+different topics exceeds."""
 
 
 class QuestionVectors:

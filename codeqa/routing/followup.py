@@ -3,7 +3,7 @@ little alone, what makes it complete; by words, and by one call of a small model
 
 What leaves is understood by itself, and there is code that holds far more of it than the code at
 hand. What was tried instead: the cosine of its vector to the topic's, by the shipped table, does
-not tell changes from follow-ups (benchmarks/results/topics.md).
+not tell changes from follow-ups (research/benchmarks/results/topics.md).
 
 "And who calls it?" finds nothing: what it means stands in an earlier turn. What is made of it is
 only searched for, shown, and kept with the turn; the question that is answered stays as typed.
@@ -57,7 +57,8 @@ READ = 20
 NEAR = 0.4
 """The best of the code at hand scores so much of the best anywhere, or a message leaves. Of 29
 changes that are whole questions 26 lie below, of 22 such follow-ups 3 (half `tune` of
-evals/intents/topic_pairs.jsonl and others, written for this); most follow-ups are no such."""
+research/evals/intents/topic_pairs.jsonl and others, written for this); most follow-ups are no
+such."""
 DOUBTFUL = 0.6
 """Up to here words may be wrong, and a model is asked where there is one."""
 CARRIED = 6

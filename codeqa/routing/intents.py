@@ -1,8 +1,9 @@
 """What a message is for, told by its words: each with what it may mean by the lexicon
 (`lexicon.toml`), whether it is understood by itself, and its intent by a linear model of them.
 
-The model was fitted to `evals/intents/development.txt` by `python -m training.intents`; to correct
-it, add messages there and fit it anew. What it is right about: benchmarks/results/intents.md.
+The model was fitted to `research/evals/intents/development.txt` by
+`python -m research.training.intents`; to correct it, add messages there and fit it anew. What it is
+right about: research/benchmarks/results/intents.md.
 """
 
 from __future__ import annotations
@@ -341,8 +342,8 @@ INTENTS = ("general", "knowledge_base", "continuation", "profile", "privacy")
 NEED_CODE = ("knowledge_base", "continuation")
 """Intents that are answered from the code."""
 MODEL_BELOW = 0.7
-"""Confidence under which a model is asked (benchmarks/results/intents.md says how many messages lie
-below, and how many of them are wrong)."""
+"""Confidence under which a model is asked (research/benchmarks/results/intents.md says how
+many messages lie below, and how many of them are wrong)."""
 SCALE = 100
 """A weight is kept as a whole number of hundredths."""
 NEAR = 4

@@ -27,10 +27,10 @@ WEIGHTS = {"text": 0.5, "vector": 1.0, "vector_refined": 1.0}
 full text only its letters, so it counts double where there is one (measured)."""
 HYPOTHESIS_WEIGHT = 1.0
 """Weight of each channel that a draft of the answer searched in (their names begin with `hyde`).
-Measured with first drafts written from the question alone (evals/drafts), hit@1 of files without
-drafts, then by a model that knows much and by a hurried small one: development .76, .90, .76;
-tuning .51, .85, .67; code that no model has read .26, .51, .48. At 2 the first gains .01 to .05
-more, and the other loses .01 on development; at .3 both give less."""
+Measured with first drafts written from the question alone (research/evals/drafts), hit@1 of files
+without drafts, then by a model that knows much and by a hurried small one: development .76, .90,
+.76; tuning .51, .85, .67; code that no model has read .26, .51, .48. At 2 the first gains .01 to
+.05 more, and the other loses .01 on development; at .3 both give less."""
 MISSING = 0.5
 """Standard deviations below a channel's worst score at which a unit stands that the channel
 did not return: being found by it at all is worth something."""

@@ -31,7 +31,7 @@ from codeqa.engine import Engine
 from codeqa.llm.answer import MOST_CALLS
 from codeqa.llm.client import Model
 from codeqa.types import Event
-from evals.agent.player import Player
+from research.evals.agent.player import Player
 
 if TYPE_CHECKING:
     pass

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from chat_kit import Open, Script, ask
 
-from benchmarks import intents as benchmark
 from codeqa.chat.values import Vector
 from codeqa.chat.vectors import SIMILAR, QuestionVectors, cosine
 from codeqa.context.packing import pack
@@ -18,6 +17,7 @@ from codeqa.routing.followup import leaving_by_words
 from codeqa.routing.intents import read
 from codeqa.search.query import parse_query
 from codeqa.types import Exchange
+from research.benchmarks import intents as benchmark
 
 pytest_plugins = ("chat_fixtures",)
 

@@ -14,8 +14,8 @@ from codeqa.search.query import parse_query
 from codeqa.search.ranking import matching_words
 from codeqa.settings import load_settings
 from codeqa.text.tokens import written_forms
+from research.training.licences import ALLOWED
 from tests.kit.indexed import indexed
-from training.licences import ALLOWED
 
 LARGEST_WHEEL = 20_000_000
 

@@ -28,7 +28,7 @@ from codeqa.embeddings.table import (
 )
 from codeqa.errors import EmbeddingError
 from codeqa.text.unit_text import UnitText, encode
-from training.table_files import save_weights
+from research.training.table_files import save_weights
 
 GOLDENS = json.loads(GOLDEN.read_text("utf-8"))
 NASTY = {

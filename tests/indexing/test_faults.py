@@ -1,6 +1,7 @@
 """What breaks around a running CodeQA: processes killed at each step, clocks, disks, state files.
 
-docs/reliability.md lists every fault with its test; `benchmarks/faults.py` does them at random.
+docs/reliability.md lists every fault with its test; `research/benchmarks/faults.py` does them at
+random.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def test_what_git_and_codeqa_write_is_no_change(
 
 FREEING = """
 import ctypes
-from benchmarks.machine import memory_mb
+from research.benchmarks.machine import memory_mb
 from codeqa.store.reader import give_back_memory
 c, size = ctypes.CDLL(None), 4_000
 c.malloc.restype, c.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]

@@ -21,7 +21,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.web.app import create_app
 from codeqa.web.running import FOLDER
 from codeqa.web.security import TERMINAL_TOKEN
-from evals.search.__main__ import main as judge_search
+from research.evals.search.__main__ import main as judge_search
 
 pytest_plugins = ("patient",)
 
@@ -117,7 +117,7 @@ def codeqa(capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def judged(capsys: pytest.CaptureFixture[str]) -> Command:
-    """`python -m evals.search …`."""
+    """`python -m research.evals.search …`."""
     return runner(capsys, judge_search)
 
 

@@ -27,7 +27,7 @@ from codeqa.embeddings.table import (
     split,
 )
 from codeqa.text.unit_text import decode
-from training.table_files import save_weights
+from research.training.table_files import save_weights
 
 HERE = Path(__file__).parent.parent
 FIXTURE = HERE / "fixtures" / "table"

@@ -1,6 +1,7 @@
 """What CodeQA says is defined and called, against what each language's own compiler says.
 
-Go is left to `benchmarks.oracles`: its standard library is read from source, which takes too long.
+Go is left to `research.benchmarks.oracles`: its standard library is read from source, which takes
+too long.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from benchmarks.oracles import CACHE, LANGUAGES, Index, ask, command_of, compare
 from codeqa.parsing import parse_file
+from research.benchmarks.oracles import CACHE, LANGUAGES, Index, ask, command_of, compare
 
 HERE = ROOT / "tests"
 OWN = HERE.parent / "codeqa"

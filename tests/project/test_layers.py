@@ -13,7 +13,7 @@ from conftest import ROOT
 PACKAGE = ROOT / "codeqa"
 OUTSIDE = {
     "app", "create_tables", "preprocessing", "prompts", "llm_comments", "tests", "scripts",
-    "benchmarks", "training", "evals",
+    "research",
 }  # fmt: skip
 
 LAYERS = (

@@ -138,7 +138,7 @@ def test_the_wheel_holds_page_queries_and_dependencies_also_when_built_from_the_
         found = [path for path in (ROOT / folder).glob("*") if path.is_file()]
         wanted |= {path.relative_to(ROOT).as_posix() for path in found}
     assert {*IN_THE_WHEEL, *wanted} <= names
-    assert not {name.split("/")[0] for name in names} & {"tests", "scripts", "benchmarks"}
+    assert not {name.split("/")[0] for name in names} & {"tests", "scripts", "research"}
     table = [one for one in entries if one.filename.startswith("codeqa/embeddings/data/")]
     assert sum(entry.compress_size for entry in table) <= LARGEST_TABLE
     for name, version in pins("requirements.txt").items():

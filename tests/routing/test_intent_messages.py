@@ -13,7 +13,7 @@ from codeqa.text import has_tag
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    text = (ROOT / "evals" / "intents" / f"{name}.jsonl").read_text("utf-8")
+    text = (ROOT / "research" / "evals" / "intents" / f"{name}.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 

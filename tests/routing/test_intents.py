@@ -14,7 +14,6 @@ import pytest
 from openai_server import Reply, ScriptedServer, failure, openai_server, silent, stream
 from waiting import Clock
 
-from benchmarks import intents as benchmark
 from codeqa.llm.client import Model
 from codeqa.llm.providers import ModelAddress
 from codeqa.routing.followup import (
@@ -29,7 +28,8 @@ from codeqa.routing.followup import (
 from codeqa.routing.intents import INTENTS, LONGEST, MODEL_BELOW, Intent, by_words, lexicon, read
 from codeqa.state import State
 from codeqa.types import NO_USAGE, Exchange
-from training import intents as training
+from research.benchmarks import intents as benchmark
+from research.training import intents as training
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")
@@ -285,7 +285,7 @@ def test_a_prompt_that_cannot_be_used_says_nothing(tmp_path: Path) -> None:
 def test_the_words_reach_what_they_reached_and_the_report_shows_no_message_and_half_of_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The floor is below the figure in benchmarks/results."""
+    """The floor is below the figure in research/benchmarks/results."""
     out, data = tmp_path / "intents.md", tmp_path / "intents.json"
     assert benchmark.main(["--markdown", str(out), "--json", str(data)]) == 0
     told = out.read_text("utf-8") + data.read_text("utf-8") + capsys.readouterr().out

@@ -29,8 +29,8 @@ from codeqa.search.by_model import only_by_hypothesis
 from codeqa.search.hybrid import Search, SearchResult
 from codeqa.settings import load_settings
 from codeqa.types import Hit
-from evals.search.questions import Question
-from evals.search.ranked import rank_repositories
+from research.evals.search.questions import Question
+from research.evals.search.ranked import rank_repositories
 
 pytest_plugins = ("chat_fixtures",)
 

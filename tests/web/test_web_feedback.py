@@ -18,7 +18,7 @@ from werkzeug.test import TestResponse
 from codeqa.settings import Settings
 from codeqa.state import State
 from codeqa.web.app import create_app
-from evals.search.thumbs import CitedLines, thumbs_given
+from research.evals.search.thumbs import CitedLines, thumbs_given
 
 pytest_plugins = ("cli_shop",)
 
