@@ -89,7 +89,7 @@ install = $(PY) -m venv --without-pip $(1) && . scripts/packages.sh && install_i
 	@touch $@
 
 test-cluster: .venv-cluster/installed
-	@.venv-cluster/bin/python -m pytest -q -m "slow or not slow" tests/cluster $(ARGS)
+	@.venv-cluster/bin/python -m pytest -q -m "slow or not slow" tests/server/test_ray_builder.py $(ARGS)
 
 # The others run in an environment of their own; what cannot be installed is left out, with a line.
 bench-retrieval: setup-dev
@@ -128,7 +128,7 @@ format: setup-dev $(LINT)/installed
 	@$(LINT)/bin/oxfmt $(SCRIPTS_AND_STYLES)
 
 types: setup-dev
-	@$(PY) -m mypy --strict codeqa
+	@$(PY) -m mypy --strict codeqa codeqa_server
 
 docs: setup-dev
 	@$(PY) scripts/settings_table.py --write

@@ -14,6 +14,7 @@ from pathlib import Path
 try:
     from codeqa.cli import main as codeqa
     from codeqa.cli.console import ProgressDisplay
+    from codeqa.extensions import load_extension
     from codeqa.indexing import Indexer
     from codeqa.repositories import open_location
     from codeqa.settings import Settings, load_settings
@@ -38,15 +39,13 @@ def create_tables(
 
     `repo` is then the repository used last, which `app.py` opens. `progress` shows bars on
     stderr. `engine` is `ray` or `ray=HOST:PORT`, where a cluster reads and builds. Raises the
-    errors of `Indexer.run` and `RayEngine`.
+    errors of `Indexer.run` and `RayBuilder`.
     """
     root = Path(repo)
     settings = settings or load_settings(root)
     builder = None
     if engine:
-        from codeqa.cluster.ray_engine import RayEngine
-
-        builder = RayEngine(engine)
+        builder = load_extension("ray_builder", "cluster")(engine)
     indexer = Indexer(settings, open_location(settings, root, anew=True))
     if not progress:
         return indexer.run(full=full, refine=refine, wait=wait, engine=builder)

@@ -23,6 +23,7 @@ from codeqa.cli.command import (
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary
 from codeqa.cli.repos import chosen_repositories
 from codeqa.errors import RepositoryError, UsageError
+from codeqa.extensions import load_extension
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import (
     MAX_TOKENS,
@@ -110,9 +111,7 @@ def index_command(
         raise UsageError("--comments and --json exclude each other.", "Leave one out.")
     builder = None
     if engine:
-        from codeqa.cluster.ray_engine import RayEngine
-
-        builder = RayEngine(engine)
+        builder = load_extension("ray_builder", "cluster")(engine)
         if repo and Path(repo).is_file():
             if rev or branch or comments or as_json:
                 raise UsageError(

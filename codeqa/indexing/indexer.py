@@ -109,8 +109,8 @@ class Indexer:
         (with `wait` false, when another run holds the index), UsageError, RepositoryError,
         StorageError, EmbeddingError and CancelledError; what was committed stays in each case.
         A run that nobody asked for, `behind` a page, leaves a pause as it is, which others end,
-        makes those vectors until a file changes, and ends with `stop`. An `engine` of `cluster/`
-        does the work of this machine.
+        makes those vectors until a file changes, and ends with `stop`. An `engine` such as
+        `RayBuilder` does the work of this machine.
         """
         started, started_ns = time.monotonic(), time.time_ns()
         listener = progress or (lambda step: None)

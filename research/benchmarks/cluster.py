@@ -35,8 +35,8 @@ from codeqa.store.schema import TABLES
 from codeqa.store.writer import Writer
 from codeqa.types import Progress
 from research.benchmarks.machine import ROOT, conditions
-from tests.cluster.test_cluster import HEADLESS, KILLED
 from tests.kit.s3_server import BUCKET, ENVIRONMENT, s3_stores
+from tests.server.test_ray_builder import HEADLESS, KILLED
 
 SMALL_CHUNKS = 32_000, 32_000
 TIMES = ("indexed_at", "mtime_ns")
@@ -96,7 +96,7 @@ def main() -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    from codeqa.cluster import ray_engine
+    from codeqa_server import ray_builder
 
     found = conditions(["python", "-m", "research.benchmarks.cluster", *sys.argv[1:]])
     found["repository"] = arguments.repository.name
@@ -116,7 +116,7 @@ def main() -> None:
             for _ in range(2):
                 cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
             ray.init(cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-            engine = ray_engine.RayEngine("ray")
+            engine = ray_builder.RayBuilder("ray")
             for name in ("ray_cold", "ray_warm"):  # one task at a time
                 note(name, built(arguments.repository, data / name, engine))
             note("same_rows", found["single"]["hash"] == found["ray_warm"]["hash"])
@@ -127,7 +127,7 @@ def main() -> None:
             note("head_lost", ended(HEADLESS, [], small, data, engine))
             note("s3", on_s3(small, data))
             if arguments.killed:
-                note("kills", kills(cluster, arguments, data, ray_engine, engine))
+                note("kills", kills(cluster, arguments, data, ray_builder, engine))
         finally:
             ray.shutdown()
             cluster.shutdown()
@@ -209,10 +209,10 @@ def on_s3(repository: Path, data: Path) -> dict[str, Any]:
 
 
 def kills(
-    cluster: Any, arguments: argparse.Namespace, data: Path, ray_engine: Any, engine: Any
+    cluster: Any, arguments: argparse.Namespace, data: Path, ray_builder: Any, engine: Any
 ) -> dict[str, Any]:
     """Runs of each of which one machine of three is killed at any moment."""
-    ray_engine.CHUNK_BYTES = SMALL_CHUNKS
+    ray_builder.CHUNK_BYTES = SMALL_CHUNKS
     chance, repository = random.Random(28), arguments.killed
     wanted = built(repository, data / "wanted", None)["hash"]
     seconds, runs = 0.0, []

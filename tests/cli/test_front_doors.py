@@ -202,7 +202,7 @@ def test_commands_load_only_what_they_use(run_python: Run, shop: Path) -> None:
         ("repos list", "codeqa.repositories", HEAVY | {"flask", "codeqa.engine"}),
         ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
         ("privacy show", "codeqa.account", HEAVY | {"flask", "psycopg", "codeqa.state.postgres"}),
-        ("index .", "codeqa.indexing.indexer", {"flask", "codeqa.cluster", "lance", "ray"}),
+        ("index .", "codeqa.indexing.indexer", {"flask", "codeqa_server", "lance", "ray"}),
         ("search nothing", "codeqa.search.hybrid", {"flask", "openai", CLUSTER}),
     ]  # one after the other in one process, the light ones first
     script = (

@@ -40,7 +40,8 @@ def test_the_conformance_list_has_each_row() -> None:
 
 def test_the_layers_of_the_architecture_are_those_that_are_enforced() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for part in sorted((ROOT / "codeqa").iterdir()):
+    parts = [*(ROOT / "codeqa").iterdir(), *(ROOT / "codeqa_server").iterdir()]
+    for part in sorted(parts):
         if part.name[0] != "_" and (part.suffix == ".py" or (part / "__init__.py").exists()):
             name = part.stem if part.suffix == ".py" else f"{part.name}/"
             assert f"`{name}`" in text, f"ARCHITECTURE.md does not name {name}"
@@ -53,7 +54,7 @@ def test_every_file_of_the_table_of_changes_exists() -> None:
     named = re.findall(r"`([\w./]+/[\w./]*)`", table)
     named += re.findall(r"`(\w[\w./]*\.py)`", languages)
     assert len(named) > 20
-    places = [ROOT, ROOT / "codeqa"]
+    places = [ROOT, ROOT / "codeqa", ROOT / "codeqa_server"]
     assert [name for name in named if not any((p / name).exists() for p in places)] == []
 
 

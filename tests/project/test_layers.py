@@ -13,17 +13,17 @@ from conftest import ROOT
 PACKAGE = ROOT / "codeqa"
 OUTSIDE = {
     "app", "create_tables", "preprocessing", "prompts", "llm_comments", "tests", "scripts",
-    "research",
+    "research", "codeqa_server",
 }  # fmt: skip
 
 LAYERS = (
-    {"environment", "errors", "folders", "hosts", "metrics", "settings"}
+    {"environment", "errors", "extensions", "folders", "hosts", "metrics", "settings"}
     | {"text", "types", "__init__"},
     {"languages", "embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},
-    {"search", "repositories", "cluster"},
+    {"search", "repositories"},
     {"code", "mentions"},
     {"routing"},
     {"selection"},

@@ -57,7 +57,7 @@ FRAGMENTS = "fragments"
 """The column of a batch that a task gives: what it wrote, as Lance describes it."""
 
 
-class RayEngine:
+class RayBuilder:
     """Builds indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here. Raises
     UsageError for another name, and where Ray is not installed."""
 
@@ -75,7 +75,7 @@ class RayEngine:
         if "ray" in sys.modules and sys.modules["ray"].is_initialized():
             yield
             return
-        path = [*filter(os.path.isabs, sys.path), str(Path(__file__).resolve().parents[2])]
+        path = [*filter(os.path.isabs, sys.path), str(Path(__file__).resolve().parents[1])]
         given = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
         given["PYTHONPATH"] = os.pathsep.join(path)
         alone: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}

@@ -18,8 +18,6 @@ from typing import Any
 import pytest
 
 from codeqa.cli import main
-from codeqa.cluster import ray_engine
-from codeqa.cluster.ray_engine import RayEngine
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import ClusterError, IndexMissingError, UsageError
 from codeqa.indexing import Indexer
@@ -29,6 +27,8 @@ from codeqa.store import Location, Tables, TextSearch, VectorSearch, locate
 from codeqa.store.records import units_of
 from codeqa.store.writer import write_comments
 from codeqa.types import IndexSummary
+from codeqa_server import ray_builder
+from codeqa_server.ray_builder import RayBuilder
 from tests.indexing.test_kill import mutate, wait_until_free, write_module
 from tests.kit.index_rows import clean_rows, opened, rows
 from tests.kit.s3_server import BUCKET, ENVIRONMENT, s3_stores
@@ -85,7 +85,7 @@ def machines() -> Iterator[Machines]:
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Some files, of which each chunk has a few."""
-    monkeypatch.setattr(ray_engine, "CHUNK_BYTES", (2_000, 2_000))
+    monkeypatch.setattr(ray_builder, "CHUNK_BYTES", (2_000, 2_000))
     root = tmp_path / "repo"
     for number in range(24):
         write_module(root, number, 0)
@@ -101,7 +101,7 @@ def location(repository: Path, settings: Settings) -> Location:
 
 def build(settings: Settings, location: Location, **options: Any) -> IndexSummary:
     """One run on the cluster that this process is connected to."""
-    return Indexer(settings, location).run(refine=False, engine=RayEngine("ray"), **options)
+    return Indexer(settings, location).run(refine=False, engine=RayBuilder("ray"), **options)
 
 
 def unnamed_files(location: Location) -> set[str]:
@@ -150,10 +150,10 @@ def test_indices_that_are_built_across_machines_find_what_others_find(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     machines.start(3)
-    monkeypatch.setattr(ray_engine, "DISTRIBUTED_ROWS", 60)
+    monkeypatch.setattr(ray_builder, "DISTRIBUTED_ROWS", 60)
     monkeypatch.setattr("codeqa.store.writer.VECTOR_INDEX_ROWS", 256)
     monkeypatch.setattr("codeqa.store.writer._COLUMNS", COLUMNS)
-    monkeypatch.setattr(ray_engine, "CHUNK_BYTES", (20_000, 20_000))
+    monkeypatch.setattr(ray_builder, "CHUNK_BYTES", (20_000, 20_000))
     for number in range(100, 180):  # a partition is trained on 256 vectors
         write_module(location.root, number, 0)
     build(settings, location)
@@ -252,9 +252,9 @@ import os, signal, sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
 import lance
-from codeqa.cluster import ray_engine
+from codeqa_server import ray_builder
 from create_tables import create_tables
-ray_engine.CHUNK_BYTES = 2_000, 2_000
+ray_builder.CHUNK_BYTES = 2_000, 2_000
 calls, commit = [], lance.LanceDataset.commit
 def killed(*given, **named):
     calls.append(given)
@@ -298,13 +298,13 @@ def test_repositories_of_a_list_are_built_at_the_same_time_and_one_that_fails_st
     for root in roots:
         shutil.copytree(repository, root)
         (root / f"{root.name}.py").write_text(f"def of_{root.name}():\n    return 1\n")
-    together, read = threading.Barrier(3, timeout=120), RayEngine.read
+    together, read = threading.Barrier(3, timeout=120), RayBuilder.read
 
     def reading(*given: Any) -> Any:
         together.wait()  # which breaks where they are read one after the other
         return read(*given)
 
-    monkeypatch.setattr(RayEngine, "read", reading)
+    monkeypatch.setattr(RayBuilder, "read", reading)
     monkeypatch.setenv("CODEQA_DATA", str(settings.data_dir))
     names = tmp_path / "names.txt"
     names.write_text("\n".join(map(str, [roots[0], tmp_path / "nowhere", "", *roots[1:]])))
@@ -341,12 +341,12 @@ from pathlib import Path
 warnings.simplefilter("ignore")
 import ray
 from ray.cluster_utils import Cluster
-from codeqa.cluster import ray_engine
+from codeqa_server import ray_builder
 from codeqa.errors import ClusterError
 from codeqa.indexing import Indexer
 from codeqa.settings import load_settings
 from codeqa.store import locate
-ray_engine.CHUNK_BYTES, ray_engine.SILENT_SECONDS = (2_000, 2_000), 30
+ray_builder.CHUNK_BYTES, ray_builder.SILENT_SECONDS = (2_000, 2_000), 30
 small = {"include_dashboard": False, "object_store_memory": 80_000_000}
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
 cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
@@ -362,7 +362,7 @@ def kill(step):
 settings = load_settings()
 try:
     Indexer(settings, locate(settings, Path(sys.argv[1]))).run(
-        kill, refine=False, engine=ray_engine.RayEngine("ray")
+        kill, refine=False, engine=ray_builder.RayBuilder("ray")
     )
     print("nothing was noticed", flush=True)
 except ClusterError as error:
@@ -414,7 +414,7 @@ def test_a_cluster_that_stands_still_ends_the_run_and_says_what_to_do(
     try:
         ray.get([one.is_there.remote() for one in others])
         with pytest.raises(ClusterError, match=r"no progress for 2 seconds.*`ray status`"):
-            Indexer(settings, location).run(engine=RayEngine("ray", stalled=2))
+            Indexer(settings, location).run(engine=RayBuilder("ray", stalled=2))
     finally:
         for one in others:
             ray.kill(one)
@@ -456,7 +456,7 @@ ALONE = """
 import json, os, sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
-from codeqa.cluster.ray_engine import RayEngine
+from codeqa_server.ray_builder import RayBuilder
 from codeqa.settings import load_settings
 from codeqa.store import locate
 
@@ -465,7 +465,7 @@ def seen():
     return sorted(os.environ), sys.path, os.environ.get("RAY_AUTH_MODE")
 
 location = locate(load_settings(), Path(sys.argv[1]))
-with RayEngine("ray").running(location):
+with RayBuilder("ray").running(location):
     import ray
     print(json.dumps(ray.get(ray.remote(seen).remote())))
 assert os.environ["OPENAI_API_KEY"]
@@ -481,7 +481,7 @@ def job_of(location: Location, **others: Any) -> tuple[Any, ...]:
         "location": location,
         "identity": writer.meta.identity,
         "generation": writer.generation,
-        "made_with": ray_engine._made_with(),
+        "made_with": ray_builder._made_with(),
     }
     return tuple((made | others).values())
 
@@ -495,7 +495,7 @@ def test_a_machine_that_is_not_like_the_others_says_why(
         ({"made_with": ("0.1", "1", None)}, "has another CodeQA"),
     ):
         with pytest.raises(ClusterError, match=why):
-            ray_engine._writer(*job_of(location, **others))
+            ray_builder._writer(*job_of(location, **others))
 
 
 def test_a_machine_that_does_not_see_the_files_says_so(
@@ -506,7 +506,7 @@ def test_a_machine_that_does_not_see_the_files_says_so(
 
     Indexer(settings, location).run()
     files = [FileEntry("gone.py", 1, 1)]
-    told = ray_engine.read_chunk(files, {}, job_of(location), 1_000_000)
+    told = ray_builder.read_chunk(files, {}, job_of(location), 1_000_000)
     assert isinstance(told, ClusterError) and "sees none of 1 files" in told.message
 
 
@@ -514,16 +514,16 @@ def test_an_engine_that_is_unknown_or_not_installed_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(UsageError, match="no engine called spark"):
-        RayEngine("spark=local")
-    monkeypatch.setattr(ray_engine, "find_spec", lambda name: None)
+        RayBuilder("spark=local")
+    monkeypatch.setattr(ray_builder, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"\[cluster\]"):
-        RayEngine("ray")
+        RayBuilder("ray")
 
 
 def test_a_list_is_refused_with_what_is_for_one_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ray_engine, "find_spec", lambda name: True)
+    monkeypatch.setattr(ray_builder, "find_spec", lambda name: True)
     names = tmp_path / "names.txt"
     names.write_text(str(tmp_path))
     for option in (("--rev", "v1"), ("--branch", "b"), ("--json",), ("--comments",)):
