@@ -31,8 +31,8 @@ from codeqa.errors import CodeQAError, NotFoundError
 from codeqa.parsing.documents import CONFIGURATION
 from codeqa.repositories.files import Files
 from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, near_path, resolve_query
-from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import Query
+from codeqa.search.result import SearchResult
 from codeqa.settings import Settings
 from codeqa.store import FileRecord, Filter, Tables
 from codeqa.text.tokens import form_pattern

@@ -9,9 +9,9 @@ from dataclasses import replace
 from codeqa.chat.values import ConversationSoFar
 from codeqa.code.calls import Walk, asked_relations, follow_relations
 from codeqa.routing.followup import code_names
-from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import definitions_called
-from codeqa.search.query import Query, parse_query
+from codeqa.search.query import Query
+from codeqa.search.result import SearchResult
 from codeqa.store import Tables
 from codeqa.text.tokens import last_word
 from codeqa.types import Chunk, Hit, Unit
@@ -25,11 +25,10 @@ _LAST_FOUND = re.compile(r"\bth(?:(at|is)|ose|ese|em|ey|eir)\b", re.IGNORECASE)
 
 
 def walk_edges(
-    tables: Tables, typed: Query, standalone: str, so_far: ConversationSoFar
+    tables: Tables, typed: Query, whole: Query, so_far: ConversationSoFar
 ) -> Walk | None:
-    """Follow the relations that a follow-up asks for; None when it asks for none, or of nothing
-    that is known."""
-    whole = parse_query(standalone)
+    """Follow the relations that a follow-up asks for, as `typed` or made a `whole` question; None
+    when it asks for none, or of nothing that is known."""
     names = code_names(typed)
     asked = asked_relations(typed.text, names) or asked_relations(whole.text, code_names(whole))
     if not (asked and so_far.history):

@@ -15,7 +15,7 @@ from codeqa.chat.record import place_of_hit
 from codeqa.chat.stream import Steps
 from codeqa.chat.values import Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
-from codeqa.code.counted import exact_answer, exact_question
+from codeqa.code.counted import exact_answer
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
 from codeqa.context.packing import pack
@@ -27,8 +27,8 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import preferences, profile_text
-from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import parse_query
+from codeqa.search.result import SearchResult
 from codeqa.selection import (
     POOL,
     UNITS_RANKED,
@@ -40,7 +40,7 @@ from codeqa.selection import (
     largest_block,
 )
 from codeqa.settings import Settings
-from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime
+from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime, Unit
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn."""
@@ -184,7 +184,7 @@ class _Gathering:
                 found = replace(found, warnings=(CONTEXT_LOST,))
         chunks, chosen = found.block.chunks, options.chooses_chunks
         if self.only_quotes and (chosen or not found.evidence) and (found.searched or chunks):
-            lead, whole = self._counted() if chosen else ("", False)
+            lead, whole = self.counted if chosen else ("", False)
             quoted = QuotedEvidence(question.query, lead, bool(lead), whole)
             found = replace(found, evidence=replace(quoted, cached=chunks, chosen=chosen))
         enough = found.evidence and found.evidence.whole
@@ -235,12 +235,12 @@ class _Gathering:
         rewritten = text if routed.completed_by else ""
         if rewritten:
             yield Event("rewritten", {"question": text, "by": routed.completed_by})
-        counted, enough = self._counted()
-        result = yield from self._found(text, ask_model=not enough)
+        counted, enough = self.counted
+        result = yield from self._results(ask_model=not enough)
         warnings = result.warnings
         # What was found before may be what a follow-up asks about.
         earlier = so_far.context.chunks if routed.standalone else ()
-        if walked := walk_edges(tables, question.query, text, so_far):
+        if walked := walk_edges(tables, question.query, routed.query, so_far):
             result = with_walk(result, walked)
         if question.whole_files == "files":
             block = best_files(tables, files, result, self.room)
@@ -279,14 +279,13 @@ class _Gathering:
             warnings=warnings,
         )
 
-    def _found(self, text: str, ask_model: bool) -> Generator[Event, None, SearchResult]:
-        """What a search finds for `text`; a model may help where it is to be asked at all."""
+    def _results(self, ask_model: bool) -> Generator[Event, None, SearchResult]:
+        """Return what a search finds; a model may help where it is to be asked at all."""
         question, options = self.routed.question, self.routed.question.options
         ask_model = ask_model and options.use_model and not options.with_model and not self.given
         stages = self.by.toolbox.search.steps(
-            text,
+            self.routed.query,
             top=POOL if question.whole_files else UNITS_RANKED,
-            path=question.mask,
             rerank=options.rerank,
             hyde=self.drafts if ask_model else "off",
             use_model=ask_model,
@@ -300,17 +299,20 @@ class _Gathering:
                 return result
             yield _search_event(stage)
 
-    def _counted(self) -> tuple[str, bool]:
+    @cached_property
+    def counted(self) -> tuple[str, bool]:
         """What the index or git says to a question that they answer exactly, '' for others,
         and whether that is all that was asked."""
-        question, so_far = self.routed.question, self.routed.so_far
-        exact = exact_question(question.text) if self.routed.decision.answer_exactly else None
+        question, so_far, exact = self.routed.question, self.routed.so_far, None
+        if self.routed.decision.answer_exactly:
+            exact = question.exact
         if exact is None:
             return "", False
         self.by.toolbox.keep_up()  # the search, which comes next, says where that takes too long
         tables = self.by.toolbox.tables()
-        whole = parse_query(self.routed.standalone or question.text)
-        units = referred(tables, question.query, whole, so_far) if so_far.history else []
+        units: list[Unit] = []
+        if so_far.history:
+            units = referred(tables, question.query, self.routed.query, so_far)
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
         found = exact_answer(self.by.toolbox, exact, names)
         # What changed, a model tells better from the diff than a list does.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from codeqa.chat.values import AskOptions, Question
+from codeqa.code.counted import exact_question
 from codeqa.errors import UsageError
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import read
@@ -23,8 +24,8 @@ _PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
 def read_question(asked: AskOptions) -> Question:
-    """What is asked, parsed and masked once. Raises UsageError for what cannot be asked, a place
-    that is none, and too many."""
+    """Parse and mask what is asked. Raises UsageError for what cannot be asked, for a place that is
+    none, and for too many of them."""
     options = replace(
         asked,
         question=mask_secrets(well_formed(asked.question)),
@@ -51,6 +52,7 @@ def read_question(asked: AskOptions) -> Question:
         query=parse_query(text, path=mask),
         words=read(text),
         personal=read_personal(text),
+        exact=exact_question(text),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from codeqa.context.block import ContextBlock
-from codeqa.search.hybrid import SearchResult
+from codeqa.search.result import SearchResult
 from codeqa.state.records import Turn
 from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import last_word

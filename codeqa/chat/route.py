@@ -22,6 +22,7 @@ from codeqa.routing.followup import (
 from codeqa.routing.intents import MODEL_BELOW, NEED_CODE, Intent, asks_of_code, by_words
 from codeqa.routing.mode import ISSUE
 from codeqa.routing.policy import Features, PolicyDecision, decide, extract_features, is_greeting
+from codeqa.search.query import parse_query
 from codeqa.settings import Settings
 from codeqa.store import Tables
 from codeqa.text import strip_tag
@@ -54,6 +55,7 @@ class Router:
                 profile=so_far.profile,
                 messages=so_far.messages,
                 has_context=bool(so_far.context.chunks) or so_far.cites_code,
+                asks_exactly=question.exact is not None,
             )
             planned = self._decision(question, features, intent)
             leaving, said = self._gate_topic(question, so_far, intent, features, planned, said)
@@ -73,11 +75,12 @@ class Router:
                 by = "carried"
                 standalone = complete_by_words(question.text, so_far.history, so_far.names)
             by = by if standalone != question.text else ""
+        query = parse_query(standalone, path=question.mask) if standalone else question.query
         keeps_facts = decision.save_profile and question.options.keep
         facts = question.personal.facts if keeps_facts else {}
         return Routed(
-            question, so_far, vector, intent, leaving, features, decision, standalone, by, facts,
-            problems, said.usage if said else NO_USAGE,
+            question, so_far, vector, intent, leaving, features, decision, standalone, query,
+            by, facts, problems, said.usage if said else NO_USAGE,
         )  # fmt: skip
 
     def _classify(

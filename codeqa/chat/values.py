@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codeqa.chat.record import TurnRecord
+from codeqa.code.counted import ExactQuestion
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Model
 from codeqa.llm.values import Cancelled, Thought, Waiting, never
@@ -22,8 +23,8 @@ from codeqa.routing.followup import Leaving
 from codeqa.routing.intents import Intent, Reading
 from codeqa.routing.personal import PersonalReading
 from codeqa.routing.policy import Features, PolicyDecision
-from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import Query
+from codeqa.search.result import SearchResult
 from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
 from codeqa.text import has_tag
@@ -131,6 +132,8 @@ class Question:
     """The same, by what its words may mean."""
     personal: PersonalReading
     """What `text` says of its writer."""
+    exact: ExactQuestion | None
+    """What it asks for that is counted rather than searched for; None for any other."""
 
     @property
     def tagged(self) -> bool:
@@ -189,6 +192,8 @@ class Routed:
     decision: PolicyDecision
     standalone: str
     """What is searched for instead of a follow-up that says too little alone; '' for any other."""
+    query: Query
+    """What is searched for: the question, or `standalone`, taken apart."""
     completed_by: str
     """What made it complete: `model`, `carried` (words of earlier questions), or ''."""
     facts: Mapping[str, str]

@@ -28,10 +28,10 @@ from codeqa.errors import CodeQAError
 from codeqa.quoted.condense import BODIES
 from codeqa.quoted.hits import LINE_CHARACTERS, SAME_NAME, name_parts
 from codeqa.search.channels import gather
-from codeqa.search.hybrid import SearchResult
 from codeqa.search.mentions import frames_here, smallest_around
 from codeqa.search.query import QUESTION_WORDS, Query, says_something, with_words
 from codeqa.search.ranking import rank
+from codeqa.search.result import SearchResult
 from codeqa.store import Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline

@@ -20,8 +20,8 @@ from codeqa.quoted.direct import (
     walk_section,
 )
 from codeqa.quoted.hits import held_words, repeats
-from codeqa.search.hybrid import SearchResult
 from codeqa.search.query import QUESTION_WORDS, Query
+from codeqa.search.result import SearchResult
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
 from codeqa.text.markdown import CITATION, cite, escape, joined
 from codeqa.text.tokens import name_key, search_tokens, stem, variants, words

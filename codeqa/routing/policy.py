@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from codeqa.code.counted import exact_question
 from codeqa.routing.intents import NEED_CODE, Intent, Reading, goes_on, points_back, wants_something
 from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.search.query import QUESTION_WORDS, Query
@@ -249,6 +248,7 @@ def extract_features(
     profile: Mapping[str, str],
     messages: int,
     has_context: bool,
+    asks_exactly: bool = False,
 ) -> Features:
     """Features of `text`, which is without tag and mode; pure.
 
@@ -276,7 +276,7 @@ def extract_features(
         has_preferences=bool(preferences({**profile, **personal.facts})),
         asks=wants_something(words),
         about_answer=messages > 0 and not about_code and _about_answer(words, query),
-        asks_exactly=exact_question(text) is not None,
+        asks_exactly=asks_exactly,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -25,7 +25,7 @@ from codeqa.context.packing import pack
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import EmbeddingError, IndexFormatError
 from codeqa.llm.client import DONE, Model, generate_bounded
-from codeqa.llm.values import Cancelled, Message
+from codeqa.llm.values import Cancelled, Message, clean_text
 from codeqa.prompts import render_prompt
 from codeqa.repository.secrets import mask_secrets
 from codeqa.search.channels import Candidates, filter_of, search_words
@@ -69,76 +69,96 @@ _T = TypeVar("_T", Hit, FileHit)
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class FirstSearch:
+    """What the question alone found, and what it was searched with."""
+
+    tables: Tables
+    encoders: Mapping[str, Embedding]
+    """Vector column → what encodes a text for it."""
+    trouble: str
+    """Why an embedding could not be used; '' where all could."""
+    query: Query
+    """As the index understands it."""
+    candidates: Candidates
+    hits: Sequence[Hit]
+    """The candidates, ranked."""
+    warnings: Sequence[str]
+
+
 def search_by_hypotheses(
-    query: Query,
-    found: Candidates,
-    hits: Sequence[Hit],
-    tables: Tables,
-    encoders: Mapping[str, Embedding],
-    model: Model,
-    mode: HydeMode,
-    settings: Settings,
-    cancelled: Cancelled,
+    first: FirstSearch, model: Model, mode: HydeMode, settings: Settings, cancelled: Cancelled
 ) -> Generator[StageTime, None, tuple[Candidates, list[StageTime]]]:
-    """What the question (`found`, ranked as `hits`) and hypotheses find, and the stages.
+    """Return what the question and hypotheses of `model` find, and the stages.
 
     Yields each stage as it begins and as it ends. Raises what the tables raise; whatever the model
     does is told by the stages.
     """
-    if reason := needless(query, found):
-        stages = [_skipped(FIRST, reason)] + [_skipped(SECOND, reason)] * (mode == "two")
+    query = first.query
+    if reason := needless(query, first.candidates):
+        names = (FIRST, SECOND) if mode == "two" else (FIRST,)
+        stages = [_skipped(name, reason) for name in names]
         yield from stages
-        return found, stages
+        return first.candidates, stages
 
     def write(name: str, tokens: int, prompt: str, **fields: str) -> Stages:
         ask = partial(prompted, prompt, settings.config_dir, **fields)
         seconds = settings.hyde_seconds
         return generate_bounded(name, model, ask, tokens, seconds, cancelled, hypothesis_tokens)
 
-    first = yield from write(FIRST, FIRST_TOKENS, "hyde", query=query.text)
-    by_first = search_by_draft(first, query, tables, encoders)
-    found = join(found, by_first)
+    draft = yield from write(FIRST, FIRST_TOKENS, "hyde", query=query.text)
+    by_draft = search_by_draft(first, draft)
+    candidates = join(first.candidates, by_draft)
     if mode != "two":
-        return found, [first]
-    if first.outcome != DONE:
-        reason = f"the first draft is not there ({first.outcome.partition(':')[0]})"
+        return candidates, [draft]
+    if draft.outcome != DONE:
+        reason = f"the first draft is not there ({draft.outcome.partition(':')[0]})"
         yield (second := _skipped(SECOND, reason))
-        return found, [first, second]
+        return candidates, [draft, second]
     # What the first hypothesis led to, beside what the question did: cut off, the question's own
     # list alone would often leave out the very code that was predicted.
-    best = zip(best_of_each(rank(by_first, query)), best_of_each(hits), strict=True)
+    best = zip(best_of_each(rank(by_draft, query)), best_of_each(first.hits), strict=True)
     pairs = chain.from_iterable(zip_longest(*of_table) for of_table in best)
     units = {hit.unit.id: hit.unit for pair in pairs for hit in pair if hit is not None}
     block = pack([*map(unit_chunk, units.values())], SECOND_CHARACTERS).text
-    fields = {"query": query.text, "context": block.rstrip(), "hyde_query": first.text}
+    fields = {"query": query.text, "context": block.rstrip(), "hyde_query": draft.text}
     second = yield from write(SECOND, SECOND_TOKENS, "hyde_v2", **fields)
     if second.text:
         _log.debug("-query_v2- %s", second.text)
-    return join(found, search_by_draft(second, query, tables, encoders)), [first, second]
+    return join(candidates, search_by_draft(first, second)), [draft, second]
+
+
+def search_by_drafts(
+    first: FirstSearch, drafts: Sequence[str]
+) -> tuple[Candidates, list[StageTime]]:
+    """Return what the question and the caller's own `drafts` find, and a stage for each."""
+    candidates, stages = first.candidates, list[StageTime]()
+    for number, draft in enumerate(drafts, 1):
+        stages.append(StageTime(f"hyde-{number}", outcome="done", text=clean_text(draft)))
+        candidates = join(candidates, search_by_draft(first, stages[-1]))
+    return candidates, stages
 
 
 def _skipped(name: str, reason: str) -> StageTime:
     return StageTime(name, outcome=f"skipped: {reason}")
 
 
-def search_by_draft(
-    draft: StageTime, query: Query, tables: Tables, encoders: Mapping[str, Embedding]
-) -> Candidates:
-    """What the text of a draft finds by words and by meaning, within the filters of `query`, in
-    channels of its own (`hyde-1 text`, for the name `hyde-1`). A draft without words finds nothing.
+def search_by_draft(first: FirstSearch, draft: StageTime) -> Candidates:
+    """Return what the text of a draft finds by words and by meaning, within the question's filters,
+    in channels of its own (`hyde-1 text`, for the name `hyde-1`); nothing for one without words.
 
     Nothing in it is understood as a filter or as a mention. Raises what the tables raise.
     """
-    text, where = " ".join(hypothesis_tokens(draft.text)), filter_of(query)
+    text, where = " ".join(hypothesis_tokens(draft.text)), filter_of(first.query)
     if not text:
         return Candidates()
     prefix = f"{draft.name} "
-    find = partial(search_words, tables, text, draft.text, where, prefix=prefix)
+    find = partial(search_words, first.tables, text, draft.text, where, prefix=prefix)
     try:
-        found = find(encoders, limit=HYPOTHESIS_CANDIDATES)
+        hits = find(first.encoders, limit=HYPOTHESIS_CANDIDATES)
     except (EmbeddingError, IndexFormatError):  # it refused, or the index was made anew
-        found = find({}, limit=HYPOTHESIS_CANDIDATES)
-    return Candidates.of(found)
+        hits = find({}, limit=HYPOTHESIS_CANDIDATES)
+    return Candidates.of(hits)
 
 
 def needless(query: Query, found: Candidates) -> str:

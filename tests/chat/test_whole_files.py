@@ -14,8 +14,9 @@ from codeqa.context.block import ContextBlock
 from codeqa.engine import Engine
 from codeqa.repositories.files import Files
 from codeqa.routing.mode import read_whole
-from codeqa.search.hybrid import SearchResult, open_search
+from codeqa.search.hybrid import open_search
 from codeqa.search.query import parse_query
+from codeqa.search.result import SearchResult
 from codeqa.selection import POOL, UNITS_RANKED, best_files, budget_of, build_context, every_file
 from codeqa.settings import Settings
 from codeqa.store import Tables

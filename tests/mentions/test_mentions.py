@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from codeqa.search.hybrid import Search, SearchResult
+from codeqa.search.hybrid import Search
 from codeqa.search.mentions import (
     GUARANTEED,
     readings,
     resolve_mentions,
     take_mentions,
 )
+from codeqa.search.result import SearchResult
 from codeqa.selection import budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables

@@ -26,7 +26,8 @@ from codeqa.embeddings.registry import query_embedding
 from codeqa.errors import EmbeddingError, ModelError
 from codeqa.llm.values import TEXT_CHARACTERS
 from codeqa.search.by_model import only_by_hypothesis
-from codeqa.search.hybrid import Search, SearchResult
+from codeqa.search.hybrid import Search
+from codeqa.search.result import SearchResult
 from codeqa.settings import load_settings
 from codeqa.types import Hit
 from research.evals.search.questions import Question

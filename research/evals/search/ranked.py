@@ -28,7 +28,8 @@ from codeqa.context.block import ContextBlock
 from codeqa.errors import ModelError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.llm.models import Models
-from codeqa.search.hybrid import Search, SearchResult, open_search
+from codeqa.search.hybrid import Search, open_search
+from codeqa.search.result import SearchResult
 from codeqa.selection import BUDGET_CHARACTERS_PER_TOKEN, UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables, locate, open_once
