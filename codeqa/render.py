@@ -30,6 +30,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
 from pygments.util import ClassNotFound
 
+from codeqa.languages import language_called
 from codeqa.text.markdown import CITATION, CODE_LOCATION
 from codeqa.text.tokens import word_set
 
@@ -37,12 +38,6 @@ LINE_CHARACTERS = 5_000
 """A text with a longer line stays uncoloured: it is data, and lexers backtrack on it."""
 COLOUR_SECONDS = 1.0
 """After this a text stays uncoloured: some lexers are quadratic on `a a a …`."""
-LEXER_NAMES = {
-    "vue": "html", "svelte": "html", "astro": "html", "heex": "html", "stylus": "sass",
-    "jsonc": "json", "notebook": "json", "justfile": "make", "apex": "java", "vb": "vb.net",
-    "assembly": "gas", "yacc": "c", "lex": "c", "cue": "go",
-}  # fmt: skip
-"""Languages that Pygments lacks or calls otherwise, and what comes nearest."""
 
 SYNTAX_CLASSES = word_set("""
     c c1 ch cm cs k kd kn kp kr ow il kc l ld m mb mf mh mi mo no cpf dl s s1 s2 sa sb sc sd sh ss
@@ -401,8 +396,9 @@ def _coloured(language: str, text: str) -> str | None:
     """`text` with spans that never cross a line end; None for an unknown language, and when it
     takes COLOUR_SECONDS."""
     name = language.strip().lower()
+    name = language_called(name).lexer or name
     try:
-        lexer = get_lexer_by_name(LEXER_NAMES.get(name, name), stripnl=False, ensurenl=False)
+        lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
     end, tokens = time.monotonic() + COLOUR_SECONDS, []

@@ -28,7 +28,7 @@ from codeqa.context.block import (
 )
 from codeqa.context.packing import pack
 from codeqa.errors import CodeQAError, NotFoundError
-from codeqa.parsing.documents import CONFIGURATION
+from codeqa.languages import language_called
 from codeqa.repositories.files import Files
 from codeqa.search.channels import WRITTEN_BY_HAND, filter_of, near_path, resolve_query
 from codeqa.search.query import Query
@@ -340,7 +340,7 @@ def _best_first(records: Iterable[FileRecord], ranked: Sequence[str]) -> list[Fi
     rank = {path: place - len(ranked) for place, path in enumerate(ranked)}
 
     def place(record: FileRecord) -> tuple[int, int, bool, str]:
-        settings = record.role == "source" and record.language in CONFIGURATION
+        settings = record.role == "source" and language_called(record.language).holds == "settings"
         role = ROLES.index("document" if settings else record.role)
         return rank.get(record.path, 0), role, settings, record.path
 

@@ -16,6 +16,7 @@ from codeqa.asked import line_pattern, word_list
 from codeqa.code.imports import IMPORTED, import_evidence
 from codeqa.code.usages import language_name
 from codeqa.context.statements import COMMENT_LINE
+from codeqa.languages import language_called, package_heads
 from codeqa.store import INDEXED, FileRecord, Filter, Tables
 from codeqa.text import counted
 from codeqa.text.doc_comment import inline, prose
@@ -35,7 +36,6 @@ FOLDERS = 12
 DOMINANT = 0.6
 """A folder with more than this part of the source is opened rather than named: `src/x/`."""
 
-_HEADS = ("__init__.py", "mod.rs", "lib.rs", "doc.go", "index.ts", "index.js", "package-info.java")
 
 OFTEN = 200
 """Names that the most files import, among which are those of libraries."""
@@ -184,7 +184,8 @@ def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
     inside = {record.path for record in source}
     files_named: dict[str, list[str]] = {}
     folders: set[str] = set()
-    for path in sorted(inside, key=lambda path: (path.rpartition("/")[2] not in _HEADS, path)):
+    heads = package_heads()
+    for path in sorted(inside, key=lambda path: (path.rpartition("/")[2] not in heads, path)):
         folder, _, name = path.rpartition("/")
         # One file stands for its folder: among all of a large one the search would take minutes.
         words = {name.rpartition(".")[0], *({folder} - folders and {folder.rpartition("/")[2]})}
@@ -222,12 +223,15 @@ def _folder_items(
     pairs = {(path, folder_of(file)) for path, _, file in imports}
     needs = Counter((folder_of(path), other) for path, other in pairs if other)
     ordered = sorted(needs.items(), key=lambda one: (-one[1], one[0]))
-    patterns = [f"{path}{src}{name}" for path in folders for src in ("", "src/") for name in _HEADS]
-    heads = tables.units(Filter(kinds=("module",), paths=tuple(patterns))) if folders else []
+    heads_of = {
+        path: [f"{path}{src}{name}" for src in ("", "src/") for name in package_heads()]
+        for path in folders
+    }
+    patterns = tuple(file for files in heads_of.values() for file in files)
+    heads = tables.units(Filter(kinds=("module",), paths=patterns)) if folders else []
     for path, records in folders.items():
         language = Counter(r.language for r in records).most_common(1)[0][0] or "other"
-        heads_of = {f"{path}{src}{name}" for src in ("", "src/") for name in _HEADS}
-        about = (unit for unit in heads if leading_doc(unit) and unit.path in heads_of)
+        about = (unit for unit in heads if leading_doc(unit) and unit.path in heads_of[path])
         text = f"- {code_span(path)}: {counted(len(records), 'file')}, mostly {escape(language)}"
         if head := next(about, None):
             text += f". {inline(first_sentence(head.doc_comment))} {cite_unit(head)}"
@@ -255,7 +259,8 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
             own, every = users[unit.name].get(unit.path, set()), set[str]()
             for file, paths in users[unit.name].items():
                 folder, _, name = file.rpartition("/")
-                hands_on = name in _HEADS or name.endswith(".go")
+                whole = language_called(language_name(file)).import_rule == "folder"
+                hands_on = name in package_heads() or whole
                 if file == unit.path or (hands_on and unit.path.startswith(f"{folder}/")):
                     every |= paths
             # Of a class and the head of the file that is called like it the class is meant.

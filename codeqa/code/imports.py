@@ -1,12 +1,15 @@
-"""Whether an import specifier leads to a certain file, language by language."""
+"""Whether an import specifier leads to a certain file.
+
+`languages.toml` names the rule of each language (`import_rule`) and the files that it leads to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from posixpath import basename, dirname, join, normpath
 
-from codeqa.text.tokens import word_set
+from codeqa.languages import Language, language_called
 
 NONE = 0.0
 IMPORTED = 0.9
@@ -14,46 +17,31 @@ IMPORTED = 0.9
 IMPORTED_LOOSELY = 0.7
 """It leads there if some folder on the way is on the search path (`import utils`)."""
 
-_SOURCE_FOLDERS = frozenset({"", "src", "lib", "python", "source"})
-"""Folders that are surely on Python's search path."""
-
-_PYTHON_FILES = (".py", "/__init__.py", ".pyi", "/__init__.pyi")
-_SCRIPT_ENDINGS = (".ts", ".tsx", ".d.ts", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".vue")
-_SCRIPT_OUTPUT = {".js": (".ts", ".tsx"), ".jsx": (".tsx",), ".mjs": (".mts",), ".cjs": (".cts",)}
-"""What a TypeScript import that names the compiler's output is made from."""
-_JVM_ENDINGS = (".java", ".kt", ".scala", ".groovy")
-
-_GO_STANDARD = word_set("""
-archive bufio builtin bytes cmp compress container context crypto database debug embed encoding
-errors expvar flag fmt go hash html image index io iter log maps math mime net os path plugin
-reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode
-unique unsafe weak C
-""")
-"""First words of Go's standard library: its packages are never folders of a repository."""
-
 
 def import_evidence(
-    language: str, importer: str, module: str, path: str, go_module: str = ""
+    language: str, importer: str, module: str, path: str, own_module: str = ""
 ) -> float:
-    """How surely `module`, imported in the file `importer`, is the file `path`; 0 for not at all.
+    """Rate how surely `module`, imported in the file `importer`, is the file `path`; 0 for no.
 
-    `go_module` is the path that the repository's `go.mod` declares, '' when unknown. Languages
-    without a rule here give 0.
+    `own_module` is the address that the repository gives itself (`go.mod`), '' when unknown.
+    Languages without a rule give 0.
     """
-    if go_module and f"{module}/".startswith(f"{go_module}/"):
-        folder = module[len(go_module) + 1 :]
-        return IMPORTED if dirname(path) == folder and path.endswith(".go") else NONE
+    of = language_called(language)
+    if own_module and f"{module}/".startswith(f"{own_module}/"):
+        folder = module[len(own_module) + 1 :]
+        return IMPORTED if dirname(path) == folder and path.endswith(of.import_files) else NONE
     if path == importer and not module.startswith(("super", "self", "crate")):
         return NONE
-    leads_to = _RULES.get(language)
-    if leads_to is None or not module or not leads_to(importer, module, path):
+    leads_to = _RULES.get(of.import_rule)
+    if leads_to is None or not module or not leads_to(of, importer, module, path):
         return NONE
     if module[0] == "@" and module[1:2] != "/":
         return IMPORTED_LOOSELY
-    if language != "python" or "." in module:
+    if not of.source_folders or "." in module:
         return IMPORTED
-    before = path.removesuffix(".py").removesuffix("/__init__").removesuffix(module).strip("/")
-    sure = before in _SOURCE_FOLDERS or before == dirname(importer)
+    file = next(file for file in of.import_files if path.endswith(module + file))
+    before = path.removesuffix(module + file).strip("/")
+    sure = before in of.source_folders or before == dirname(importer)
     return IMPORTED if sure else IMPORTED_LOOSELY
 
 
@@ -66,47 +54,50 @@ def split_address(module: str) -> tuple[str, str]:
     return "", module
 
 
-def _python(importer: str, module: str, path: str) -> bool:
-    """`.a.b` from the importing package, `a.b` as the end of any path (src layouts)."""
+def _dotted(language: Language, importer: str, module: str, path: str) -> bool:
+    """Lead `.a.b` from the importing package, `a.b` to the end of any path (src layouts)."""
     words = module.lstrip(".")
     address = words.replace(".", "/")
     if words == module:
-        return any(_ends_with(path, address + file) for file in _PYTHON_FILES)
+        return any(_ends_with(path, address + file) for file in language.import_files)
     package = dirname(importer)
     for _ in range(len(module) - len(words) - 1):
         package = dirname(package)
-    files = [address + file for file in _PYTHON_FILES] if words else ["__init__.py"]
+    files: Iterable[str] = language.package_files
+    if words:
+        files = [address + file for file in language.import_files]
     return path in [join(package, file) for file in files]
 
 
-def _script(importer: str, module: str, path: str) -> bool:
-    """JavaScript and TypeScript: relative files and folders; `@/x` and `src/x` by their end, of
-    `@scope/package` the folder of its name."""
+def _relative(language: Language, importer: str, module: str, path: str) -> bool:
+    """Lead to files and folders beside the importer, for `@/x` and `src/x` to the end of a path,
+    for `@scope/package` to the folder of its name."""
     if module.startswith("."):
         address = normpath(join(dirname(importer), module))
-        return not address.startswith("..") and path in _script_files(address)
+        return not address.startswith("..") and path in _relative_files(language.name, address)
     if "/" not in module:
         return False
     if module[0] == "@" and module[1] != "/":
         _, name, *inside = module.split("/")
         module = "/".join((name, "src", *inside))
     address = module.removeprefix("@/").removeprefix("~/").removeprefix("#")
-    return any(_ends_with(path, file) for file in _script_files(address))
+    return any(_ends_with(path, file) for file in _relative_files(language.name, address))
 
 
 @lru_cache(1_024)  # of one import, compared with many files
-def _script_files(address: str) -> list[str]:
-    files = [address, *(address + ending for ending in _SCRIPT_ENDINGS)]
-    for ending, sources in _SCRIPT_OUTPUT.items():
+def _relative_files(language: str, address: str) -> list[str]:
+    of = language_called(language)
+    files = [address, *(address + ending for ending in of.import_files)]
+    for ending, sources in of.compiled_from.items():
         if address.endswith(ending):
             files.extend(address.removesuffix(ending) + source for source in sources)
     folder = "" if address == "." else address
-    return [*files, *(join(folder, f"index{ending}") for ending in _SCRIPT_ENDINGS)]
+    return [*files, *(join(folder, f"index{ending}") for ending in of.import_files)]
 
 
-def _jvm(importer: str, module: str, path: str) -> bool:
-    """Java and its kin: a package, or a class or what is in it, is the end of a path."""
-    if not path.endswith(_JVM_ENDINGS):
+def _package(language: Language, importer: str, module: str, path: str) -> bool:
+    """Lead to a package, a class or what is in it, each by the end of a path."""
+    if not path.endswith(language.import_files):
         return False
     words = module.split(".")
     file = path.rpartition(".")[0]
@@ -116,24 +107,25 @@ def _jvm(importer: str, module: str, path: str) -> bool:
     )
 
 
-def _go(importer: str, module: str, path: str) -> bool:
-    """An import path is a folder, known by its last word."""
+def _folder(language: Language, importer: str, module: str, path: str) -> bool:
+    """Lead to a folder by the last word that is no version (`/v2`)."""
     words = module.split("/")
-    if words[0] in _GO_STANDARD:
+    if words[0] in language.standard_packages:
         return False
     if len(words) > 1 and words[-1][:1] == "v" and words[-1][1:].isdigit():
         words.pop()
-    return path.endswith(".go") and basename(dirname(path)) == words[-1]
+    return path.endswith(language.import_files) and basename(dirname(path)) == words[-1]
 
 
-def _rust(importer: str, module: str, path: str) -> bool:
-    """`crate::`, `self::`, `super::`, a module beside the file, or another crate's folder."""
+def _in_crate(language: Language, importer: str, module: str, path: str) -> bool:
+    """Lead from `crate::`, `self::` or `super::`, to a module beside the file, or another crate's
+    folder."""
     words = [word for word in module.split("::") if word]
     root, inside = _crate(importer)
     if not words:
         return False
     if words[0] == "crate":
-        return path in _rust_files(root, words[1:])
+        return path in _crate_files(root, words[1:])
     if words[0] in ("self", "super"):
         if words[0] == "self":
             words = words[1:]
@@ -142,12 +134,12 @@ def _rust(importer: str, module: str, path: str) -> bool:
             if len(words) == 1 and path == importer:
                 return True
             inside, words = inside[:-1], words[1:]
-        return path in _rust_files(root, [*inside, *words])
-    if path in _rust_files(root, [*inside, *words]):
+        return path in _crate_files(root, [*inside, *words])
+    if path in _crate_files(root, [*inside, *words]):
         return True
     folder = dirname(path)
     return any(
-        _ends_with(folder, f"{crate}/src") and path in _rust_files(folder + "/", words[1:])
+        _ends_with(folder, f"{crate}/src") and path in _crate_files(folder + "/", words[1:])
         for crate in (words[0].replace("_", "-"), words[0])
     )
 
@@ -162,7 +154,7 @@ def _crate(path: str) -> tuple[str, list[str]]:
     return (root if root != "/" else "", words)
 
 
-def _rust_files(root: str, words: list[str]) -> tuple[str, str]:
+def _crate_files(root: str, words: list[str]) -> tuple[str, str]:
     """The two files that may hold the module `words` of the crate whose sources are in `root`."""
     if not words:
         return root + "lib.rs", root + "main.rs"
@@ -175,16 +167,15 @@ def _ends_with(path: str, ending: str) -> bool:
     return path == ending or path.endswith("/" + ending)
 
 
-_RULES: dict[str, Callable[[str, str, str], bool]] = {
-    "python": _python,
-    "javascript": _script,
-    "typescript": _script,
-    "java": _jvm,
-    "kotlin": _jvm,
-    "scala": _jvm,
-    "go": _go,
-    "rust": _rust,
+_RULES: dict[str, Callable[[Language, str, str, str], bool]] = {
+    "dotted": _dotted,
+    "relative": _relative,
+    "package": _package,
+    "folder": _folder,
+    "crate": _in_crate,
 }
 
-RESOLVED_LANGUAGES = frozenset(_RULES)
-"""Languages whose imports are resolved to files."""
+
+def resolves_imports(language: str) -> bool:
+    """Tell whether imports of `language` are resolved to files."""
+    return language_called(language).import_rule != ""

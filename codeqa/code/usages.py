@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
-from codeqa.code.imports import NONE, RESOLVED_LANGUAGES, import_evidence, split_address
-from codeqa.languages import detect
+from codeqa.code.imports import NONE, import_evidence, resolves_imports, split_address
+from codeqa.languages import detect, language_called
 from codeqa.parsing.references import CLASS_MARK
 from codeqa.repository.classify import role_of
 from codeqa.search.mentions import smallest_around
@@ -60,11 +60,6 @@ MOST_RELATED = 8
 OVERLOADED = 0.8
 """The file decides for one of several definitions of that qualified name."""
 SHORT_NAME = 5
-WHOLE_SPECIFIERS = frozenset({"javascript", "typescript", "go"})
-"""An import names a file or folder there, never the class in it."""
-SPREAD_LANGUAGES = frozenset({"go", "rust", "csharp", "ruby", "swift", "kotlin", "cpp"})
-"""A class may have members in several files."""
-PACKAGE_LANGUAGES = frozenset({"go", "java", "kotlin", "scala", "csharp", "swift"})
 OWN_NAMES = frozenset({"self", "this", "cls", "Self"})
 SELF_NAMES = OWN_NAMES | {"super", "super()", "base", "parent"}
 LIKELY = 0.6
@@ -76,23 +71,8 @@ CANDIDATES = 2_000
 """Edges of one name that are looked at; of a name as common as `get` the rest is left out."""
 MAX_FILES_READ = 100
 """Files whose imports are read for one answer, for wildcards and re-exports."""
-PACKAGE_FILES = {
-    "python": ("__init__.py",),
-    "typescript": ("index.ts", "index.tsx", "index.js"),
-    "javascript": ("index.js", "index.jsx", "index.mjs", "index.ts"),
-    "rust": ("mod.rs", "lib.rs"),
-}
-"""Files that stand for their folder, and may pass on what it holds."""
-_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 MAX_CLASSES_FOLLOWED = 30
 """Classes whose heirs are looked up for one answer."""
-FAMILIES = (
-    frozenset({"javascript", "typescript"}),
-    frozenset({"c", "cpp"}),
-    frozenset({"java", "kotlin", "scala"}),
-)
-"""Languages that call each other's definitions by name."""
-
 MOST_NAMED = 20_000
 MOST_JUDGED = 40
 """Definitions of one name that are weighed for one place."""
@@ -100,7 +80,6 @@ _TYPES = CLASS_KINDS - {"module"}
 _METHOD = re.compile(r"\b(\w+)\s*(?:\[[^\]]*\])?\(")
 """The name in a method's declaration."""
 _ABSTRACT = re.compile(r"\b(?:raise NotImplementedError|abstractmethod|abstract )\b")
-_IMPLEMENTED_FOR = re.compile(r"[^{;]*?\bfor\s+(?:&(?:'\w+\s+)?)?(?:mut\s+|dyn\s+)?([\w:]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +191,7 @@ class Surroundings:
             for one in tables.in_file(unit.path)
         )
         """Whether it is defined inside of a function, where no import reaches."""
-        found = None
-        if unit.language == "go":
-            text = "\n".join(part.source_code for part in tables.in_file("go.mod"))
-            found = _GO_MODULE.search(text)
-        self.go_module = found.group(1) if found else ""
+        self.own_module = _own_module(tables, unit.language)
         overriding = {(one.path, one.class_name) for one in namesakes}
         self._subclasses: set[tuple[str, str]] = set()
         """(path, qualified name) of classes that inherit the member, directly or not."""
@@ -251,7 +226,7 @@ class Surroundings:
         module, mark, known_class = place.module.rpartition(CLASS_MARK)
         if mark and known_class.isidentifier():
             return self._of_class(place, module, known_class)
-        if place.module and language_name(place.path) in RESOLVED_LANGUAGES:
+        if place.module and resolves_imports(language_name(place.path)):
             if sure := self._imported(place, self._unit.path) or self._passed_on(place):
                 return sure
             of_heir = self._is_member and self.is_heir(split_address(place.module)[1])
@@ -272,7 +247,8 @@ class Surroundings:
         if not self._is_member or tail == self._owner or last_word(place.receiver) == self._owner:
             return sure
         # Without a receiver it is a function of that module, not a member of its class.
-        whole = place.receiver and language_name(place.path) in WHOLE_SPECIFIERS
+        # Where one word is the whole specifier, it names a file or folder, never the class in it.
+        whole = place.receiver and not language_called(language_name(place.path)).import_separator
         return min(sure, ITS_MODULE) if whole else NONE
 
     def _passed_on(self, place: Reference) -> float:
@@ -285,7 +261,7 @@ class Surroundings:
         """Evidence from a receiver whose class is known by name."""
         if not self._is_member:
             return NONE
-        spread = known_class == self._owner and self._unit.language in SPREAD_LANGUAGES
+        spread = known_class == self._owner and language_called(self._unit.language).spread_classes
         if place.receiver in SELF_NAMES and not spread:
             return self._received(place)
         if known_class != self._owner:
@@ -316,12 +292,12 @@ class Surroundings:
         if self._is_member:
             return SUBCLASS if self.is_in_heir(place) else OTHER_CLASS / self.rivals
         same_folder = PurePosixPath(place.path).parent == PurePosixPath(self._unit.path).parent
-        if same_folder and self._unit.language in PACKAGE_LANGUAGES:
+        if same_folder and language_called(self._unit.language).folder_is_package:
             return TYPED
         for edge in self.imports(place.path):
             if edge.name == edge.module and self.leads(place, edge.module, self._unit.path):
                 return TYPED
-        needs_import = language_name(place.path) in RESOLVED_LANGUAGES
+        needs_import = resolves_imports(language_name(place.path))
         return self._by_name(0.5 if needs_import else 1.0)
 
     def _by_name(self, factor: float) -> float:
@@ -341,7 +317,8 @@ class Surroundings:
 
     def leads(self, place: Reference, module: str, path: str) -> float:
         """How surely `module`, imported where `place` is, is the file `path`."""
-        return import_evidence(language_name(place.path), place.path, module, path, self.go_module)
+        language = language_name(place.path)
+        return import_evidence(language, place.path, module, path, self.own_module)
 
     def is_heir(self, name: str) -> bool:
         """Whether a class called `name` inherits from the owner."""
@@ -371,7 +348,7 @@ class Surroundings:
         folder = PurePosixPath(unit.path).parent
         known = self._tables.catalogue().paths
         for around in (folder, *folder.parents):
-            paths = {str(around / one) for one in PACKAGE_FILES.get(unit.language, ())}
+            paths = {str(around / one) for one in language_called(unit.language).package_files}
             for path in sorted(paths & known):
                 whole = (edge for edge in self.imports(path) if edge.name == edge.module)
                 if any(self.leads(edge, edge.module, unit.path) for edge in whole):
@@ -394,6 +371,17 @@ class Surroundings:
                 if heir.name not in seen:
                     seen.add(heir.name)
                     waiting.append(heir.name)
+
+
+def _own_module(tables: Tables, language: str) -> str:
+    """Read the address that the repository gives itself in that language (`go.mod`), else ''."""
+    declared = language_called(language).own_module
+    if not declared:
+        return ""
+    file, form = declared
+    text = "\n".join(part.source_code for part in tables.in_file(file))
+    name = re.search(form, text)
+    return name[1] if name else ""
 
 
 def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit, float]]:
@@ -427,7 +415,8 @@ def sureness(confidence: float) -> str:
 
 def related(one: str, other: str) -> bool:
     """Whether code in the language `one` may call definitions in `other`."""
-    return one == other or any(one in family and other in family for family in FAMILIES)
+    family = language_called(one).family
+    return one == other or (family != "" and family == language_called(other).family)
 
 
 @lru_cache(maxsize=4_096)  # a name stands many times in a file
@@ -480,11 +469,12 @@ def is_abstract(unit: Unit) -> bool:
 
 
 def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
-    """The classes and interfaces of this repository that the class `unit` names as its bases; in
-    Go, where none says so, the interfaces with that `method` whose methods it all has."""
-    if unit.language == "go" and method and unit.kind != "interface":
+    """The classes and interfaces of this repository that the class `unit` names as its bases;
+    where none says so, the interfaces with that `method` whose methods it all has."""
+    implicit = language_called(unit.language).implicit_interfaces
+    if implicit and method and unit.kind != "interface":
         named = tables.named([name_key(method)], MOST_NAMED)
-        owners = {(one.path, one.class_name) for one in named if one.language == "go"}
+        owners = {(one.path, one.class_name) for one in named if one.language == unit.language}
         paths = {path for path, _ in owners}
         types = [one for path in sorted(paths) for one in tables.in_file(path)]
         types = [one for one in types if (one.path, one.qualified_name) in owners]
@@ -535,15 +525,15 @@ def types_called(tables: Tables, name: str) -> list[Unit]:
 
 def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, str, int]]:
     """The types that say at `places` what they inherit or implement, each with the file and line.
-    Rust says it outside of the type, of several in one module: `impl Read for Buffer`."""
+    Some say it outside of the type, of several in one module: `impl Read for Buffer`."""
     found, places = list[tuple[Unit, str, int]](), list(places)
     ids = [place.unit_id for place in places]
     around = {unit.id: unit for unit in tables.by_ids(ids)}
     for place in (one for one in places if one.unit_id in around):
         one = around[place.unit_id]
         code = "\n".join(one.source_code.split("\n")[place.line - one.start_line :][:3])
-        outside = one.language == "rust" and one.kind not in _TYPES
-        meant = _IMPLEMENTED_FOR.match(code) if outside else None
+        form = language_called(one.language).implemented_for
+        meant = re.match(form, code) if form and one.kind not in _TYPES else None
         if meant:
             name = last_word(meant[1])
             types = types_called(tables, name)
@@ -555,16 +545,17 @@ def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, st
 
 
 def with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
-    """The types that have every method of the Go interface `unit`: none says that it implements
-    one."""
+    """The types that have every method of the interface `unit`, in a language where none says
+    that it implements one."""
     names = {found[1] for one in unit.method_declarations if (found := _METHOD.search(one))}
-    if unit.language != "go" or unit.kind != "interface" or not names:
+    implicit = language_called(unit.language).implicit_interfaces
+    if not implicit or unit.kind != "interface" or not names:
         return []
     having = Counter(
         {
             (one.path.rpartition("/")[0], one.class_name, one.name)
             for one in tables.named([name_key(name) for name in names], MOST_NAMED)
-            if one.name in names and one.language == "go" and one.is_method
+            if one.name in names and one.language == unit.language and one.is_method
         }
     )
     owners = Counter((folder, owner) for folder, owner, _ in having)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -17,28 +17,20 @@ from typing import Any
 CLASS_LIKE = frozenset({"class", "struct", "enum", "trait", "interface"})
 """Kinds whose functions are methods; a language adds to them with `class_like`."""
 
-_CPP_HEADER = re.compile(
-    rb"^[ \t]*(?:(?:class|enum class)\s+(?:[A-Z_]+\s+)?\w+(?:\s+final)?\s*(?:[{;]|:[^:])"
-    rb"|namespace(?:\s+[\w:]+)?\s*\{|template\s*<|using\s+(?:namespace\s+\w|\w+\s*=|\w+(?:::\w+)+\s*;)"
-    rb"|(?:public|private|protected)\s*:\s*$)"
-    rb"|\bstd::\w|^\s*#\s*include\s*<(?:string|vector|map|memory|iostream|utility|functional)>",
-    re.MULTILINE,
-)
-"""What only C++ has; a `.h` file without any of it is C."""
-
 _SHEBANG = re.compile(rb"^#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?(?:\w+=\S*\s+)*)?(?:\S*/)?([\w+-]+)")
 _VERSION = re.compile(r"[\d.]+$")
-_SETS = {"class_like", "constructor_names", "self_names", "builtins"}
+_SETS = {"class_like", "constructor_names", "self_names", "builtins", "standard_packages"}
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One table of `languages.toml`."""
+    """One table of `languages.toml`; README.md explains its keys."""
 
     key: str
     """Name of the table; `tsx` and `typescript` are two tables of one language."""
     name: str
     """What units, filters and code fences call it."""
+    aliases: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     filenames: tuple[str, ...] = ()
     shebangs: tuple[str, ...] = ()
@@ -60,6 +52,26 @@ class Language:
     name_prefix: str = ""
     masks: tuple[list[str], ...] = ()
     item_macros: bool = False
+    claims: tuple[list[str], ...] = ()
+    family: str = ""
+    import_rule: str = ""
+    import_files: tuple[str, ...] = ()
+    compiled_from: Mapping[str, list[str]] = field(default_factory=dict)
+    source_folders: tuple[str, ...] = ()
+    standard_packages: frozenset[str] = frozenset()
+    own_module: tuple[str, ...] = ()
+    package_files: tuple[str, ...] = ()
+    package_heads: tuple[str, ...] = ()
+    folder_is_package: bool = False
+    spread_classes: bool = False
+    implicit_interfaces: bool = False
+    implemented_for: str = ""
+    test_names: str = r"test(?=[_A-Z\d]|$)"
+    holds: str = ""
+    headings: str = ""
+    section: tuple[str, ...] = ()
+    cell_language: str = ""
+    lexer: str = ""
 
 
 @cache
@@ -78,7 +90,7 @@ def detect(path: str, data: bytes = b"") -> Language | None:
     """The language of a file by its name, its ending, then its first line.
 
     `data` is the beginning of the content (all of it for a `.h` file, which is C unless
-    it plainly is C++); None when nothing tells.
+    it plainly is C++: `claims`); None when nothing tells.
     """
     names, endings, interpreters = _tables()
     name = PurePosixPath(path).name
@@ -90,13 +102,22 @@ def detect(path: str, data: bytes = b"") -> Language | None:
         return names[stem]
     found = endings.get(suffix) or endings.get(suffix.lower())
     if found is not None:
-        if suffix == ".h" and _CPP_HEADER.search(data):
-            return languages()["cpp"]
-        return found
+        return next((o for o, form in _claims().get(suffix, ()) if form.search(data)), found)
     if match := _SHEBANG.match(data[:256]):
         interpreter = match.group(1).decode("ascii", "replace")
         return interpreters.get(interpreter) or interpreters.get(_VERSION.sub("", interpreter))
     return None
+
+
+def language_called(name: str) -> Language:
+    """Return the language that has `name` as its name, key or alias; else one without any keys."""
+    return _names().get(name) or Language("", name)
+
+
+@cache
+def package_heads() -> frozenset[str]:
+    """Return the names of files that describe their folder, of all languages."""
+    return frozenset(name for language in languages().values() for name in language.package_heads)
 
 
 def query_text(language: Language) -> str:
@@ -109,6 +130,24 @@ def query_text(language: Language) -> str:
     parts += [f"({node}) @comment" for node in language.comment_nodes]
     parts += [f"({node}) @attribute" for node in language.attribute_nodes]
     return "\n".join(parts)
+
+
+@cache
+def _names() -> Mapping[str, Language]:
+    every = languages().values()
+    aliases = {alias: language for language in every for alias in language.aliases}
+    # Of two tables with one name the first is meant.
+    return {**aliases, **{o.name: o for o in reversed([*every])}, **languages()}
+
+
+@cache
+def _claims() -> Mapping[str, list[tuple[Language, re.Pattern[bytes]]]]:
+    """Return for an ending of another language who claims it, and by what in a file."""
+    forms: dict[str, list[tuple[Language, re.Pattern[bytes]]]] = {}
+    for language in languages().values():
+        for ending, form in language.claims:
+            forms.setdefault(ending, []).append((language, re.compile(form.encode())))
+    return forms
 
 
 @cache
@@ -126,8 +165,9 @@ def _tables() -> tuple[dict[str, Language], dict[str, Language], dict[str, Langu
 def _language(key: str, table: Mapping[str, Any]) -> Language:
     values = {"queries": [key] if "grammar" in table else (), **table}
     values["name"] = values.pop("language", key)
-    for field, value in values.items():
+    for key_of_table, value in values.items():
         if isinstance(value, list):
-            values[field] = frozenset(value) if field in _SETS else tuple(value)
+            many = frozenset if key_of_table in _SETS else tuple
+            values[key_of_table] = many(value)
     values["class_like"] = CLASS_LIKE | values.get("class_like", frozenset())
     return Language(key, **values)

@@ -16,13 +16,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from itertools import accumulate, pairwise
 from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from codeqa.languages import Language, language_called
 from codeqa.parsing.source import CHUNK_SIZE, line_spans, split_lines, trim
 from codeqa.parsing.units import unit_ids
 from codeqa.types import Unit
@@ -49,15 +50,6 @@ _RST_ESCAPE = re.compile(r"\\(?: |(\S))")
 _DIRECTIVE = re.compile(r"\.\. (?:[\w-]+:{1,2}|_[^:]+:|\[)")
 _ROLE = re.compile(r":[\w:+.-]+:`([^`<]*?)\s*(?:<[^`>]*>)?`|`+([^`]*)`+_*|\*+([^*]+)\*+")
 
-_RULE = re.compile(r"define\s+(\S+)|(?!\s|#|\.PHONY)([^=:#\s][^=:#]*?)\s*::?(?!=)")
-_BY_LINE = {
-    "toml": (re.compile(r"\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$"), "#"),
-    "ini": (re.compile(r"\[([^\]]+)\]\s*$"), "#;"),
-    "dockerfile": (re.compile(r"FROM\s+(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE), "#"),
-    "makefile": (_RULE, "#"),
-    "justfile": (_RULE, "#"),
-}
-"""Language → which lines begin a section, whose name is the last group, and what comments do."""
 _YAML_KEY = re.compile(
     r"""-\s+(?:name|id|alert|job_name)\s*:\s*(.+)|(["']?[\w$@./][\w$@./ -]*["']?)\s*:(?:\s|$)"""
 )
@@ -92,12 +84,11 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
     `language` is a name of `languages.toml`. Never raises on content: a file that is not
     laid out as its language says is cut by lines.
     """
-    lines = split_lines(text)
-    kind = "document" if language in _DOCUMENTS else "chunk"
-    kind = "config" if language in CONFIGURATION else kind
+    lines, known = split_lines(text), language_called(language)
+    kind = {"documents": "document", "settings": "config"}.get(known.holds, "chunk")
     new_id = unit_ids(path)
     units = []
-    for section in _sections(lines, language):
+    for section in _sections(lines, known):
         titles = section.titles or (path[path.rfind("/") + 1 :],)
         name = SEPARATOR.join(titles)
         for first, last, content in _pieces(section, lines):
@@ -108,19 +99,28 @@ def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit
     return tuple(units)
 
 
-def _sections(lines: list[str], language: str) -> list[Section]:
-    if language == "notebook":
+def _sections(lines: list[str], language: Language) -> list[Section]:
+    whole, settings = [Section(1, len(lines))], language.holds == "settings"
+    if language.headings == "cells":
         with suppress(AttributeError, LookupError, RecursionError, TypeError, ValueError):
-            return _notebook_sections(lines)
+            return _notebook_sections(lines, language.cell_language)
+        return whole
     # A file of configuration that fits one chunk is best read whole.
-    elif language in HEADINGS and not (language in CONFIGURATION and len(lines) <= CHUNK_SIZE):
-        sections = sections_below(HEADINGS[language](lines), lines)
-        if language in CONFIGURATION:
-            sections = _join_short(sections)
-        if language == "json" and len(sections) > 1 and not sections[0].titles:  # its brace
-            sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
-        return sections
-    return [Section(1, len(lines))]
+    if settings and len(lines) <= CHUNK_SIZE:
+        return whole
+    if language.section:
+        headings = _by_line(lines, *language.section)
+    elif language.headings:
+        headings = HEADINGS[language.headings](lines)
+    else:
+        return whole
+    sections = sections_below(headings, lines)
+    if settings:
+        sections = _join_short(sections)
+    braced = language.headings == "quoted_keys"
+    if braced and len(sections) > 1 and not sections[0].titles:  # its brace
+        sections[:2] = [Section(sections[0].first, sections[1].last, sections[1].titles)]
+    return sections
 
 
 def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]]:
@@ -252,8 +252,10 @@ def _plain_rst(text: str) -> str:
     return clean_title(_RST_ESCAPE.sub(r"\1", text))
 
 
-def _by_line(lines: list[str], pattern: re.Pattern[str], marks: str) -> list[Heading]:
-    """The lines that match `pattern`, beginning with their comments."""
+def _by_line(lines: list[str], form: str, marks: str) -> list[Heading]:
+    """Return the lines of the form `form`, whose last group is the title, each beginning with the
+    comment above it, of lines that begin with one of `marks`."""
+    pattern = re.compile(form)
     return [
         Heading(_with_comments(lines, number, marks), 1, clean_title(match[match.lastindex or 0]))
         for number, line in enumerate(lines, 1)
@@ -337,23 +339,13 @@ def _json_headings(lines: list[str]) -> list[Heading]:
 
 
 HEADINGS: dict[str, Callable[[list[str]], list[Heading]]] = {
-    "markdown": _markdown_headings,
-    "rst": _rst_headings,
-    "text": _text_headings,
-    "yaml": _yaml_headings,
-    "json": _json_headings,
-    **{
-        language: partial(_by_line, pattern=pattern, marks=marks)
-        for language, (pattern, marks) in _BY_LINE.items()
-    },
+    "commonmark": _markdown_headings,
+    "adornments": _rst_headings,
+    "adornments_of_manuals": _text_headings,
+    "indented_keys": _yaml_headings,
+    "quoted_keys": _json_headings,
 }
-"""Language → headings in its lines."""
-
-_DOCUMENTS = frozenset({"markdown", "rst", "text", "notebook", "asciidoc", "org", "tex"})
-CONFIGURATION = frozenset(
-    {*HEADINGS, "xml", "gitignore", "cmake", "meson", "bazel", "hcl", "nix", "groovy"} - _DOCUMENTS
-)
-"""Languages of files that hold settings and data."""
+"""Layout that `languages.toml` names → headings in lines of it."""
 
 
 # Notebooks.
@@ -366,14 +358,15 @@ class _Piece(str):
     """Of its opening quote."""
 
 
-def _notebook_sections(lines: list[str]) -> list[Section]:
-    """One section for each cell that holds anything.
+def _notebook_sections(lines: list[str], usual: str) -> list[Section]:
+    """Return one section for each cell that holds anything, code in the notebook's language, else
+    in `usual`.
 
     Raises one of several errors for what is no notebook of a format since 2015.
     """
     content = _decoded("\n".join(lines))
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    language = _language(content)
+    language = _language(content) or usual
     sections: list[Section] = []
     heading: tuple[str, ...] = ()
     for number, cell in enumerate(content["cells"], 1):
@@ -420,4 +413,4 @@ def _language(content: dict[str, Any]) -> str:
     for name, key in (("language_info", "name"), ("kernelspec", "language")):
         if found := (metadata.get(name) or {}).get(key):
             return str(found).lower()
-    return "python"
+    return ""

@@ -33,8 +33,6 @@ ENDS_WEIGHT = 0.05
 LONGEST_LINE = 300
 """A unit with a longer line, which is data or machine-made, is not shown whole."""
 
-PROSE_LANGUAGES = frozenset({"markdown", "rst", "restructuredtext", "text", "rdoc", "asciidoc"})
-
 _SENTENCES = re.compile(r"(\S.+?(?:[.!?](?=\s)|(?=\n\s*\n)|\Z))", re.DOTALL)
 
 _TAGS = re.compile(
@@ -114,7 +112,7 @@ def condensed(unit: Unit, words: Sequence[str], limit: int, whole: int = 0) -> s
 
 def text_of(unit: Unit, words: Sequence[str], room: int) -> str:
     """A section of a document as quoted prose, other text as code."""
-    if unit.language in PROSE_LANGUAGES or unit.kind == "document":
+    if unit.kind == "document":
         title = f"**{inline(unit.name)}**"
         told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
         return block_quote(told) if told else ""

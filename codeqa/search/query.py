@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from codeqa.asked import word_list
-from codeqa.languages import languages
+from codeqa.languages import language_called, languages
 from codeqa.search.mentions import FILE_ENDINGS, Mention, Traceback, take_mentions, take_traceback
 from codeqa.store import Filter
 from codeqa.text import strip_tag
@@ -91,8 +91,6 @@ NO_FILTER = Filter()
 
 _FILTER = re.compile(r"(?<!\S)(-?)(lang|language|path|file|kind):(?:\"([^\"\n]*)\"|(\S+))", re.I)
 _SAME = {"lang": "language", "file": "path"}
-_OTHER_LANGUAGES = {"c++": "cpp", "c#": "csharp", "golang": "go", "shell": "bash"}
-"""Names in use that are neither ours nor a file ending (`lang:py` and `lang:rs` are)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +192,11 @@ def _take_filters(text: str, given: Mapping[str, str]) -> tuple[str, Filter]:
 def language_named(value: str) -> str:
     """The language that is meant by `value` (`JS` → `javascript`), else `value` in lower case."""
     low = value.lower()
-    names = {key: language.name for key, language in languages().items()}
-    if low in names or low in names.values():
-        return names.get(low, low)
+    if (language := language_called(low)).key:
+        return language.name
     ending = "." + low.removeprefix(".")
     found = [one.name for one in languages().values() if ending in one.extensions]
-    return _OTHER_LANGUAGES.get(low) or (found[0] if found else low)
+    return found[0] if found else low
 
 
 def says_something(text: str) -> bool:

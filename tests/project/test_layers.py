@@ -18,8 +18,8 @@ OUTSIDE = {
 
 LAYERS = (
     {"environment", "errors", "extensions", "folders", "hosts", "metrics", "settings"}
-    | {"text", "types", "__init__"},
-    {"languages", "embeddings", "llm", "prompts", "render", "state", "asked"},
+    | {"languages", "text", "types", "__init__"},
+    {"embeddings", "llm", "prompts", "render", "state", "asked"},
     {"repository", "store"},
     {"parsing"},
     {"indexing", "coverage", "context"},

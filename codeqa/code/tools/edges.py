@@ -39,6 +39,7 @@ from codeqa.code.usages import (
     with_all_methods,
 )
 from codeqa.errors import UsageError
+from codeqa.languages import language_called
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
 from codeqa.text import counted
@@ -389,7 +390,7 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
 
     def heirs(unit: Unit) -> list[Step]:
         nonlocal by_name
-        if unit.language == "rust" and unit.kind != "trait":
+        if language_called(unit.language).implemented_for and unit.kind != "trait":
             return []  # of its name another crate may have a trait
         sites = usages(tables, unit) if unit.path else ()
         places = [one.reference for one in sites if one.reference.kind == "inherits"]
@@ -408,7 +409,7 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
     known = f"{direct:,} directly, {len(reached) - direct:,} through these. "
     if not here:
         known = f"{name} is not defined here: what names it as base, and what inherits from that. "
-    if any(unit.language == "go" for unit in here):
+    if any(language_called(unit.language).implicit_interfaces for unit in here):
         known += "A type that has all methods of the interface is taken to implement it. "
     if by_name and here:
         known += f"Of {counted(by_name, 'place')} only the name is the same. "

@@ -21,6 +21,7 @@ from codeqa.code.descriptions import overview_of
 from codeqa.code.tools.search import Pattern
 from codeqa.code.tools.tool import LONGEST_LINE, Place, Toolbox, ToolResult, fitting, list_result
 from codeqa.errors import CodeQAError
+from codeqa.languages import language_called
 from codeqa.repositories.files import FoundLines
 from codeqa.store import Filter, Tables, path_patterns
 from codeqa.text import counted
@@ -133,8 +134,6 @@ _QUOTES = ("'", '"', "`", ".")
 _WRITTEN = re.compile(r"""["'`]\]\s*=[^=]""")
 """Behind a name: it is set and not read."""
 _COMMENT = ("#", "//", "/*", "*", "--", ";", "<!--")
-_NAMED_TEST = {"go": r"(?:Test|Fuzz)(?=[_A-Z\d])", "rust": r"$", "": r"test(?=[_A-Z\d]|$)"}
-"""Language, '' for all others → how the name of a test begins, in a file of tests."""
 _FIXTURE = re.compile(r"@(?:\w+\.)*fixture\b")
 _MARKED_TEST = re.compile(
     r"^\s*(?:#\[(?:\w+::)*\w*test\b|@(?:\w*Test)\b|\[(?:Fact|Theory|Test\w*)\b)", re.MULTILINE
@@ -337,9 +336,9 @@ def _tests(tables: Tables, where: str) -> Iterator[Place]:
     for unit in tables.units(Filter(paths=path_patterns(tables.plain_path(where)))):
         if not unit.is_method:
             continue
-        pattern = _NAMED_TEST.get(unit.language, _NAMED_TEST[""])
         inner = unit.kind == "function" and "." in unit.qualified_name  # no runner sees those
-        named = unit.role == "test" and not inner and re.match(pattern, unit.name)
+        form = language_called(unit.language).test_names
+        named = unit.role == "test" and not inner and re.match(form, unit.name)
         head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
         if _MARKED_TEST.search(head):
             marked.append(unit)
