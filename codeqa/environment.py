@@ -75,14 +75,6 @@ def digest_of(variables: Iterable[str], key: str) -> str:
     return hmac.new(key.encode(), values.encode(), hashlib.sha256).hexdigest()
 
 
-def shared_metrics(folder: str = "") -> str:
-    """Where the processes of a server add up what they measure; '' where each counts alone. It is
-    `folder` from now on, where that is given."""
-    if folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-    return os.environ.get("PROMETHEUS_MULTIPROC_DIR", "")
-
-
 def prepare_lancedb() -> None:
     """Before LanceDB is imported: keep its remarks on its own clusters off the terminal, unless
     `LANCE_LOG` asks for them, and do not load the client of such a cluster, a third of the import,

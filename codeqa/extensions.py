@@ -24,9 +24,13 @@ def load_extension(name: str, extra: str = "server") -> Any:
         return next(point for point in _entry_points() if point.name == name).load()
     except (ImportError, StopIteration) as error:
         package = getattr(error, "name", None) or "codeqa_server"
-        raise SettingsError(
-            f"This needs {package}, which is not installed.", f"Run `{install_command(extra)}`."
-        ) from error
+        raise not_installed(package, extra) from error
+
+
+def not_installed(package: str, extra: str) -> SettingsError:
+    """Return the error for a missing `package`, with the command that installs `extra`."""
+    command = install_command(extra)
+    return SettingsError(f"This needs {package}, which is not installed.", f"Run `{command}`.")
 
 
 def _entry_points() -> Iterable[EntryPoint]:

@@ -24,8 +24,9 @@ from typing import Any
 
 from codeqa import __version__
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.environment import install_command, only_variables
+from codeqa.environment import only_variables
 from codeqa.errors import ClusterError, UsageError
+from codeqa.extensions import not_installed
 from codeqa.indexing.passes import PACKER, add_result, embed
 from codeqa.parsing.pool import parse_many
 from codeqa.repository.walk import FileEntry
@@ -59,14 +60,14 @@ FRAGMENTS = "fragments"
 
 class RayBuilder:
     """Builds indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here. Raises
-    UsageError for another name, and where Ray is not installed."""
+    UsageError for another name, SettingsError where Ray is not installed."""
 
     def __init__(self, name: str, *, stalled: float = STALLED_SECONDS) -> None:
         kind, _, self._address = name.partition("=")
         if kind != "ray":
             raise UsageError(f"There is no engine called {kind}.", "Give ray or ray=HOST:PORT.")
         if not (find_spec("ray") and find_spec("lance_ray")):
-            raise UsageError("Ray is not installed.", f"Run `{install_command('cluster')}`.")
+            raise not_installed("Ray", "cluster")
         self._stalled, self._answered = stalled, 0.0
 
     @contextmanager

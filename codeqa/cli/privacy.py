@@ -12,9 +12,9 @@ from codeqa.cli.command import ask_first, command, json_option, yes_option
 from codeqa.cli.console import PlainText, print_either
 from codeqa.engine import open_privacy
 from codeqa.errors import UsageError
+from codeqa.extensions import load_extension
 from codeqa.settings import load_settings
 from codeqa.state import open_database, open_state
-from codeqa.state.database import copy_state
 
 user_option = click.option(
     "--user",
@@ -94,5 +94,5 @@ def copy_command(source: str, target: str, replace: bool, as_json: bool) -> None
             f"{there.place} cannot be copied to {here.place}.",
             "Name two places, of which the first is there.",
         )
-    rows = copy_state(there, here, replace)
+    rows = load_extension("copy_state")(there, here, replace)
     print_either(as_json, rows, f"{here.place} now holds the same {sum(rows.values()):,} entries.")

@@ -21,6 +21,7 @@ from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
 from codeqa.environment import checkout, env_file
 from codeqa.errors import CodeQAError, SettingsError
+from codeqa.extensions import load_extension
 from codeqa.hosts import is_loopback
 from codeqa.indexing.runs import noted_state
 from codeqa.llm.models import Models
@@ -32,7 +33,6 @@ from codeqa.web.app import bind, create_app, serve
 from codeqa.web.logs import start_log
 from codeqa.web.running import announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
-from codeqa.web.workers import serve_with_workers
 from codeqa.web.workspace import Workspace
 
 PORTS_TRIED = 100
@@ -107,16 +107,14 @@ def serve_command(
                 run()
             else:
                 _print_address(settings, port)
-                serve_with_workers(settings.web_workers, run)
+                load_extension("serve_with_workers")(settings.web_workers, run)
     print("Stopped.", file=sys.stderr)
 
 
 @command("worker", ["CODEQA_JOBS=rq REDIS_URL=redis://… codeqa worker"])
 def worker_command() -> None:
     """Clone and index for servers that have the same settings and data; see docs/scale.md."""
-    from codeqa.web.jobs import work
-
-    work(load_settings())
+    load_extension("work")(load_settings())
 
 
 def prepare(engine: Engine, show: bool) -> None:

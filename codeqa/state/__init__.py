@@ -6,8 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from codeqa.environment import install_command
-from codeqa.errors import SettingsError
+from codeqa.extensions import load_extension
 from codeqa.settings import Settings
 from codeqa.state.cache import ValueStore
 from codeqa.state.database import Database
@@ -47,8 +46,5 @@ def open_database(address: str) -> Database:
     share its connections. Raises SettingsError."""
     if "://" not in address:
         return Database(Path(address))
-    try:
-        from codeqa.state.postgres import Postgres
-    except ImportError:
-        raise SettingsError(f"PostgreSQL takes `{install_command('server')}`.") from None
-    return Postgres(address)
+    database: Database = load_extension("postgres")(address)
+    return database

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from typing import Any
 
-from codeqa.errors import StorageError, UsageError
+from codeqa.errors import StorageError
 from codeqa.state.records import LOCAL_USER
 
 BUSY_SECONDS = 20.0
@@ -80,7 +80,8 @@ TABLES = f"""
         updated REAL NOT NULL, PRIMARY KEY (user, key)
     );
 """
-"""Nothing where another process was faster. `postgres.py` has all statements in its own words."""
+"""Nothing where another process was faster. PostgreSQL has all statements in its own
+words (`codeqa_server/postgres.py`)."""
 NAMES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES)
 PUT_VALUE = """INSERT INTO value (key, value, expires) VALUES (?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires"""
@@ -298,28 +299,3 @@ class StateTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-
-def copy_state(source: Database, target: Database, replace: bool = False) -> dict[str, int]:
-    """Copy all rows as they are now, all or none; gives their number by their table. Raises
-    UsageError for a target that holds any, unless these are to be replaced, and StorageError."""
-    done: dict[str, int] = {}
-    with source.reading() as there, target.writing() as here:
-        for table in NAMES:
-            if here.execute(f"SELECT * FROM {table} LIMIT 1").fetchone() and not replace:
-                hint = "Name another target, or add --replace to lose what it holds."
-                raise UsageError(f"{target.place} is not empty.", hint)
-            here.execute(f"DELETE FROM {table}")
-        for table in NAMES:
-            named = (one[0] for one in here.execute(f"SELECT * FROM {table} LIMIT 0").description)
-            columns = [name for name in named if name not in ("rowid", "number")]  # own to each
-            some, marks, last = ", ".join(columns), ", ".join("?" * len(columns)), 0
-            query = f"SELECT rowid, {some} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 200"
-            while rows := there.execute(query, (last,)).fetchall():
-                for last, *row in rows:  # noqa: B007
-                    here.execute(f"INSERT INTO {table} ({some}) VALUES ({marks})", row)
-            count = f"SELECT count(*) FROM {table}"
-            (done[table],) = there.execute(count).fetchone()
-            if here.execute(count).fetchone() != (done[table],):
-                raise StorageError("Less came than there was, so that nothing of it is kept.")
-    return done

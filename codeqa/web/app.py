@@ -164,9 +164,9 @@ def measured() -> BaseResponse:
     """What is measured, for Prometheus."""
     if member_of_request() is not SCRAPER:
         require_owner("read what is measured")
-    if not workspace().settings.metrics:
+    if not workspace().settings.metrics or not (started := metrics.started()):
         raise RequestRefusedError(404, "Nothing is measured: set CODEQA_METRICS=on.")
-    return Response(metrics.as_text(), mimetype="text/plain")
+    return Response(started.as_text(), mimetype="text/plain")
 
 
 @pages.route("/login", methods=["GET", "POST"])

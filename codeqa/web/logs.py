@@ -7,18 +7,15 @@ own, a user by a digest that only this server can make.
 from __future__ import annotations
 
 import hmac
-import json
 import logging
 import re
 import time
 import uuid
-from datetime import UTC, datetime
 from typing import Any
 
-from flask import Flask, Response, current_app, g, has_request_context, request
+from flask import Flask, Response, current_app, g, request
 
-from codeqa.errors import places_of
-from codeqa.repository.secrets import mask_secrets
+from codeqa.extensions import load_extension
 from codeqa.settings import Settings
 
 REQUEST_ID = "X-Request-Id"
@@ -30,29 +27,11 @@ SELDOM_READ = ("/static/", "/health", "/ready", "/metrics")
 log = logging.getLogger("codeqa.requests")
 
 
-class JsonLines(logging.Formatter):
-    """A JSON object for each record: time, level, logger, message, and where there is a request its
-    id and user; of an exception where it came from, without its words."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        values = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": mask_secrets(record.getMessage()),
-            **(_who() if has_request_context() else {}),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            values["exception"] = places_of(record.exc_info[1])
-        return json.dumps(values, ensure_ascii=False)
-
-
 def start_log(settings: Settings) -> None:
     """Write to stderr what the settings say, in their form."""
     handler = logging.StreamHandler()
     plain = logging.Formatter("%(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonLines() if settings.log_format == "json" else plain)
+    handler.setFormatter(load_extension("json_lines")() if settings.log_format == "json" else plain)
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.INFO, logging.root.level))
@@ -71,7 +50,7 @@ def log_requests(app: Flask) -> None:
     def end(response: Response) -> Response:
         response.headers[REQUEST_ID] = g.request_id
         rule, began = str(request.url_rule or "no address"), g.began
-        values = {**_who(), "method": request.method, "rule": rule, "status": response.status_code}
+        values = {**who(), "method": request.method, "rule": rule, "status": response.status_code}
         level = logging.DEBUG if request.path.startswith(SELDOM_READ) else logging.INFO
 
         def ended() -> None:  # of a stream its last line
@@ -83,7 +62,7 @@ def log_requests(app: Flask) -> None:
         return response
 
 
-def _who() -> dict[str, Any]:
+def who() -> dict[str, Any]:
     """The id of this request and, where somebody is known by now, a digest of who."""
     told = {"request": g.get("request_id", "")}
     if member := g.get("member"):

@@ -73,7 +73,7 @@ def repositories() -> Values:
     space = workspace()
     member, reports = member_of_request(), {one.id: report_on(one) for one in space.visible()}
     jobs = space.jobs.reports().items()  # where something is cloned to there is nothing to see yet
-    reports |= {repo: one for repo, one in jobs if not member.rules or repo in reports}
+    reports |= {repo: one for repo, one in jobs if not member.sees or repo in reports}
     found = [*reports.items()]
     found.sort(key=lambda row: (row[1].state != "cloning", -row[1].updated_at))
     return {

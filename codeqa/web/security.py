@@ -13,22 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
-import json
 import logging
 import os
-import re
 import secrets
 import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from filelock import FileLock
 from flask import Flask, Response, current_app, g, redirect, request, session
@@ -36,12 +32,11 @@ from flask.sessions import SecureCookieSessionInterface
 from werkzeug.wrappers import Response as BaseResponse
 
 from codeqa.errors import SettingsError
+from codeqa.extensions import load_extension
 from codeqa.hosts import LOOPBACK_NAMES, ip_address, is_loopback
-from codeqa.repository.secrets import mask_secrets
 from codeqa.settings import Settings
-from codeqa.state.cache import RedisCache, open_redis
+from codeqa.state.cache import open_redis
 from codeqa.store import Location
-from codeqa.web.access import EVERYBODY, Rules, read_rules
 from codeqa.web.errors import RequestRefusedError
 
 log = logging.getLogger(__name__)
@@ -91,16 +86,14 @@ class Member:
     and which folders everybody sees."""
     mark: str = field(default="", repr=False)
     """What a session that was let in holds; without its token it is worth nothing."""
-    groups: frozenset[str] = frozenset()
-    rules: Rules | None = field(default=None, repr=False)
-    """By which these groups see some repositories; None for who sees all."""
+    sees: Callable[[Location], bool] | None = field(default=None, repr=False)
+    """Which repositories there are for this member; None for all."""
 
 
 def may_see(member: Member, location: Location) -> bool:
     """Whether there is a repository at `location` for `member`. This alone decides it: what they
     may not see is everywhere as if it were not there."""
-    rules = member.rules
-    return rules is None or not rules.groups_of(location).isdisjoint(member.groups)
+    return member.sees is None or member.sees(location)
 
 
 LOCAL = Member("local")
@@ -113,11 +106,10 @@ SCRAPER = Member("metrics", owner=False)
 
 
 class Allowance:
-    """At most `most` of something in each `seconds`, for each of many. With `redis` all processes
-    of the server count together, from the first one on anew after `seconds`."""
+    """At most `most` of something called `name` in each `seconds`, for each of many."""
 
-    def __init__(self, name: str, most: int, seconds: int, redis: RedisCache | None = None) -> None:
-        self._name, self._most, self._seconds, self._redis = name, most, seconds, redis
+    def __init__(self, name: str, most: int, seconds: int) -> None:
+        self._name, self._most, self._seconds = name, most, seconds
         self._times: defaultdict[str, deque[float]] = defaultdict(partial(deque, maxlen=most))
 
     def check(self, key: str, advice: str = "") -> None:
@@ -125,28 +117,18 @@ class Allowance:
         times = self._times.get(key) or deque()  # who only asks leaves no entry
         if len(times) >= self._most and time.monotonic() - times[0] <= self._seconds:
             raise RequestRefusedError(429, advice)
-        if not self._redis:
-            return
-        redis_key = self._key(key)
-        told, left = self._redis.together([("GET", redis_key), ("TTL", redis_key)]) or ("0", 0)
-        if told and (left < 0 or not re.fullmatch("[0-9]{1,9}", told)):  # none of ours, or for ever
-            self._redis.delete(redis_key)
-        elif int(told or 0) >= self._most:
-            raise RequestRefusedError(429, advice)
-
-    def _key(self, key: str) -> str:
-        return f"codeqa:allowance:{self._name}:{_digest(key)}"
 
     def count(self, key: str, advice: str = "") -> None:
-        """Raises RequestRefusedError (429) where another process has used up the rest."""
+        """Count one more, which `check` has let in. Raises as that does, where the count is shared
+        and was used up meanwhile."""
         if len(self._times) >= KEYS_KEPT:
             self._times.clear()
         self._times[key].append(time.monotonic())
-        if self._redis:
-            key = self._key(key)
-            counted = [("SET", key, 0, "NX", "EX", self._seconds), ("INCR", key)]
-            if (told := self._redis.together(counted)) and told[1] > self._most:
-                raise RequestRefusedError(429, advice)
+
+
+AllowanceFactory = Callable[[str, int, int], Allowance]
+Authenticate = Callable[[], Member | None]
+"""Says who sent a request; None for nobody known. May raise RequestRefusedError."""
 
 
 class Sessions(SecureCookieSessionInterface):
@@ -159,19 +141,19 @@ class Sessions(SecureCookieSessionInterface):
 class Gate:
     """Compares tokens in constant time and stops guessing; without tokens it stands open."""
 
-    def __init__(self, tokens: Sequence[str], redis: RedisCache | None = None) -> None:
+    def __init__(self, tokens: Sequence[str], allowance: AllowanceFactory = Allowance) -> None:
         self._by_digest = {}
         for token in tokens:
-            digest = _digest(token)
+            digest = token_digest(token)
             mark = hmac.new(bytes.fromhex(digest), b"session", hashlib.sha256).hexdigest()
             user = f"token-{digest[:USER_DIGITS]}"
             self._by_digest[digest] = Member(user, token == tokens[0], mark)
         self._by_mark = {member.mark: member for member in self._by_digest.values()}
         self.closed = bool(tokens)
         self._lock = threading.Lock()
-        self._guesses = Allowance("guesses", 5, 30, redis)
+        self._guesses = allowance("guesses", 5, 30)
         """Wrong tokens from one address; more are not even compared."""
-        self._questions = Allowance("questions", 120, 60, redis)
+        self._questions = allowance("questions", 120, 60)
         """Of one user, so that none keeps the server from the others."""
         self._answered = Counter[str]()
         """Requests of each user that hold a thread."""
@@ -191,7 +173,7 @@ class Gate:
         wrong ones from `address`."""
         with self._lock:
             self._guesses.check(address, "The tokens were wrong. Wait half a minute.")
-            if member := _find(_digest(token.strip()), self._by_digest):
+            if member := _find(token_digest(token.strip()), self._by_digest):
                 return member
             self._guesses.count(address)
         return None
@@ -220,53 +202,8 @@ class Gate:
         return release
 
 
-class Proxy:
-    """Who asks, by the headers of a reverse proxy. Raises SettingsError."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._user, self._groups = settings.auth_user, settings.auth_groups
-        self._rules = settings.config_dir / "access.toml"
-        try:
-            self._own = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
-        except ValueError:
-            self._own = []
-        if not self._own or not all(one.prefixlen for one in self._own):
-            raise SettingsError(
-                "CODEQA_AUTH_FROM must name the proxy's addresses.", "As in 10.0.3.7, 10.1.0.0/16."
-            )
-        read_rules(self._rules)
-
-    def member(self) -> Member:
-        """Who sent this request. Raises RequestRefusedError where it came from elsewhere (403),
-        where it does not name one user (401), and while the rules cannot be read (503)."""
-        address = ip_address(request.remote_addr or "")
-        if address is None or not any(address in one for one in self._own):
-            raise RequestRefusedError(403, "Come through the proxy that signs people in.")
-        user, groups = self._header(self._user), self._header(self._groups).split(",")
-        if not user or "," in user:
-            raise RequestRefusedError(401, f"The proxy must name one user in {self._user}.")
-        try:
-            rules = read_rules(self._rules)
-        except SettingsError as error:
-            log.error("nobody sees any repository: %s", error)
-            raise RequestRefusedError(503, "Its log says what is wrong in access.toml.") from None
-        mine = frozenset(one.strip(" \t") for one in groups) - {""} | {EVERYBODY}
-        name = f"user-{quote(user, safe='@')}"  # escaped: no two names become one
-        owner = not mine.isdisjoint(rules.owners)
-        return Member(name, owner, groups=mine, rules=None if owner else rules)
-
-    def _header(self, name: str) -> str:
-        """Raises RequestRefusedError (401) where it came twice: one may be the user's own."""
-        text = request.headers.get(name, "").encode("latin-1").decode("utf-8", "surrogateescape")
-        if name.upper() in request.headers.get(TWICE, "").split() or not text.isprintable():
-            raise RequestRefusedError(401, f"The proxy must send {name} once, in plain UTF-8.")
-        return text.strip(" \t")
-
-
 def check_settings(settings: Settings) -> None:
     """Raise SettingsError when others could reach the page and nothing says who they are."""
-    if (path := settings.access_log) and not os.access(Path(path).absolute().parent, os.W_OK):
-        raise SettingsError("CODEQA_ACCESS_LOG cannot be written.", "Name another file.")
     if settings.auth and settings.tokens:
         raise SettingsError("CODEQA_AUTH and CODEQA_TOKEN are both set.", "Unset one of them.")
     if settings.token.get_secret_value() and not settings.tokens:
@@ -299,8 +236,14 @@ def secret_key(folder: Path) -> bytes:
 
 def guard(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
-    gate = Gate(settings.tokens, open_redis(settings))
-    proxy = Proxy(settings) if settings.auth else None
+    allowance: AllowanceFactory = Allowance
+    if redis := open_redis(settings):  # all processes that share it count together
+        allowance = partial(load_extension("allowance"), redis)
+    gate = Gate(settings.tokens, allowance)
+    authenticate: Authenticate = gate.member
+    if settings.auth:
+        authenticate = load_extension("proxy")(settings).member
+    access_log = load_extension("access_log")(settings) if settings.access_log else None
     app.extensions["codeqa_gate"] = gate
     app.session_interface = Sessions()
     app.config.update(
@@ -316,8 +259,8 @@ def guard(app: Flask, settings: Settings) -> None:
     @app.before_request
     def check() -> BaseResponse | None:
         _check_host(settings, gate)
-        known = gate.closed or proxy
-        if not known and request.remote_addr and not is_loopback(request.remote_addr):
+        named = gate.closed or settings.auth
+        if not named and request.remote_addr and not is_loopback(request.remote_addr):
             raise RequestRefusedError(403, "Set CODEQA_TOKEN to let other machines in.")
         if request.method not in SAFE_METHODS or request.path.startswith(GUARDED_PATHS):
             _check_origin()
@@ -325,8 +268,8 @@ def guard(app: Flask, settings: Settings) -> None:
             g.member = TERMINAL
         elif request.path == METRICS_PATH and _bears(settings.metrics_token.get_secret_value()):
             g.member = SCRAPER
-        elif not (known and request.path.startswith(OPEN_PATHS)):
-            member = proxy.member() if proxy else gate.member()
+        elif not (named and request.path.startswith(OPEN_PATHS)):
+            member = authenticate()
             if member is None and _wants_page():
                 return redirect("/login")
             if member is None:
@@ -346,8 +289,8 @@ def guard(app: Flask, settings: Settings) -> None:
             response.headers.setdefault(name, value)
         if not request.path.startswith("/static/"):
             response.headers.setdefault("Cache-Control", "no-store")
-        if settings.access_log and "member" in g and _asks((*ASKING_PATHS, "/api/search")):
-            _note(settings, response.status_code)
+        if access_log and "member" in g and _asks((*ASKING_PATHS, "/api/search")):
+            access_log.note(response.status_code)
         return response
 
 
@@ -359,7 +302,7 @@ def member_of_request() -> Member:
 def require_owner(may: str) -> None:
     """Raises RequestRefusedError for a request of somebody else than the server's owner."""
     if not (member := member_of_request()).owner:
-        who = "owners of access.toml" if member.rules else "first token in CODEQA_TOKEN"
+        who = "owners of access.toml" if member.sees else "first token in CODEQA_TOKEN"
         raise RequestRefusedError(403, f"Only the {who} may {may}.")
 
 
@@ -408,25 +351,6 @@ def count_request() -> None:
         current_app.extensions["codeqa_gate"].count_question(member.user)
 
 
-def _note(settings: Settings, status: int) -> None:
-    """Add this request to the log of who asked."""
-    values = {
-        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "user": member_of_request().user,
-        "at": f"{request.method} {request.url_rule}",
-        "repositories": [one.id for one in g.engine.repositories] if "engine" in g else [],
-        "status": status,
-    }
-    if settings.access_log_text and status < 400:
-        text = g.get("question") or json.dumps(request.get_json(silent=True), ensure_ascii=False)
-        values["text"] = mask_secrets(text)
-    try:  # opened anew each time, so that whoever rotates it need not tell
-        with open(settings.access_log, "ab", opener=partial(os.open, mode=0o600)) as file:
-            file.write(f"{json.dumps(values)}\n".encode())
-    except OSError as error:
-        log.error("the access log cannot be written: %s", error.strerror)
-
-
 def _bears(token: str) -> bool:
     """Whether the request brings `token`, which is none where it is empty."""
     return bool(token) and hmac.compare_digest(_bearer().encode(), token.encode())
@@ -445,5 +369,6 @@ def _find(given: str, members: Mapping[str, Member]) -> Member | None:
     return found[0] if found else None
 
 
-def _digest(token: str) -> str:
+def token_digest(token: str) -> str:
+    """Return what tells `token` from others, without saying it."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -18,6 +18,7 @@ from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, RepositoryError, UsageError
+from codeqa.extensions import load_extension
 from codeqa.repositories import (
     RepositoryReport,
     is_clone,
@@ -36,7 +37,7 @@ from codeqa.store.location import confirm, end_of, location_of
 from codeqa.types import Event
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.jobs import Jobs, QueuedJobs, before_indexing
+from codeqa.web.jobs import Jobs, ThreadJobs, before_indexing
 from codeqa.web.security import Member, may_see, member_of_request
 
 MULTI_REPOS_OPEN = 8
@@ -57,7 +58,9 @@ class Workspace:
         self.settings = settings
         self.draining = threading.Event()
         self.closing = threading.Event()
-        self.jobs = QueuedJobs(settings) if settings.jobs else Jobs(self._work)
+        self.jobs: Jobs = ThreadJobs(self._work)
+        if settings.jobs:
+            self.jobs = load_extension("jobs")(settings)
         self.answers = AnswerStreams(settings.threads, open_redis(settings))
         self.asked: set[Iterator[Event]] = set()
         self._start = repository.resolve() if repository else None
@@ -252,7 +255,7 @@ class Workspace:
         key = id_ = ID_SEPARATOR.join(sorted({*map(end_of, repo.split(ID_SEPARATOR))})) or ALL
         found, hidden = list[Location](), frozenset[str]()
         seeing, collection = "", self._collection
-        if id_ == ALL or member.rules:
+        if id_ == ALL or member.sees:
             found = locations_of(self.settings, id_, partial(may_see, member))
             seen = [end_of(one.id) for one in found]
             every = list_locations(self.settings)

@@ -186,12 +186,14 @@ def test_importing_does_nothing_and_gives_the_names(tmp_path: Path, run_python: 
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["effects"] == []
-    assert not HEAVY & set(report["loaded"]), "a worker forks with what is loaded"
+    assert not HEAVY & set(report["loaded"])
     own = set(report["later"])
     assert not {"prometheus_client", "redis", "rq"} & own, "a server of its own needs none"
     assert not any(tmp_path.iterdir())
     for name, exported in REEXPORTS.items():
         assert exported <= set(report["names"][name]), name
+    done = run_python("-c", IMPORT_AND_WATCH, "codeqa_server.jobs", cwd=tmp_path, env=environment)
+    assert not HEAVY & set(json.loads(done.stdout)["loaded"]), "a worker forks with what is loaded"
 
 
 def test_commands_load_only_what_they_use(run_python: Run, shop: Path) -> None:
@@ -201,7 +203,7 @@ def test_commands_load_only_what_they_use(run_python: Run, shop: Path) -> None:
         ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
         ("repos list", "codeqa.repositories", HEAVY | {"flask", "codeqa.engine"}),
         ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
-        ("privacy show", "codeqa.account", HEAVY | {"flask", "psycopg", "codeqa.state.postgres"}),
+        ("privacy show", "codeqa.account", HEAVY | {"flask", "psycopg", "codeqa_server"}),
         ("index .", "codeqa.indexing.indexer", {"flask", "codeqa_server", "lance", "ray"}),
         ("search nothing", "codeqa.search.hybrid", {"flask", "openai", CLUSTER}),
     ]  # one after the other in one process, the light ones first

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
 from codeqa.store.writer import Writer, existing_tables, write_comments
 from codeqa.text.tokens import name_key
-from codeqa.web.access import Rules
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
+from codeqa_server.access import Rules
 from tests.kit.repositories import write
 from tests.kit.waiting import PATIENCE
 
@@ -347,7 +348,8 @@ def test_all_may_be_more_than_can_be_chosen_also_where_rules_leave_some_out(
     settings, left, right = shop
     monkeypatch.setattr("codeqa.web.workspace.MOST_REPOSITORIES", 1)
     space = Workspace(settings)
-    member = replace(LOCAL, groups=frozenset({"all"}), rules=Rules(repositories={"*": {"all"}}))
+    rules = Rules(repositories={"*": {"all"}})
+    member = replace(LOCAL, sees=partial(rules.allow, frozenset({"all"})))
     assert {*space.engine(ALL, member).repositories} == {left, right}
     with pytest.raises(UsageError):
         space.engine(f"{left.id}~{right.id}", member)
@@ -390,7 +392,7 @@ def test_what_somebody_may_not_see_changes_no_score_and_no_order(tmp_path: Path)
         text = f"def g{n}():\n    return '{words[n % 8][n % 2]} pear'\n"
         files["hidden"][f"{n}.py"] = text
     rules = Rules(repositories={"hidden": frozenset({"few"}), "*": frozenset({"*"})})
-    member = replace(LOCAL, owner=False, rules=rules, groups=frozenset({"*"}))
+    member = replace(LOCAL, owner=False, sees=partial(rules.allow, frozenset({"*"})))
     told = []
     for names in (("open", "more"), ("open", "more", "hidden")):
         settings = load_settings(data=tmp_path / f"data of {len(names)}", workers=1)

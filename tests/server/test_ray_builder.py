@@ -19,7 +19,7 @@ import pytest
 
 from codeqa.cli import main
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.errors import ClusterError, IndexMissingError, UsageError
+from codeqa.errors import ClusterError, IndexMissingError, SettingsError, UsageError
 from codeqa.indexing import Indexer
 from codeqa.indexing.runs import read_run
 from codeqa.settings import Settings, load_settings
@@ -516,7 +516,7 @@ def test_an_engine_that_is_unknown_or_not_installed_is_refused(
     with pytest.raises(UsageError, match="no engine called spark"):
         RayBuilder("spark=local")
     monkeypatch.setattr(ray_builder, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"\[cluster\]"):
+    with pytest.raises(SettingsError, match=r"\[cluster\]"):
         RayBuilder("ray")
 
 

@@ -194,7 +194,7 @@ def test_the_front_door_indexes_serves_and_ends_cleanly_while_somebody_reads(
 
 DYING = """
 import os, signal
-from codeqa.web.workers import serve_with_workers
+from codeqa_server.workers import serve_with_workers
 def serve():
     print("begun", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -11,6 +11,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,11 @@ from codeqa.repository.git import find_git, read_git
 from codeqa.settings import load_settings
 from codeqa.store import Location, list_locations, locate
 from codeqa.web import workspace
-from codeqa.web.access import Rules
 from codeqa.web.app import create_app
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.security import LOCAL, Gate
 from codeqa.web.workspace import Workspace
+from codeqa_server.access import Rules
 
 pytest_plugins = ("web_kit",)
 
@@ -531,7 +532,7 @@ def test_an_id_that_is_hidden_takes_what_one_takes_that_does_not_exist(
     for name in ("open", "hidden"):
         Indexer(settings, locate(settings, write(tmp_path / name, {"a.py": "x = 1\n"}))).run()
     rules = Rules(repositories={"hidden": frozenset(), "*": frozenset({"*"})})
-    member = replace(LOCAL, owner=False, rules=rules, groups=frozenset({"*"}))
+    member = replace(LOCAL, owner=False, sees=partial(rules.allow, frozenset({"*"})))
     hidden, looked = list_locations(settings)[0], list[Location]()
     judge = workspace.may_see
     monkeypatch.setattr(

@@ -36,11 +36,11 @@ from codeqa.repositories.snapshots import take_snapshot
 from codeqa.settings import Settings, load_settings
 from codeqa.store import Location, list_locations, locate
 from codeqa.store.location import location_of, save_location
-from codeqa.web.access import Rules, read_rules
 from codeqa.web.app import create_app
 from codeqa.web.endpoints import Endpoint
 from codeqa.web.security import LOCAL, TERMINAL_TOKEN
 from codeqa.web.workspace import workspace
+from codeqa_server.access import Rules, read_rules
 
 pytest_plugins = ("web_kit",)
 

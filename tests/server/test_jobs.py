@@ -22,9 +22,9 @@ from codeqa.indexing.runs import hold
 from codeqa.repositories import open_location
 from codeqa.settings import load_settings
 from codeqa.web.app import create_app
-from codeqa.web.jobs import QueuedJobs, _told, open_queue
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
+from codeqa_server.jobs import QueuedJobs, _told, open_queue
 from tests.kit.git_server import git_server
 from tests.kit.repositories import write
 from tests.kit.waiting import until

@@ -21,11 +21,11 @@ from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import RedisCache
 from codeqa.store import list_locations
 from codeqa.types import Event
-from codeqa.web import jobs
 from codeqa.web.answer_streams import AnswerStreams, Place, checked_line
 from codeqa.web.app import create_app
 from codeqa.web.errors import RequestRefusedError
-from codeqa.web.security import Allowance
+from codeqa_server import jobs
+from codeqa_server.allowance import SharedAllowance
 
 pytest.importorskip("rq")
 pytest_plugins = ("web_kit",)
@@ -119,7 +119,7 @@ def test_a_worker_goes_on_after_entries_that_are_no_jobs_and_calls_nothing_for_t
     for id_, arguments in (("forged", forged), ("last", signed)):
         call = ["codeqa.web.jobs.perform", None, arguments, {}]
         record(redis, id_, data=json.dumps(call))
-    monkeypatch.setattr("rq.Worker", SimpleWorker)
+    monkeypatch.setattr("codeqa_server.jobs.Worker", SimpleWorker)
     work = SimpleWorker.work
 
     def to_the_end(worker: SimpleWorker, **options: Any) -> None:
@@ -147,8 +147,8 @@ def test_a_record_in_the_place_of_a_job_keeps_that_from_nothing(
 
 @pytest.mark.parametrize("value", ["many", "-1", "²", "٣", "7", "9" * 5_000])
 def test_what_is_no_number_under_an_allowance_is_none(redis: RedisServer, value: str) -> None:
-    allowance = Allowance("questions", 3, 60, cache := RedisCache(redis.url))
-    redis.command("SET", allowance._key("anna"), value)
+    allowance = SharedAllowance(cache := RedisCache(redis.url), "questions", 3, 60)
+    redis.command("SET", allowance.key("anna"), value)
     for _ in range(3):
         allowance.check("anna")
         allowance.count("anna")

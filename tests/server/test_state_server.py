@@ -25,9 +25,11 @@ from codeqa.doctor import examine
 from codeqa.engine import open_privacy
 from codeqa.errors import SettingsError, StorageError, UsageError
 from codeqa.settings import load_settings
-from codeqa.state import State, database, open_database, open_state, postgres
-from codeqa.state.database import NAMES, TABLES, GoneError, copy_state
+from codeqa.state import State, database, open_database, open_state
+from codeqa.state.database import NAMES, TABLES, GoneError
 from codeqa.state.records import Turn, TurnExtras
+from codeqa_server import postgres
+from codeqa_server.state_copy import copy_state
 
 pytest_plugins = ("patient", "postgres_server")
 pytestmark = pytest.mark.usefixtures("patient")
@@ -107,7 +109,7 @@ def test_a_server_that_stays_away_is_said_after_a_while_and_then_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state, tries = watched
-    monkeypatch.setattr("codeqa.state.postgres.time", clock := Clock())
+    monkeypatch.setattr("codeqa_server.postgres.time", clock := Clock())
     monkeypatch.setattr(database, "BUSY_SECONDS", 30)
     postgres.stop()
     for waited in (True, False):
@@ -127,7 +129,7 @@ def test_a_server_that_is_frozen_is_given_up_and_said(
     (idle,) = state._database._idle[(os.getpid(),)]  # type: ignore[attr-defined]
     monkeypatch.setattr(database, "BUSY_SECONDS", AT_ONCE)
     with postgres.frozen(idle.info.backend_pid), monkeypatch.context() as patched:
-        patched.setattr("codeqa.state.postgres.SILENT_SECONDS", AT_ONCE)
+        patched.setattr("codeqa_server.postgres.SILENT_SECONDS", AT_ONCE)
         for said in ("it said nothing for", "connection timeout expired"):
             with pytest.raises(GoneError, match=said):
                 state.turns.get("t1")
@@ -396,7 +398,7 @@ def test_the_command_copies_to_where_the_setting_says(
 
 
 def test_without_its_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "codeqa.state.postgres", None)
+    monkeypatch.setitem(__import__("sys").modules, "codeqa_server.postgres", None)
     with pytest.raises(SettingsError, match=r"pip install .*\[server\]"):
         open_state(load_settings(state="postgresql://host/without-package"))
     assert open_database  # the file needs none

@@ -56,7 +56,8 @@ def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
         process, status = os.wait()
         soon = time.monotonic() - running.pop(process) < LONGEST_PAUSE
         pause = min(2 * pause + 1, LONGEST_PAUSE) if soon else 0.0
-        metrics.process_ended(process)
+        if measured := metrics.started():
+            measured.process_ended(process)
         code = os.waitstatus_to_exitcode(status)
         if code > 0:
             failed = True

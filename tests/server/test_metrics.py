@@ -30,7 +30,7 @@ OWNER, OTHER, SCRAPER = "the-owners-token", "another-token", "prometheus-token"
 @pytest.fixture(autouse=True)
 def measured_anew() -> Iterator[None]:
     yield
-    metrics._metrics.clear()
+    metrics._metrics = None
 
 
 @pytest.fixture
@@ -119,9 +119,9 @@ for index in range(2):
         measure("search_seconds", 0.1)
         os._exit(0)
     os.wait()
-    metrics.process_ended(process)
+    metrics.started().process_ended(process)
 measure("answers_open")
-print(metrics.as_text().decode())
+print(metrics.started().as_text().decode())
 """
 
 

@@ -1,0 +1,130 @@
+"""Users and groups that a reverse proxy names, and which repositories they see by `access.toml`.
+
+That lies in the configuration folder of the user who runs the server, and is read again when it
+changes. docs/security.md shows one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import tomllib
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import lru_cache, partial
+from pathlib import Path
+from urllib.parse import quote
+
+from flask import request
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from codeqa.errors import SettingsError
+from codeqa.hosts import ip_address
+from codeqa.settings import Settings
+from codeqa.store import Location
+from codeqa.store.location import NOTE, read_note
+from codeqa.web.errors import RequestRefusedError
+from codeqa.web.security import TWICE, Member
+
+log = logging.getLogger(__name__)
+
+EVERYBODY = "*"
+
+
+class Rules(BaseModel):
+    """Where a file is only half written the rest is missing, and nobody sees more than by all of
+    it: the first pattern that fits decides, and what none fits nobody sees but the owners."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    owners: frozenset[str] = frozenset()
+    repositories: dict[str, frozenset[str]] = {}
+    """Pattern → groups. With a `/` it is for where a clone comes from (`host/owner/name`, each
+    branch of it, with or without the port), or for the path of a folder, else for the name."""
+
+    def allow(self, groups: frozenset[str], location: Location) -> bool:
+        """Whether one of `groups` sees a repository."""
+        return not self.groups_of(location).isdisjoint(groups)
+
+    def groups_of(self, location: Location) -> frozenset[str]:
+        """The groups that see a repository; of a snapshot those that see what it is of."""
+        if location.snapshot_of:
+            folder = location.folder.parents[2] / "repos" / location.snapshot_of
+            root = read_note(folder / NOTE).get("root")
+            if not root:  # it was removed
+                return frozenset()
+            location = replace(location, root=Path(root), folder=folder, snapshot_of="")
+        clones, sources = location.folder.parents[1].resolve() / "clones", {str(location.root)}
+        if location.root.is_relative_to(clones):
+            # `host_port/owner,group/name@branch`, as `git.read_remote` makes it.
+            inside = location.root.relative_to(clones).as_posix()
+            server, *path = inside.replace(",", "/").split("/")
+            host, _, port = server.rpartition("_")
+            servers = {f"{host}:{port}", host} if host and port.isdigit() else {server}
+            sources = {f"{one}/{'/'.join(path).partition('@')[0]}" for one in servers}
+        for pattern, groups in self.repositories.items():
+            asked = sources if "/" in pattern else {location.name}
+            if any(fnmatchcase(one, pattern) for one in asked):
+                return groups
+        return frozenset()
+
+
+def read_rules(path: Path) -> Rules:
+    """Raises SettingsError while they cannot be used."""
+    try:
+        about = path.stat()
+        return _parsed(path, about.st_ino, about.st_ctime_ns, about.st_size)
+    except ValidationError as error:
+        why = "{loc}: {msg}".format_map(error.errors()[0])
+    except (OSError, ValueError, RecursionError) as error:
+        why = str(error)
+    raise SettingsError(f"{path} cannot be used: {why}.", "Write it as docs/security.md shows.")
+
+
+@lru_cache(maxsize=1)
+def _parsed(path: Path, *version: int) -> Rules:
+    return Rules.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+class Proxy:
+    """Tells who asks by the headers of a reverse proxy. Raises SettingsError."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._user, self._groups = settings.auth_user, settings.auth_groups
+        self._rules = settings.config_dir / "access.toml"
+        try:
+            self._own = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
+        except ValueError:
+            self._own = []
+        if not self._own or not all(one.prefixlen for one in self._own):
+            raise SettingsError(
+                "CODEQA_AUTH_FROM must name the proxy's addresses.", "As in 10.0.3.7, 10.1.0.0/16."
+            )
+        read_rules(self._rules)
+
+    def member(self) -> Member:
+        """Who sent this request. Raises RequestRefusedError where it came from elsewhere (403),
+        where it does not name one user (401), and while the rules cannot be read (503)."""
+        address = ip_address(request.remote_addr or "")
+        if address is None or not any(address in one for one in self._own):
+            raise RequestRefusedError(403, "Come through the proxy that signs people in.")
+        user, groups = self._header(self._user), self._header(self._groups).split(",")
+        if not user or "," in user:
+            raise RequestRefusedError(401, f"The proxy must name one user in {self._user}.")
+        try:
+            rules = read_rules(self._rules)
+        except SettingsError as error:
+            log.error("nobody sees any repository: %s", error)
+            raise RequestRefusedError(503, "Its log says what is wrong in access.toml.") from None
+        mine = frozenset(one.strip(" \t") for one in groups) - {""} | {EVERYBODY}
+        name = f"user-{quote(user, safe='@')}"  # escaped: no two names become one
+        if not mine.isdisjoint(rules.owners):
+            return Member(name)
+        return Member(name, owner=False, sees=partial(rules.allow, mine))
+
+    def _header(self, name: str) -> str:
+        """Raises RequestRefusedError (401) where it came twice: one may be the user's own."""
+        text = request.headers.get(name, "").encode("latin-1").decode("utf-8", "surrogateescape")
+        if name.upper() in request.headers.get(TWICE, "").split() or not text.isprintable():
+            raise RequestRefusedError(401, f"The proxy must send {name} once, in plain UTF-8.")
+        return text.strip(" \t")

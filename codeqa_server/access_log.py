@@ -1,0 +1,46 @@
+"""The log of who asked when of which repository, as lines of JSON: `CODEQA_ACCESS_LOG`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from flask import g, request
+
+from codeqa.errors import SettingsError
+from codeqa.repository.secrets import mask_secrets
+from codeqa.settings import Settings
+from codeqa.web.security import member_of_request
+
+log = logging.getLogger(__name__)
+
+
+class AccessLog:
+    """Adds lines to the file that the settings name. Raises SettingsError where it cannot."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._path, self._text = settings.access_log, settings.access_log_text
+        if not os.access(Path(self._path).absolute().parent, os.W_OK):
+            raise SettingsError("CODEQA_ACCESS_LOG cannot be written.", "Name another file.")
+
+    def note(self, status: int) -> None:
+        """Add this request."""
+        values = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "user": member_of_request().user,
+            "at": f"{request.method} {request.url_rule}",
+            "repositories": [one.id for one in g.engine.repositories] if "engine" in g else [],
+            "status": status,
+        }
+        if self._text and status < 400:
+            sent = json.dumps(request.get_json(silent=True), ensure_ascii=False)
+            values["text"] = mask_secrets(g.get("question") or sent)
+        try:  # opened anew each time, so that whoever rotates it need not tell
+            with open(self._path, "ab", opener=partial(os.open, mode=0o600)) as file:
+                file.write(f"{json.dumps(values)}\n".encode())
+        except OSError as error:
+            log.error("the access log cannot be written: %s", error.strerror)

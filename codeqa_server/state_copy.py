@@ -1,0 +1,31 @@
+"""Copy the state from one place to another: `codeqa state copy`."""
+
+from __future__ import annotations
+
+from codeqa.errors import StorageError, UsageError
+from codeqa.state.database import NAMES, Database
+
+
+def copy_state(source: Database, target: Database, replace: bool = False) -> dict[str, int]:
+    """Copy all rows as they are now, all or none; gives their number by their table. Raises
+    UsageError for a target that holds any, unless these are to be replaced, and StorageError."""
+    done: dict[str, int] = {}
+    with source.reading() as there, target.writing() as here:
+        for table in NAMES:
+            if here.execute(f"SELECT * FROM {table} LIMIT 1").fetchone() and not replace:
+                hint = "Name another target, or add --replace to lose what it holds."
+                raise UsageError(f"{target.place} is not empty.", hint)
+            here.execute(f"DELETE FROM {table}")
+        for table in NAMES:
+            named = (one[0] for one in here.execute(f"SELECT * FROM {table} LIMIT 0").description)
+            columns = [name for name in named if name not in ("rowid", "number")]  # own to each
+            some, marks, last = ", ".join(columns), ", ".join("?" * len(columns)), 0
+            query = f"SELECT rowid, {some} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 200"
+            while rows := there.execute(query, (last,)).fetchall():
+                for last, *row in rows:  # noqa: B007
+                    here.execute(f"INSERT INTO {table} ({some}) VALUES ({marks})", row)
+            count = f"SELECT count(*) FROM {table}"
+            (done[table],) = there.execute(count).fetchone()
+            if here.execute(count).fetchone() != (done[table],):
+                raise StorageError("Less came than there was, so that nothing of it is kept.")
+    return done
