@@ -27,7 +27,7 @@ help:
 	@echo 'make lint-js           the page alone'
 	@echo 'make format            let them correct what they can'
 	@echo 'make types             mypy --strict'
-	@echo 'make lock              write requirements*.lock and constraints.txt; UPGRADE=name takes its newest version'
+	@echo 'make lock              write requirements.lock and constraints.txt; UPGRADE=name takes its newest version'
 	@echo 'make docs              write the generated table of docs/settings.md'
 	@echo 'make wheel             build dist/*.whl and dist/*.tar.gz'
 	@echo 'make clean             remove .venv and everything that was built'
@@ -38,7 +38,7 @@ setup:
 setup-dev:
 	@sh scripts/setup.sh dev
 
-# Every version with its hashes, for all supported systems and Pythons. What is pinned stays as it is,
+# Every version, and hashes of what users install, for all supported systems and Pythons. What is pinned stays as it is,
 # unless UPGRADE names it: make lock UPGRADE="flask pandas".
 COMPILE := $(PY) -m uv pip compile -q --universal --python-version 3.11 --no-annotate --custom-compile-command 'make lock' \
 	$(patsubst %,--upgrade-package %,$(UPGRADE))
@@ -46,8 +46,7 @@ COMPILE := $(PY) -m uv pip compile -q --universal --python-version 3.11 --no-ann
 lock: setup-dev
 	@$(COMPILE) --strip-extras requirements.txt requirements-dev.txt -o constraints.txt
 	@$(COMPILE) --generate-hashes -c constraints.txt requirements.txt -o requirements.lock
-	@$(COMPILE) --generate-hashes -c constraints.txt requirements.txt requirements-dev.txt -o requirements-dev.lock
-	@printf 'pip\nuv\n' | $(COMPILE) --generate-hashes - -o requirements-setup.lock
+	@printf 'pip\nuv\n' | $(COMPILE) --generate-hashes - -o scripts/requirements-setup.lock
 
 # CODEQA_PORT is the setting; PORT is its short form here. What Python compiles is kept whatever the
 # environment says: compiling the packages takes seconds each time.
@@ -96,7 +95,7 @@ bench-retrieval: setup-dev
 	@[ -n '$(TREES)' ] || { \
 		echo 'Give TREES=/folder, laid out by: $(PY) -m research.benchmarks.retrieval.trees MIRRORS /folder'; \
 		exit 2; }
-	@$(call install,.venv-bench,-r requirements-bench.txt) || echo 'semble could not be installed'
+	@$(call install,.venv-bench,-r research/requirements-bench.txt) || echo 'semble could not be installed'
 	@$(PY) -m research.benchmarks.retrieval.run '$(TREES)' \
 		$(if $(TUNING_TREES),--tuning-trees '$(TUNING_TREES)') $(if $(CHECK),--check) \
 		--json research/benchmarks/results/retrieval.json
@@ -108,24 +107,17 @@ lint: setup-dev lint-js
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-# Programs of their own from the package index, without Node, in an environment of their own:
-# nothing else needs them.
-LINT := .venv-lint
 SCRIPTS_AND_STYLES := static/js static/css
 
-$(LINT)/installed: requirements-lint.txt | setup-dev
-	@$(call install,$(LINT),-r requirements-lint.txt)
-	@touch $@
+lint-js: setup-dev
+	@.venv/bin/oxlint --deny-warnings static/js
+	@.venv/bin/oxfmt --check $(SCRIPTS_AND_STYLES)
 
-lint-js: $(LINT)/installed
-	@$(LINT)/bin/oxlint --deny-warnings static/js
-	@$(LINT)/bin/oxfmt --check $(SCRIPTS_AND_STYLES)
-
-format: setup-dev $(LINT)/installed
+format: setup-dev
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
-	@$(LINT)/bin/oxlint --fix static/js
-	@$(LINT)/bin/oxfmt $(SCRIPTS_AND_STYLES)
+	@.venv/bin/oxlint --fix static/js
+	@.venv/bin/oxfmt $(SCRIPTS_AND_STYLES)
 
 types: setup-dev
 	@$(PY) -m mypy --strict codeqa codeqa_server
@@ -137,5 +129,5 @@ wheel: setup-dev
 	@$(PY) -m build --no-isolation
 
 clean:
-	rm -rf .venv .venv-training .venv-cluster .venv-lint build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-training .venv-cluster .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

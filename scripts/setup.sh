@@ -1,9 +1,10 @@
 #!/bin/sh
 # Prepares .venv for `make`: `sh scripts/setup.sh run` or `sh scripts/setup.sh dev`.
 #
-# Finds a Python that is new enough, creates .venv, gets uv and has it install the packages of the
-# lock file, checked by their hashes. Packages that a user added stay. What is done is stamped with
-# a checksum of the lock, so that a second call does nothing and touches no network. Downloaded
+# Finds a Python that is new enough, creates .venv, gets uv and has it install the packages of
+# requirements.lock, checked by their hashes, and for `dev` the versions of constraints.txt. Packages
+# that a user added stay. What is done is stamped with a checksum of these lists, so that a second
+# call does nothing and touches no network. Downloaded
 # packages are kept in WHEELS, so that another checkout on the same machine is set up offline.
 # Interrupted at any moment, the next call completes it. Nothing is compiled: Python compiles what
 # it imports, which is a sixth of all there is.
@@ -15,8 +16,8 @@ set -eu
 cd "$(dirname "$0")/.."
 kind=${1:?"usage: sh scripts/setup.sh run|dev"}
 case $kind in
-    run) lock=requirements.lock steps=4 ;;
-    dev) lock=requirements-dev.lock steps=3 ;;
+    run) list=requirements.lock steps=4 ;;
+    dev) list=constraints.txt steps=3 ;;
     *) echo "setup: unknown kind '$kind': say run or dev." >&2; exit 2 ;;
 esac
 . scripts/packages.sh
@@ -50,10 +51,10 @@ find_python() {
     return 1
 }
 
-checksum() { cat requirements-setup.lock "$1" | cksum; }
+checksum() { cat scripts/requirements-setup.lock requirements.lock "$1" | cksum; }
 
 stamp=.venv/.set-up-$kind
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(checksum $lock)" ] && .venv/bin/python -c "" 2>/dev/null; then
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(checksum $list)" ] && .venv/bin/python -c "" 2>/dev/null; then
     exit 0
 fi
 
@@ -96,7 +97,7 @@ get_uv() {
     unpack_uv && return
     pip --version || .venv/bin/python -m ensurepip || return
     pip download --disable-pip-version-check --retries 2 --no-cache-dir --no-deps \
-        --only-binary :all: -d "$wheels" -r requirements-setup.lock
+        --only-binary :all: -d "$wheels" -r scripts/requirements-setup.lock
     unpack_uv
 }
 
@@ -126,10 +127,10 @@ if ! .venv/bin/python -c "import sys; sys.exit(sys.prefix == sys.base_prefix)" 2
 fi
 mkdir -p "$wheels"
 
-locks="requirements-setup.lock $lock"
+setup=scripts/requirements-setup.lock
 if ! .venv/bin/uv --version >/dev/null 2>&1 &&
     ! step "2 of $steps: getting uv, which installs the packages (25 MB)" : get_uv; then
-    locks=$lock
+    setup=''
     if ! step "2 of $steps: uv cannot be had; getting pip, which takes a few times as long" : \
             .venv/bin/python -m ensurepip; then
         tail -n 5 .venv/set-up.log >&2
@@ -142,10 +143,14 @@ fi
 again=''
 [ ! -e .venv/.installing ] || again=--force-reinstall
 : > .venv/.installing
-wanted=$(cat $locks | grep -c '^[A-Za-z]')
+wanted=$(cat $setup "$list" | grep -c '^[A-Za-z]')
 unpacked_before=$(unpacked)
-if ! step "3 of $steps: installing $wanted packages into .venv" packages \
-        install_into .venv --no-deps --require-hashes $again $(printf -- '-r %s ' $locks); then
+install() {
+    install_into .venv --no-deps --require-hashes $again ${setup:+-r $setup} -r requirements.lock ||
+        return
+    [ "$kind" = run ] || install_into .venv --no-deps $again -r constraints.txt
+}
+if ! step "3 of $steps: installing $wanted packages into .venv" packages install; then
     tail -n 5 .venv/set-up.log >&2
     say "setup: the packages could not be installed; the reason stands above. Check the network and run"
     say "       the same command again; what has arrived is kept in $wheels."
@@ -160,7 +165,7 @@ folder = pathlib.Path(sysconfig.get_path('purelib'))
 printf '%s\n' '#!/bin/sh' 'exec "$(dirname "$0")/python" -P -m codeqa "$@"' > .venv/bin/codeqa
 chmod +x .venv/bin/codeqa
 
-checksum "$lock" > "$stamp"
-# The development lock holds the other one.
+checksum "$list" > "$stamp"
+# The development packages include the others.
 [ "$kind" = run ] || checksum requirements.lock > .venv/.set-up-run
 [ "$kind" = dev ] || say "4 of 4: starting CodeQA"

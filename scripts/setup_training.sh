@@ -10,7 +10,7 @@ environment=.venv-training
 stamp=$environment/.set-up
 . scripts/packages.sh
 
-checksum() { cat requirements*.txt constraints.txt | cksum; }
+checksum() { cat requirements*.txt constraints.txt research/requirements-training.txt | cksum; }
 
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(checksum)" ]; then
     exit 0
@@ -21,7 +21,8 @@ say "Installing what training needs into $environment (once; a minute or two on 
 log=$environment/install.log
 
 if ! install_into "$environment" -c constraints.txt \
-        -r requirements.txt -r requirements-dev.txt -r requirements-training.txt >"$log" 2>&1; then
+        -r requirements.txt -r requirements-dev.txt -r research/requirements-training.txt \
+        >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     if grep -Eq 'ResolutionImpossible|conflicting dependencies|metadata-generation-failed' "$log"; then
         say "setup_training: the packages do not go together; the reason stands above."

@@ -2,7 +2,7 @@
 
 collect → mine → split → featurise → train → export → evaluate; every step goes on where it was
 stopped. The first four need CodeQA's own requirements, `tokenizers` and numpy; training needs
-PyTorch as well (requirements-training.txt has all of it).
+PyTorch as well (research/requirements-training.txt has all).
 """
 
 from __future__ import annotations

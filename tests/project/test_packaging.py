@@ -70,7 +70,6 @@ def test_every_list_pins_exactly_and_no_package_stands_in_two() -> None:
     ("lock", "lists"),
     [
         ("requirements.lock", ("requirements.txt",)),
-        ("requirements-dev.lock", ("requirements.txt", "requirements-dev.txt")),
         ("constraints.txt", ("requirements.txt", "requirements-dev.txt")),
     ],
 )
@@ -82,16 +81,14 @@ def test_a_lock_holds_what_the_lists_pin_and_need(lock: str, lists: tuple[str, .
     assert needed_by(listed) <= locked.keys()
 
 
-@pytest.mark.parametrize(
-    "lock", ["requirements.lock", "requirements-dev.lock", "requirements-setup.lock"]
-)
+@pytest.mark.parametrize("lock", ["requirements.lock", "scripts/requirements-setup.lock"])
 def test_a_lock_holds_hashes_of_every_package_and_the_name_of_no_host(lock: str) -> None:
     assert all(hashes for _, hashes in pinned(lock).values())
     assert "://" not in (ROOT / lock).read_text(encoding="utf-8")
 
 
 def test_what_sets_up_is_locked_and_is_no_dependency() -> None:
-    assert pins("requirements-setup.lock").keys() == {"pip", "uv"}
+    assert pins("scripts/requirements-setup.lock").keys() == {"pip", "uv"}
     assert not {"pip", "uv"} & pins("constraints.txt").keys()
 
 

@@ -28,11 +28,10 @@ FILES = (
     "requirements.txt",
     "requirements.lock",
     "requirements-dev.txt",
-    "requirements-dev.lock",
-    "requirements-setup.lock",
-    "requirements-training.txt",
+    "research/requirements-training.txt",
     "constraints.txt",
     "scripts/packages.sh",
+    "scripts/requirements-setup.lock",
     "scripts/setup.sh",
     "scripts/setup_training.sh",
 )
@@ -127,14 +126,15 @@ def test_what_is_stamped_is_not_done_again_until_a_lock_changes_and_the_command_
     log = stand_in(checkout, "python")
     stand_in(checkout, "uv")
     assert set_up(checkout, "dev").returncode == 0
-    assert len(installations(log)) == 1
+    users, developers = installations(log)
+    assert "--require-hashes" in users and "-r constraints.txt" in developers
     assert set_up(checkout, "dev").stderr == ""
     assert set_up(checkout, "run").stderr == ""  # the development packages hold the others
-    assert len(installations(log)) == 1
+    assert len(installations(log)) == 2
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write("another==1.0\n")
     assert set_up(checkout).returncode == 0
-    assert len(installations(log)) == 2
+    assert len(installations(log)) == 3
     # The command of the checkout works from any folder.
     command = checkout / ".venv" / "bin" / "codeqa"
     subprocess.run([command, "search", "two words"], cwd=checkout.parent, check=True)
@@ -150,7 +150,7 @@ def test_uv_installs_the_lock_with_its_hashes_from_what_is_kept_before_it_asks_t
     assert done.returncode == 0, done.stderr
     kept, fetched = installations(log)
     assert kept == f"{fetched} --offline"
-    wanted = "--no-deps --require-hashes -r requirements-setup.lock -r requirements.lock"
+    wanted = "--no-deps --require-hashes -r scripts/requirements-setup.lock -r requirements.lock"
     assert fetched.startswith("uv pip install") and fetched.endswith(wanted)
     assert "sync" not in fetched
 
@@ -179,7 +179,7 @@ def test_where_uv_cannot_be_had_pip_installs_the_lock_from_what_is_kept_or_the_i
     python = """#!/bin/sh
     echo "$@" >> log
     case "$*" in
-        *"download"*"requirements-setup.lock") exit 1 ;;
+        *"download"*"scripts/requirements-setup.lock") exit 1 ;;
         *"download"*) echo > "$(dirname "$0")/../../../kept" ;;
         *"--no-index") [ -e "$(dirname "$0")/../../../kept" ] ;;
     esac
@@ -261,7 +261,7 @@ def versions(checkout: Path, *names: str) -> list[str]:
 def real_checkout(checkout: Path) -> Path:
     """One with a lock of its own, a .venv with uv in it, and no index to ask."""
     wheels = checkout.parent / "wheels"
-    (checkout / "requirements-setup.lock").write_text("")
+    (checkout / "scripts/requirements-setup.lock").write_text("")
     (checkout / "requirements.lock").write_text(wheel(wheels, "one", "1.0"))
     venv.create(checkout / ".venv", symlinks=True)
     if UV is None:
@@ -343,7 +343,7 @@ def test_in_a_log_lines_say_what_is_done_and_how_many_packages_are_there(checkou
     assert done.returncode == 0 and "\r" not in heard.read_text()
     wanted = sum(
         line[:1].isalpha()
-        for name in ("requirements.lock", "requirements-setup.lock")
+        for name in ("requirements.lock", "scripts/requirements-setup.lock")
         for line in (ROOT / name).read_text().splitlines()
     )
     assert lines[0] == f"3 of 4: installing {wanted} packages into .venv"

@@ -1,7 +1,7 @@
 """semble's BM25 mode as a process of its own: questions as JSON in, ranked lists out.
 
-Runs with semble alone (requirements-bench.txt), without CodeQA. In this mode (`alpha=0`) its
-embedding has no say, so a stand-in takes the place of the model that it would download.
+Runs with semble alone (research/requirements-bench.txt), without CodeQA. In this mode (`alpha=0`)
+its embedding has no say, so a stand-in takes the place of the model that it would download.
 """
 
 from __future__ import annotations
