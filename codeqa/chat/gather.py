@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,19 +10,18 @@ from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.edges import referred, walk_edges, with_walk
 from codeqa.chat.hooks import Hooks
-from codeqa.chat.question import parse_place
+from codeqa.chat.pinned import choose_chunks, read_pinned
 from codeqa.chat.record import place_of_hit
 from codeqa.chat.stream import Steps
 from codeqa.chat.values import Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
+from codeqa.code.calls import Walk
 from codeqa.code.counted import exact_answer
 from codeqa.code.tools import Toolbox
-from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
+from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.context.packing import pack
-from codeqa.errors import NotFoundError
 from codeqa.llm.client import Model
 from codeqa.quoted import QuotedEvidence, gather_evidence
-from codeqa.repositories.files import Files
 from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.intents import NEED_CODE
 from codeqa.routing.mode import ISSUE
@@ -40,14 +39,13 @@ from codeqa.selection import (
     largest_block,
 )
 from codeqa.settings import Settings
-from codeqa.types import Chunk, Event, Exchange, Hit, HydeMode, StageTime, Unit
+from codeqa.types import Event, Exchange, Hit, HydeMode, StageTime, Unit
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn."""
 RETRIEVAL_K = 4
 """Methods and classes, at the effort *fast*, in the context of a question that is searched for
 without its writer asking for it."""
-PINNED = "pinned"
 NEED_A_MODEL = ("review", "plan", "change")
 """Modes that a quoted answer does not really serve."""
 CONTEXT_LOST = (
@@ -74,16 +72,16 @@ class Gatherer:
     def gather(
         self, routed: Routed, steps: Steps, *, given: bool = False
     ) -> Generator[Event, None, Gathered]:
-        """Connect the model, and look up what it is to be told; tells of its steps and of what is
-        found. With `given` something else writes in its place. Raises SettingsError for a model
-        that cannot be asked."""
-        # What is stored is told by the app, whatever model there is.
-        ours = given or routed.decision.reply == "privacy"
+        """Connect the model, and look up what it is sent; yield the steps and what is found. With
+        `given` something else writes in its place. Raises SettingsError for a model that cannot be
+        asked."""
+        # The app says what is stored, whatever model there is.
+        without = given or routed.decision.reply == "privacy"
         options = routed.question.options
-        model = self.answer_model(options.with_model) if options.use_model and not ours else None
+        model = self.answer_model(options.with_model) if options.use_model and not without else None
         with steps.time("prune"):
-            told = routed.so_far.history if routed.decision.use_curated_history else ()
-            history = prune(told, routed.vector, self.conversations.vectors)
+            history = routed.so_far.history if routed.decision.use_curated_history else ()
+            history = prune(history, routed.vector, self.conversations.vectors)
         yield from steps.ended()
         with steps.time("retrieve"):
             gathered = yield from _Gathering(self, routed, model, given, history).retrieve()
@@ -102,27 +100,26 @@ class Gatherer:
         return replace(ready.masked(), problems=problems)
 
     def context_for(self, question: str, rerank: bool = False) -> ContextBlock:
-        """The context block of `question` alone, nothing cached and nothing answered.
+        """Return the context block of `question` alone, nothing cached and nothing answered.
 
         The language model helps to find as the settings say, where there is one.
         """
-        effort = self.settings.effort
-        fast = effort == "fast"
-        result = self.toolbox.search.search(
-            question, top=UNITS_RANKED, rerank=rerank, hyde="off" if fast else ""
-        )
-        budget = budget_of(effort, self.settings)
+        budget = budget_of(self.settings.effort, self.settings)
+        hyde = "off" if budget.effort == "fast" else ""
+        search = self.toolbox.search
+        result = search.search(question, top=UNITS_RANKED, rerank=rerank, hyde=hyde)
         return build_context(self.toolbox.tables(), result, self.settings, budget)
 
 
 @dataclass(frozen=True)
 class _Gathering:
-    """What is looked up for one question."""
+    """Looks up what one question needs."""
 
     by: Gatherer
     routed: Routed
     model: Model | None
-    given: bool
+    other_writer: bool
+    """Something else than the model or the app writes the answer."""
     history: tuple[Exchange, ...]
 
     @cached_property
@@ -155,134 +152,147 @@ class _Gathering:
     @property
     def only_quotes(self) -> bool:
         """Nothing else than the code itself can answer."""
-        return self.model is None and not self.given and not self.reply
+        return self.model is None and not self.other_writer and not self.reply
 
     @property
     def reply(self) -> str:
         """Which of the app's own replies the answer is; most are for want of a model."""
-        reply, given = self.routed.decision.reply, self.given
-        if reply == "privacy":  # what is stored is told by the app, whatever else there is
+        reply = self.routed.decision.reply
+        if reply == "privacy":  # the app says what is stored, whatever else there is
             return reply
-        return "" if given or (self.model and reply != ISSUE) else reply
+        return "" if self.other_writer or (self.model and reply != ISSUE) else reply
 
     def retrieve(self) -> Generator[Event, None, Gathered]:
-        """Search, or pack anew what was found, or recall it, or do neither; yields what happens
-        meanwhile."""
-        question, so_far, decision = self.routed.question, self.routed.so_far, self.routed.decision
-        options = question.options
-        replaced = so_far.replaced if options.chooses_chunks else None
+        """Run a search, pack earlier hits anew, or reuse the cached context; yield progress."""
+        question, options = self.routed.question, self.routed.question.options
+        replaced = self.routed.so_far.replaced if options.chooses_chunks else None
         if replaced and (replaced.chunks or replaced.dropped):
-            found = replace(self._start(), block=self._chosen(replaced.block), searched=True)
-        elif decision.inject_rag:
-            found = yield from self._search()
+            gathered = replace(self._start(), block=self._chosen(replaced.block), searched=True)
+        elif self.routed.decision.inject_rag:
+            gathered = yield from self._search()
         else:
-            block = so_far.context if decision.use_cached_context else NO_CONTEXT
-            if len(block.text) > (most := largest_block(self.window)):
-                block = pack(block.chunks, most)  # it was made for a larger model
-            found = replace(self._start(), block=self._chosen(block))
-            if so_far.context_lost and self.routed.intent.name in NEED_CODE:
-                found = replace(found, warnings=(CONTEXT_LOST,))
-        chunks, chosen = found.block.chunks, options.chooses_chunks
-        if self.only_quotes and (chosen or not found.evidence) and (found.searched or chunks):
+            gathered = self._recall()
+        chunks, chosen = gathered.block.chunks, options.chooses_chunks
+        evidence, warnings = gathered.evidence, gathered.warnings
+        if self.only_quotes and (chosen or not evidence) and (gathered.searched or chunks):
             lead, whole = self.counted if chosen else ("", False)
-            quoted = QuotedEvidence(question.query, lead, bool(lead), whole)
-            found = replace(found, evidence=replace(quoted, cached=chunks, chosen=chosen))
-        enough = found.evidence and found.evidence.whole
-        if self.only_quotes and question.mode in NEED_A_MODEL and not enough:
-            found = replace(found, warnings=(*found.warnings, QUOTED_ONLY))
+            evidence = QuotedEvidence(
+                question.query, lead, counted=bool(lead), whole=whole, cached=chunks, chosen=chosen
+            )
+        if self.only_quotes and question.mode in NEED_A_MODEL and not (evidence and evidence.whole):
+            warnings = (*warnings, QUOTED_ONLY)
         # Not where something is left out, which a look might bring back.
         complete = not (question.whole_files or options.exclude)
         return replace(
-            found,
+            gathered,
+            evidence=evidence,
+            warnings=warnings,
             similar=self._similar(),
             window=self.window,
             budget=self.budget,
-            may_look=complete and bool(found.searched or chunks),
+            may_look=complete and bool(gathered.searched or chunks),
         )
 
     def _start(self) -> Gathered:
-        """What is told whatever is found."""
+        """Return what does not depend on what is found."""
         question, decision = self.routed.question, self.routed.decision
-        known = {**self.routed.so_far.profile, **self.routed.facts}
+        facts = {**self.routed.so_far.profile, **self.routed.facts}
         if not decision.inject_profile:
-            known = {}
+            facts = {}
         elif decision.intent in NEED_CODE and not self.routed.features.references_profile:
-            known = preferences(known)
+            facts = preferences(facts)
         return Gathered(
+            question,
             question.text,
-            question.mode,
             intent=decision.intent,
             history=self.history,
-            profile=profile_text(known),
+            profile=profile_text(facts),
             instructions=question.options.instructions,
             suggest=decision.suggest_codebase,
             reply=self.reply,
             strict=question.options.strict,
-            cancelled=question.options.cancelled,
             model=self.model,
         )
 
+    def _recall(self) -> Gathered:
+        """Reuse the code of an earlier question, if the decision says so."""
+        so_far, block, warnings = self.routed.so_far, NO_CONTEXT, tuple[str, ...]()
+        if self.routed.decision.use_cached_context:
+            block = so_far.context
+        if len(block.text) > (most := largest_block(self.window)):
+            block = pack(block.chunks, most)  # it was made for a larger model
+        if so_far.context_lost and self.routed.intent.name in NEED_CODE:
+            warnings = (CONTEXT_LOST,)
+        return replace(self._start(), block=self._chosen(block), warnings=warnings)
+
     def _search(self) -> Generator[Event, None, Gathered]:
-        """Search the code; yields what happens meanwhile."""
+        """Search the code; yield progress."""
         question, so_far, routed = self.routed.question, self.routed.so_far, self.routed
-        tables, files, block = self.by.toolbox.tables(), self.by.toolbox.files, NO_CONTEXT
+        tables, whole = self.by.toolbox.tables(), NO_CONTEXT
         start = replace(self._start(), searched=True, effort=self.budget.effort)
         if question.whole_files == "all":
-            block = every_file(tables, files, question.query, self.room)
-            if block.chunks and not self.only_quotes:
-                return replace(start, block=self._chosen(block), warnings=(block.note,))
+            whole = every_file(tables, self.by.toolbox.files, question.query, self.room)
+            if whole.chunks and not self.only_quotes:
+                return replace(start, block=self._chosen(whole), warnings=(whole.note,))
         text = routed.standalone or question.text
         rewritten = text if routed.completed_by else ""
         if rewritten:
             yield Event("rewritten", {"question": text, "by": routed.completed_by})
-        counted, enough = self.counted
-        result = yield from self._results(ask_model=not enough)
+        result = yield from self._results(ask_model=not self.counted[1])
         warnings = result.warnings
-        # What was found before may be what a follow-up asks about.
-        earlier = so_far.context.chunks if routed.standalone else ()
         if walked := walk_edges(tables, question.query, routed.query, so_far):
             result = with_walk(result, walked)
         if question.whole_files == "files":
-            block = best_files(tables, files, result, self.room)
-            paths = {chunk.path for chunk in block.chunks}
-            units = tuple(hit for hit in result.units if hit.unit.path in paths)
-            result = replace(result, units=units, files=()) if units else result
-        if block.chunks:
-            block = self._chosen(block)
+            whole = best_files(tables, self.by.toolbox.files, result, self.room)
+            result = _of_files(result, {chunk.path for chunk in whole.chunks})
+        if whole.chunks:
+            block = self._chosen(whole)
         else:
-            warnings = (*warnings, block.note)  # of whole files, none of which fits
-            block = build_context(
-                tables,
-                result,
-                self.by.settings,
-                self.budget,
-                most=RETRIEVAL_K if routed.decision.searched_automatically else None,
-                earlier=earlier,
-                pinned=self._pinned(),
-                excluded=question.options.exclude,
-            )
+            warnings = (*warnings, whole.note)  # none of the files fits
+            block = self._packed(result)
         if question.whole_files or not self.only_quotes:
             warnings = (*warnings, block.note)
-        evidence = QuotedEvidence(question.query) if counted else None
-        if self.only_quotes and not enough:
-            evidence = gather_evidence(tables, result, walked)
-            evidence = replace(evidence, whole_code=question.options.whole_code)
-        result = result.head(HITS_SHOWN)
-        if counted and evidence:
-            evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)
         return replace(
             start,
             block=block,
-            search=result,
-            evidence=evidence,
+            search=result.head(HITS_SHOWN),
+            evidence=self._evidence(result, walked),
             rewritten=rewritten,
             warnings=warnings,
         )
 
+    def _packed(self, result: SearchResult) -> ContextBlock:
+        """Return the block of what a search found."""
+        routed = self.routed
+        return build_context(
+            self.by.toolbox.tables(),
+            result,
+            self.by.settings,
+            self.budget,
+            most=RETRIEVAL_K if routed.decision.searched_automatically else None,
+            # What was found before may be what a follow-up asks about.
+            earlier=routed.so_far.context.chunks if routed.standalone else (),
+            pinned=read_pinned(self.by.toolbox.files, routed.question.options.pin),
+            excluded=routed.question.options.exclude,
+        )
+
+    def _evidence(self, result: SearchResult, walked: Walk | None) -> QuotedEvidence | None:
+        """Return what is quoted without a model, and what was counted for any writer."""
+        question, (counted, enough), evidence = self.routed.question, self.counted, None
+        if self.only_quotes and not enough:
+            evidence = gather_evidence(self.by.toolbox.tables(), result, walked)
+            evidence = replace(evidence, whole_code=question.options.whole_code)
+        if counted:
+            evidence = evidence or QuotedEvidence(question.query)
+            evidence = replace(evidence, lead=counted, counted=True, whole=enough, weak=False)
+        return evidence
+
     def _results(self, ask_model: bool) -> Generator[Event, None, SearchResult]:
         """Return what a search finds; a model may help where it is to be asked at all."""
         question, options = self.routed.question, self.routed.question.options
-        ask_model = ask_model and options.use_model and not options.with_model and not self.given
+        ask_model = (
+            ask_model and options.use_model and not options.with_model and not self.other_writer
+        )
         stages = self.by.toolbox.search.steps(
             self.routed.query,
             top=POOL if question.whole_files else UNITS_RANKED,
@@ -314,13 +324,14 @@ class _Gathering:
         if so_far.history:
             units = referred(tables, question.query, self.routed.query, so_far)
         names = [unit.qualified_name for unit in units] or list(question.query.pointed)
-        found = exact_answer(self.by.toolbox, exact, names)
-        # What changed, a model tells better from the diff than a list does.
-        tells = "commit" in exact.arguments and self.model is not None
-        return found, bool(found) and not (exact.asks_more or tells or self.budget.effort == "deep")
+        answer = exact_answer(self.by.toolbox, exact, names)
+        # A model says better from the diff what changed than a list does.
+        reads_diff = "commit" in exact.arguments and self.model is not None
+        asks_more = exact.asks_more or reads_diff or self.budget.effort == "deep"
+        return answer, bool(answer) and not asks_more
 
     def _similar(self) -> tuple[Exchange, ...]:
-        """Past questions like this one: of this conversation and of others."""
+        """Return past questions like this one: of this conversation and of others."""
         question, decision = self.routed.question, self.routed.decision
         options, vector = question.options, self.routed.vector
         if vector is None or not (
@@ -329,7 +340,7 @@ class _Gathering:
             return ()
         by, state = self.by, self.by.conversations.state
         unrated = options.earlier_answers or by.settings.earlier_answers
-        found = similar_questions(
+        exchanges = similar_questions(
             state,
             vector,
             embedding=by.conversations.vectors.name,
@@ -346,30 +357,21 @@ class _Gathering:
         branches_off = options.replaces or options.after
         return tuple(
             one
-            for one in found
+            for one in exchanges
             if (one.elsewhere or decision.inject_qa_history)
             and (one.elsewhere or not branches_off or one.turn in self.routed.so_far.path)
             and not names_other_code(question.query, parse_query(one.question))
         )
 
     def _chosen(self, block: ContextBlock) -> ContextBlock:
-        """`block`, packed anew without what is excluded and with what is pinned first, which
-        shares the room, so that all of it is there. Raises as `read_place` does."""
         options = self.routed.question.options
-        if not options.chooses_chunks:
-            return block
-        found = (*block.chunks, *block.dropped)
-        first = self._pinned(found)
-        kept = [chunk for chunk in found if chunk.place not in options.exclude]
-        packed = pack([*first, *kept], self.room, share=1 / max(2, len(first)))
-        return replace(packed, note=block.note)
+        return choose_chunks(block, options, self.by.toolbox.files, self.room)
 
-    def _pinned(self, found: Sequence[Chunk] = ()) -> list[Chunk]:
-        """The places that are pinned, as they were `found` or as their files are now."""
-        known = {chunk.place: chunk for chunk in found}
-        places = self.routed.question.options.pin
-        pinned = (known.get(place) or read_place(self.by.toolbox.files, place) for place in places)
-        return [replace(chunk, why=PINNED) for chunk in pinned]
+
+def _of_files(result: SearchResult, paths: Collection[str]) -> SearchResult:
+    """Return `result` with its units in `paths` alone; all of it where there is none."""
+    units = tuple(hit for hit in result.units if hit.unit.path in paths)
+    return replace(result, units=units, files=()) if units else result
 
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
@@ -381,20 +383,3 @@ def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
         return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
     about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
     return Event("drafted", {**about, "took": round(stage.milliseconds)})
-
-
-def read_place(files: Files, place: str) -> Chunk:
-    """The chunk of `place` as the file is now. Raises NotFoundError when it does not have it."""
-    path, start, end = parse_place(place)
-    file = files.read(path)
-    lines = file.text.split("\n")
-    if not 1 <= start <= end <= len(lines):
-        raise NotFoundError(
-            f"{path} has no lines {start}-{end}.", f"It has {len(lines):,} lines now."
-        )
-    content = "\n".join(lines[start - 1 : end])
-    return Chunk(chunk_id(path, place, content), path, start, end, file.language, content)
-
-
-# What a follow-up is about by the code's edges: the definition that it refers to, the relation that
-# it asks for, and where the edges lead.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import replace
 
-from codeqa.chat.values import AskOptions, Question
+from codeqa.chat.pinned import check_places
+from codeqa.chat.values import AskOptions, Question, masked_exchange
 from codeqa.code.counted import exact_question
 from codeqa.errors import UsageError
 from codeqa.repository.secrets import mask_secrets
@@ -16,11 +15,6 @@ from codeqa.routing.personal import read_personal
 from codeqa.search.query import parse_query
 from codeqa.text import strip_tag
 from codeqa.text.tokens import well_formed
-
-PLACES = 200
-"""Places that may be pinned, or excluded, at once: more than any context holds."""
-
-_PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
 
 
 def read_question(asked: AskOptions) -> Question:
@@ -34,7 +28,8 @@ def read_question(asked: AskOptions) -> Question:
         after=well_formed(asked.after),
         pin=check_places(asked.pin),
         exclude=check_places(asked.exclude),
-        instructions=well_formed(asked.instructions),
+        instructions=mask_secrets(well_formed(asked.instructions)),
+        history=None if asked.history is None else tuple(map(masked_exchange, asked.history)),
     )
     untagged = strip_tag(options.question)
     mode, text = read_mode(untagged, options.mode)
@@ -54,21 +49,3 @@ def read_question(asked: AskOptions) -> Question:
         personal=read_personal(text),
         exact=exact_question(text),
     )
-
-
-def check_places(places: Iterable[str]) -> tuple[str, ...]:
-    """`places` as they are, each once. Raises UsageError for one that is none, or too many."""
-    checked = tuple(dict.fromkeys(places))
-    if len(checked) > PLACES:
-        raise UsageError(f"More than {PLACES} places were given.", "Give fewer.")
-    for place in checked:
-        parse_place(place)
-    return checked
-
-
-def parse_place(place: str) -> tuple[str, int, int]:
-    """Path, first and last line. Raises UsageError."""
-    match = _PLACE.fullmatch(place)
-    if match is None:
-        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
-    return match[1], int(match[2]), int(match[3])

@@ -22,10 +22,10 @@ from codeqa.chat.stream import RETRIES
 from codeqa.chat.values import Gathered, Piece, ToolStep
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.code.tools.search import edges_of
-from codeqa.context.block import ContextBlock, chunk_id
+from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id
 from codeqa.errors import CodeQAError, ContextLengthError, ModelError, RateLimitError, UsageError
 from codeqa.llm.client import Model
-from codeqa.llm.values import ToolCall, Waiting
+from codeqa.llm.values import Cancelled, ToolCall, Waiting
 from codeqa.prompts import render_prompt
 from codeqa.text import json_object
 from codeqa.text.markdown import code_block, code_span
@@ -82,6 +82,8 @@ class _Reading:
     """Rounds that were made."""
     misused: int = 0
     failures: int = 0
+    may_restart: bool = False
+    """A failed request may be begun anew, in another way."""
     answered: bool = False
     made: set[tuple[str, str]] = field(default_factory=set)
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -104,8 +106,6 @@ class Reader:
     room: int = RESULTS_CHARACTERS
     """Characters of results, where the model's window has so many."""
     tools: Sequence[str] = LOOK_TOOLS
-    opening: Sequence[Mapping[str, Any]] = ()
-    """The messages that it begins with, instead of those of a question."""
 
     @property
     def name(self) -> str:
@@ -126,11 +126,16 @@ class Reader:
             if (left := characters_left(alone, asked.window)) < 0:
                 asked, warning = shrink(asked, len(asked.block.text) + left), TOO_LONG
         while True:
-            reading = self._begin(asked, rounds, by_lines)
+            messages = build_messages(asked, self.config_dir)
+            reading = self._begin(messages, asked.block, asked.window, rounds, by_lines)
+            reading.may_restart = True
+            if reading.room >= LEAST_ROOM:
+                messages[-1]["content"] += [*self._edges(asked), *_also_found(asked)]
+                reading.room = min(self.room, characters_left(messages, asked.window))
             try:
-                yield from self._read(asked, reading, warning)
+                yield from self._read(reading, asked.cancelled, warning)
             except ModelError as error:
-                if reading.answered or asked.cancelled() or self.opening:
+                if reading.answered or asked.cancelled():
                     raise
                 too_long = isinstance(error, ContextLengthError) and not reading.done
                 if too_long and not halved:
@@ -149,24 +154,37 @@ class Reader:
                     _REFUSING.add(model)
                 return
 
-    def _begin(self, asked: Gathered, rounds: int, by_lines: bool) -> _Reading:
-        """Return what a request begins with; there is no round where its results have no room."""
-        messages = [dict(one) for one in self.opening] or build_messages(asked, self.config_dir)
-        room = min(self.room, characters_left(messages, asked.window))
-        rounds *= room >= LEAST_ROOM
+    def follow(
+        self, opening: Sequence[Mapping[str, Any]], window: int, cancelled: Cancelled
+    ) -> Generator[Piece, None, None]:
+        """Look further and answer as the messages `opening` ask, for a model that takes `window`
+        tokens. Raises ModelError, also after some text."""
+        messages, by_lines = [*map(dict, opening)], (self.model.name, self.model.host) in _REFUSING
+        reading = self._begin(messages, NO_CONTEXT, window, self.rounds, by_lines)
+        yield from self._read(reading, cancelled, "")
+
+    def _begin(
+        self,
+        messages: list[dict[str, Any]],
+        block: ContextBlock,
+        window: int,
+        rounds: int,
+        by_lines: bool,
+    ) -> _Reading:
+        """Add the rules of looking to `messages`; no round where its results have no room."""
+        room = min(self.room, characters_left(messages, window))
+        if room < LEAST_ROOM:
+            rounds = 0
         if rounds:
             name = "look_lines" if by_lines else "look"
             rules = render_prompt(name, self.config_dir, rounds=str(rounds))
             messages[0] = {**messages[0], "content": f"{messages[0]['content']}\n{rules}"}
-        if not self.opening and room >= LEAST_ROOM:
-            messages[-1]["content"] += [*self._edges(asked), *_also_found(asked)]
-            room = min(self.room, characters_left(messages, asked.window))
-        block = asked.block
         return _Reading(messages, list(block.chunks), block.dropped, rounds, room, by_lines)
 
     def _read(
-        self, asked: Gathered, reading: _Reading, warning: str
+        self, reading: _Reading, cancelled: Cancelled, warning: str
     ) -> Generator[Piece, None, None]:
+        """Ask round by round until there is an answer."""
         until = time.monotonic() + READING_SECONDS
         tools = [
             {"type": "function", "function":
@@ -181,17 +199,17 @@ class Reader:
             _shorten(reading.results, reading.room)
             lines = reading.by_lines and reading.rounds > 0
             request = ask_model(
-                self.model, reading.messages, reading.block(), self.toolbox, asked.cancelled,
+                self.model, reading.messages, reading.block(), self.toolbox, cancelled,
                 tools=() if last or lines else tools, by_lines=lines, warning=warning,
             )  # fmt: skip
             calls, text, said = yield from self._watched(request, reading)
-            if not calls or asked.cancelled():
+            if not calls or cancelled():
                 return
             if last:
                 yield ASKED_AGAIN.format(code_span(" ".join(text.split())[:SUMMARY]))
                 return
             yield from self._look(calls, text, "" if lines else " ".join(said.split()), reading)
-            if asked.cancelled():
+            if cancelled():
                 return
 
     def _watched(
@@ -212,8 +230,8 @@ class Reader:
                     reading.failures += 1
                     # At once: by the end of the wait the next request may be under way.
                     limited = isinstance(piece.error, RateLimitError)
-                    kept = limited or reading.answered or self.opening
-                    if reading.failures == RETRIES and not kept:
+                    restarts = reading.may_restart and not (limited or reading.answered)
+                    if reading.failures == RETRIES and restarts:
                         raise piece.error
 
     def _look(

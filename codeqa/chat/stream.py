@@ -204,7 +204,10 @@ class Stream:
 
     def record(self) -> TurnRecord:
         """The turn as it is now, to be kept and told."""
-        gathered, request = self.gathered or Gathered("", ""), self.request or ModelRequest()
+        gathered, request = (
+            self.gathered or Gathered(self.question, ""),
+            self.request or ModelRequest(),
+        )
         checked = self.checked or Checked()
         warnings = [*self.warnings, request.warning]
         warnings += [CUT_ANSWER] if self.usage.cut else []

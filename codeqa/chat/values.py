@@ -237,9 +237,9 @@ class Routed:
 class Gathered:
     """All that an answer may draw on; made by `gather`."""
 
+    message: Question
     question: str
-    """Without tag and mode."""
-    mode: str
+    """What the model is asked: the text of the message, unless a hook words it otherwise."""
     block: ContextBlock = NO_CONTEXT
     searched: bool = False
     """Whether the code base was searched for this question; else `block` is an earlier one's."""
@@ -261,7 +261,6 @@ class Gathered:
     """Whether the model is told to say only what the code shows."""
     evidence: QuotedEvidence | None = None
     """For a writer that quotes, and what was counted for every one."""
-    cancelled: Cancelled = never
     model: Model | None = None
     """The model that may answer."""
     budget: Budget | None = None
@@ -282,25 +281,38 @@ class Gathered:
     """Hooks whose part was left out, a sentence each."""
 
     @property
+    def mode(self) -> str:
+        return self.message.mode
+
+    @property
+    def cancelled(self) -> Cancelled:
+        return self.message.options.cancelled
+
+    @property
     def retrieved(self) -> dict[str, int]:
         """How much was found for it: chunks by a search, and past questions."""
         found = len(self.block.chunks) if self.searched else 0
         return {"num_docs": found, "similar_queries": len(self.similar)}
 
     def masked(self) -> Gathered:
-        """The same with secret-looking strings made asterisks, also in earlier questions and
-        answers, which a client may have told; those in the code are masked in the index."""
+        """Return the same with secret-looking strings made asterisks: those of earlier answers and
+        of hooks. The message is masked when it is read, the code when it is indexed."""
+        read = (self.message.text, self.message.options.instructions)
+        question, instructions = self.question, self.instructions
+        if (question, instructions) != read:
+            question, instructions = mask_secrets(question), mask_secrets(instructions)
         return replace(
             self,
-            question=mask_secrets(self.question),
-            history=tuple(map(_masked, self.history)),
-            similar=tuple(map(_masked, self.similar)),
+            question=question,
+            history=tuple(map(masked_exchange, self.history)),
+            similar=tuple(map(masked_exchange, self.similar)),
             profile=mask_secrets(self.profile),
-            instructions=mask_secrets(self.instructions),
+            instructions=instructions,
         )
 
 
-def _masked(one: Exchange) -> Exchange:
+def masked_exchange(one: Exchange) -> Exchange:
+    """Return `one` with secret-looking strings made asterisks."""
     return replace(one, question=mask_secrets(one.question), answer=mask_secrets(one.answer))
 
 

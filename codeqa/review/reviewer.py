@@ -106,16 +106,14 @@ class Reviewer:
              "content": render_prompt("review_user", self.config_dir, title=title, body=body)},
         ]  # fmt: skip
         toolbox, window = replace(self.toolbox, with_numbers=False), self.model.window()
-        given = Gathered(issue, "review", window=window, cancelled=cancelled)
         problem, text, sent = "", "", ModelRequest()
         for _ in range(2):
             if problem:
                 opening = [*opening, {"role": "assistant", "content": text or "…"},
                            {"role": "user", "content": AGAIN.format(problem)}]  # fmt: skip
-            reader = Reader(self.model, toolbox, self.config_dir, REVIEW_ROUNDS,
-                            tools=REVIEW_TOOLS, opening=opening)  # fmt: skip
+            reader = Reader(self.model, toolbox, self.config_dir, REVIEW_ROUNDS, tools=REVIEW_TOOLS)
             text = ""
-            for piece in reader.generate(given):
+            for piece in reader.follow(opening, window, cancelled):
                 if isinstance(piece, str):
                     text += piece
                 else:

@@ -15,7 +15,7 @@ from flask import Response, g, session
 from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
-from codeqa.chat.question import PLACES
+from codeqa.chat.pinned import PLACES
 from codeqa.chat.record import IN_ONE_PIECE
 from codeqa.chat.values import AskOptions, QuestionOptions
 from codeqa.engine import Engine, whole_answer

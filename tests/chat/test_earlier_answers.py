@@ -6,12 +6,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from chat_kit import ASK, FILES, SAYS, Open, Script, ask, index, parts, told
+from chat_kit import ASK, FILES, SAYS, Open, Script, ask, gathered, index, parts, told
 from openai_server import stream
 
 from codeqa.chat.messages import build_messages
-from codeqa.chat.values import Gathered
-from codeqa.context.block import ContextBlock
 from codeqa.engine import Engine
 from codeqa.types import Exchange
 
@@ -93,8 +91,8 @@ def test_a_question_about_other_names_is_not_similar(engine: Engine, script: Scr
 
 
 def test_earlier_answers_are_data_whole_and_without_numbers_of_chunks(engine: Engine) -> None:
-    asked = Gathered(
-        "why?", "explain", ContextBlock(()), searched=False,
+    asked = gathered(
+        "why?",
         history=(Exchange("latest", "yes, by chunk 3 and `x[1]` [2]"),),
         similar=(
             Exchange("long", "x" * 9_000, elsewhere=True),

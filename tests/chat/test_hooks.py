@@ -10,13 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from chat_kit import features_of
+from chat_kit import features_of, gathered
 from conftest import ROOT
 from repositories import git, write
 
 from codeqa.chat.hooks import ARGUMENTS, Hooks, load_hooks
 from codeqa.chat.values import Gathered
-from codeqa.context.block import NO_CONTEXT, ContextBlock
+from codeqa.context.block import ContextBlock
 from codeqa.errors import SettingsError
 from codeqa.routing.intents import Intent
 from codeqa.routing.policy import Features, PolicyDecision, decide
@@ -25,7 +25,7 @@ from codeqa.store.location import locate, save_location
 from codeqa.types import Chunk
 
 DOCUMENT = ROOT / "docs" / "hooks.md"
-ASKED = Gathered("how is it paid?", "explain", NO_CONTEXT, searched=False)
+ASKED = gathered("how is it paid?")
 DECISION = PolicyDecision("knowledge_base", suggest_codebase=True)
 INTENT = Intent("knowledge_base", 0.9, "heuristics")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from block_grammar import parse_block
+from chat_kit import gathered
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,9 +36,8 @@ CODE = "class Api\n{\n    void Run() { }\n}"
 BLOCK = pack([Chunk("ctx_0000000a", "src/Api.cs", 3, 6, "csharp", CODE)], 12_000)
 
 
-def asked(question: str = "What runs?", **given: object) -> Gathered:
-    fields = {"mode": "explain", "block": BLOCK, "searched": True, **given}
-    return Gathered(question, **fields)  # type: ignore[arg-type]
+def asked(question: str = "What runs?", **fields: Any) -> Gathered:
+    return gathered(question, **{"block": BLOCK, "searched": True, **fields})
 
 
 def test_the_messages_are_rules_then_history_then_the_question_with_the_block() -> None:

@@ -15,6 +15,7 @@ from openai_server import Reply, ScriptedServer, stream
 from repositories import write
 from waiting import PATIENCE, Clock
 
+from codeqa.chat.question import read_question
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.routing.intents import Intent, by_words, read
@@ -23,7 +24,7 @@ from codeqa.routing.policy import Features, extract_features
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate, open_once
-from codeqa.types import Event
+from codeqa.types import Event, Mode
 
 FILES = {
     "README.md": "# Shop\n\nA small shop that sells teapots.\n",
@@ -195,6 +196,11 @@ def parts(message: Mapping[str, Any]) -> list[str]:
     """The texts of a message as it was sent."""
     content = message["content"]
     return [content] if isinstance(content, str) else [part["text"] for part in content]
+
+
+def gathered(question: str, mode: Mode = "explain", **fields: Any) -> Gathered:
+    """Return what an answer to `question` may draw on."""
+    return Gathered(read_question(AskOptions(question, mode=mode)), question, **fields)
 
 
 def features_of(

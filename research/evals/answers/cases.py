@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from codeqa.chat.question import parse_place
+from codeqa.chat.pinned import parse_place
 from codeqa.errors import UsageError
 from codeqa.types import Chunk
 from research.evals.search.questions import problem_in

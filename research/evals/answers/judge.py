@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from codeqa.chat.question import parse_place
+from codeqa.chat.pinned import parse_place
 from codeqa.types import Chunk, Unit
 from research.evals.answers.cases import Case, says, shown_lines
 from research.evals.search.scores import Figure, interval_of

@@ -1,0 +1,72 @@
+"""Places that the context must hold, or must not, as whoever asks has chosen them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from codeqa.chat.values import AskOptions
+from codeqa.context.block import ContextBlock, chunk_id
+from codeqa.context.packing import pack
+from codeqa.errors import NotFoundError, UsageError
+from codeqa.repositories.files import Files
+from codeqa.types import Chunk
+
+PLACES = 200
+"""Places that may be pinned, or excluded, at once: more than any context holds."""
+
+_PLACE = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)
+
+
+def check_places(places: Iterable[str]) -> tuple[str, ...]:
+    """Return `places`, each once. Raises UsageError for one that is none, or too many."""
+    checked = tuple(dict.fromkeys(places))
+    if len(checked) > PLACES:
+        raise UsageError(f"More than {PLACES} places were given.", "Give fewer.")
+    for place in checked:
+        parse_place(place)
+    return checked
+
+
+def parse_place(place: str) -> tuple[str, int, int]:
+    """Return path, first and last line. Raises UsageError."""
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        raise UsageError(f"{place[:80]!r} is no place.", "Write it as path:first-last.")
+    return match[1], int(match[2]), int(match[3])
+
+
+def choose_chunks(
+    block: ContextBlock, options: AskOptions, files: Files, room: int
+) -> ContextBlock:
+    """Return `block` packed anew into `room` characters: what is pinned first, which shares the
+    room, and without what is excluded. Raises as `read_place` does."""
+    if not options.chooses_chunks:
+        return block
+    chunks = (*block.chunks, *block.dropped)
+    pinned = read_pinned(files, options.pin, chunks)
+    others = [chunk for chunk in chunks if chunk.place not in options.exclude]
+    packed = pack([*pinned, *others], room, share=1 / max(2, len(pinned)))
+    return replace(packed, note=block.note)
+
+
+def read_pinned(files: Files, places: Iterable[str], chunks: Sequence[Chunk] = ()) -> list[Chunk]:
+    """Return the chunks at `places`: those of `chunks`, else as their files are now."""
+    at = {chunk.place: chunk for chunk in chunks}
+    pinned = (at.get(place) or read_place(files, place) for place in places)
+    return [replace(chunk, why="pinned") for chunk in pinned]
+
+
+def read_place(files: Files, place: str) -> Chunk:
+    """Return the chunk at `place` as its file is now. Raises NotFoundError if that has no such
+    lines."""
+    path, start, end = parse_place(place)
+    file = files.read(path)
+    lines = file.text.split("\n")
+    if not 1 <= start <= end <= len(lines):
+        raise NotFoundError(
+            f"{path} has no lines {start}-{end}.", f"It has {len(lines):,} lines now."
+        )
+    content = "\n".join(lines[start - 1 : end])
+    return Chunk(chunk_id(path, place, content), path, start, end, file.language, content)
