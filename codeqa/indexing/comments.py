@@ -1,9 +1,8 @@
-"""Descriptions of the methods of an index by a language model, off unless asked for.
+"""Describe the methods of an index by a language model, only when a user asks for it.
 
-What they will cost; asking for many at a time, as fast as the model's host allows; and writing
-them beside the code, where they are searched and embedded with it. A description is kept by the
-hash of all that decides it (model, prompt, language and source), so that a stopped run goes on
-where it was and code that moves is not paid for twice.
+Descriptions are written beside the code, where they are searched and embedded with it. Each is
+stored under a hash of the model, prompt and source, so that a stopped run continues where it was
+and code that moves is not paid for twice.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codeqa.embeddings.registry import fast_embedding
-from codeqa.errors import CodeQAError, RateLimitError
+from codeqa.errors import RateLimitError
 from codeqa.indexing.runs import hold
 from codeqa.llm.values import Complete
 from codeqa.prompts import render_prompt
@@ -34,20 +33,19 @@ ROWS_PER_COMMIT = 64
 ROLES = ("source", "test", "example", "benchmark", "document")
 """Code that is described, in this order; nobody asks what vendored and generated code does."""
 WORTH_LINES = 3
-"""Shorter definitions say themselves what they do."""
+"""Shorter definitions explain themselves."""
 
 CONCURRENT = 16
 """Requests in flight."""
 TYPICAL_TOKENS, MAX_TOKENS = 60, 1_024
 """Of a description; three lines need a tenth of the most, which is for models that reason first."""
 MAX_CHARACTERS = 6_000
-"""Of a method's source, half of a small model's window; a longer one is described by its beginning.
-"""
+"""Of a method's source, half of a small model's window; a longer one is cut."""
 LOOK_SECONDS = 0.2
-"""How often is looked whether a pause is over, and whether somebody stops the run."""
+"""Between two looks whether a pause is over or the user stops the run."""
 PAUSES = (5.0, 10.0, 20.0, 40.0, 80.0, 120.0)
-"""Seconds after a refusal that says no time, longer with each refusal in a row: a limit per minute
-is over by then. After as many in a row without an answer nothing more is hoped for."""
+"""Seconds after each refusal in a row that names no time: a limit per minute is over by then. After
+as many without an answer the run fails."""
 LONGEST_WAIT = 900.0
 """Seconds that a provider may ask to wait for; longer is a quota of the day, not a rate."""
 
@@ -57,13 +55,13 @@ Listener = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class CommentPlan:
-    """What a run will describe, and what it will send."""
+    """What a run will describe and send."""
 
     units: tuple[Unit, ...]
-    """Those whose description is known, and those that are asked for."""
+    """Units whose description is stored, then those that need a request."""
     requests: int
     known: int
-    """Units that cost nothing."""
+    """Units whose description is stored."""
     tokens_sent: int
     """An estimate, rather too high."""
 
@@ -80,32 +78,56 @@ class _Task:
         unit = self.units[0]
         source = unit.source_code
         if len(source) > MAX_CHARACTERS:
-            source = source[: max(source.rfind("\n", 0, MAX_CHARACTERS), 0) or MAX_CHARACTERS]
+            line_end = source.rfind("\n", 1, MAX_CHARACTERS)
+            source = source[: line_end if line_end > 0 else MAX_CHARACTERS]
         return [
             {"role": "system", "content": self.prompt},
             {"role": "user", "content": f"{unit.path}\n\n{source}"},
         ]
 
 
+class _RateLimit:
+    """When a host that refused requests may be asked again."""
+
+    def __init__(self) -> None:
+        self._pauses, self._resume = iter(PAUSES), 0.0
+
+    def seconds_left(self) -> float:
+        return self._resume - time.monotonic()
+
+    def answered(self) -> None:
+        self._pauses = iter(PAUSES)
+
+    def refused(self, error: RateLimitError) -> bool:
+        """Begin a pause; return False when waiting is hopeless."""
+        if self.seconds_left() > 0:  # the request was under way when this pause began
+            return True
+        usual = next(self._pauses, None)
+        if usual is None or error.seconds > LONGEST_WAIT:
+            return False
+        self._resume = time.monotonic() + (error.seconds or usual)
+        return True
+
+
 def plan_comments(
     settings: Settings, location: Location, model: str, limit: int | None = None
 ) -> CommentPlan:
-    """What describing the index of `location` by `model` takes; at most `limit` requests.
+    """Plan to describe the index of `location` by `model` with at most `limit` requests.
 
-    Nothing is sent. Raises IndexMissingError when nothing was indexed.
+    Sends nothing. Raises IndexMissingError.
     """
     methods = Tables(location).units(Filter(kinds=tuple(sorted(METHOD_KINDS)), roles=ROLES))
     worth = [unit for unit in methods if unit.end_line - unit.start_line >= WORTH_LINES]
     worth.sort(key=lambda unit: ROLES.index(unit.role))
-    known, tasks = _sort_out(worth, model, open_state(settings).values, settings.config_dir)
-    sent = [message["content"] for task in tasks[:limit] for message in task.messages()]
-    asked = [unit for task in tasks[:limit] for unit in task.units]
-    return CommentPlan(
-        units=(*(unit for unit, _ in known), *asked),
-        requests=len(tasks[:limit]),
-        known=len(known),
-        tokens_sent=int(sum(map(len, sent)) / CHARACTERS_PER_TOKEN),
-    )
+    described, tasks = _split(worth, model, open_state(settings).values, settings.config_dir)
+    tasks = tasks[:limit]
+    units = [unit for unit, _ in described]
+    characters = 0
+    for task in tasks:
+        units += task.units
+        characters += sum(len(message["content"]) for message in task.messages())
+    tokens = int(characters / CHARACTERS_PER_TOKEN)
+    return CommentPlan(tuple(units), len(tasks), len(described), tokens)
 
 
 def add_comments(
@@ -117,30 +139,30 @@ def add_comments(
     progress: Listener = lambda _: None,
     stop: Callable[[], None] = lambda: None,
 ) -> int:
-    """Describe `units` and write the descriptions into their rows; returns rows changed.
+    """Describe `units`, write the descriptions into their rows and return the rows changed.
 
-    The index is held only while some are written, so that indexing goes on beside it; what
-    changed meanwhile gets no description. What was bought is kept even when the run fails or is
-    stopped; then `stop()` ends the requests that are under way. Raises ModelError.
+    The index is locked only during a write, so that indexing can go on; units that changed
+    meanwhile get no description. When the run fails or is stopped, descriptions that were paid for
+    are written all the same and `stop()` ends the open requests. Raises ModelError.
     """
     values = open_state(settings).values
     changed = 0
-    waiting: list[Described] = []
+    batch: list[Described] = []
     try:
         described = describe(units, complete, model, values, settings.config_dir, progress, stop)
         with closing(described):
-            for one in described:
-                waiting.append(one)
-                if len(waiting) == ROWS_PER_COMMIT:
-                    changed += _write(location, waiting)
-                    waiting.clear()
+            for unit_and_text in described:
+                batch.append(unit_and_text)
+                if len(batch) == ROWS_PER_COMMIT:
+                    changed += _write(location, batch)
+                    batch.clear()
     finally:
-        changed += _write(location, waiting, last=True)
+        changed += _write(location, batch, last=True)
     return changed
 
 
 def _write(location: Location, described: Sequence[Described], *, last: bool = False) -> int:
-    """Hold the index, write, and after the `last` ones bring its search indices up to date."""
+    """Write the descriptions; after the `last` ones bring the search indices up to date."""
     from codeqa.store.writer import Writer, write_comments
 
     with hold(location):
@@ -153,12 +175,12 @@ def _write(location: Location, described: Sequence[Described], *, last: bool = F
     return changed
 
 
-def _sort_out(
+def _split(
     units: Iterable[Unit], model: str, values: ValueStore, config_dir: Path | None
 ) -> tuple[list[Described], list[_Task]]:
-    """Units whose description is known, with it, and what has to be asked for the others."""
+    """Return the units whose description is stored, with it, and requests for the others."""
     prompts: dict[str, str] = {}
-    known: list[Described] = []
+    described: list[Described] = []
     tasks: dict[str, _Task] = {}
     for unit in units:
         language = unit.language
@@ -169,8 +191,8 @@ def _sort_out(
         if text is None:
             tasks.setdefault(key, _Task(key, prompts[language])).units.append(unit)
         else:
-            known.append((unit, text))
-    return known, list(tasks.values())
+            described.append((unit, text))
+    return described, list(tasks.values())
 
 
 def _key(model: str, prompt: str, unit: Unit) -> str:
@@ -192,53 +214,42 @@ def describe(
 ) -> Generator[Described, None, None]:
     """Yield (unit, description of 2–3 lines) as descriptions come in, those in `values` first.
 
-    A host that limits the rate is left alone for as long as it asks. Raises the first other
-    ModelError of `complete` once what was under way has come back and is kept. A caller that
-    stops, as by Ctrl-C, does not wait for that: `stop()` is to end it.
+    Waits when the host limits the rate. Any other ModelError of `complete` is raised once the open
+    requests have ended and their descriptions are stored. When the caller stops the generator,
+    `stop()` ends them at once.
     """
-    known, tasks = _sort_out(units, model, values, config_dir)
-    yield from known
-    done = len(known)
+    described, tasks = _split(units, model, values, config_dir)
+    yield from described
+    done = len(described)
     progress(Progress("comments", done, len(units)))
     waiting = deque(tasks)
     running: dict[Future[str], _Task] = {}
-    failure: CodeQAError | None = None
-    pauses, resume = iter(PAUSES), 0.0
+    failure: BaseException | None = None
+    limit = _RateLimit()
     pool = ThreadPoolExecutor(CONCURRENT)
     try:
         while running or (waiting and failure is None):
-            pause = resume - time.monotonic()
+            pause = limit.seconds_left()
             while waiting and failure is None and pause <= 0 and len(running) < CONCURRENT:
                 task = waiting.popleft()
                 running[pool.submit(complete, task.messages(), MAX_TOKENS)] = task
             if not running:
-                told = f"the host asks to wait, {pause:.0f} s left"
-                progress(Progress("comments", done, len(units), told))
+                text = f"the host asks to wait, {pause:.0f} s left"
+                progress(Progress("comments", done, len(units), text))
                 time.sleep(min(pause, LOOK_SECONDS))
-                continue
             for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
-                task = running.pop(future)
-                try:
-                    text = " ".join(future.result().split())
-                except RateLimitError as error:
+                task, error = running.pop(future), future.exception()
+                if isinstance(error, RateLimitError) and limit.refused(error):
                     waiting.appendleft(task)
-                    if (now := time.monotonic()) < resume:
-                        continue  # it was under way when the pause began
-                    usual = next(pauses, None)
-                    if usual is None or error.seconds > LONGEST_WAIT:
-                        failure = failure or error
-                    else:
-                        resume = now + (error.seconds or usual)
-                    continue
-                except CodeQAError as error:
+                elif error is not None:
                     failure = failure or error
-                    continue
-                pauses = iter(PAUSES)
-                values.set(task.key, text)
-                done += len(task.units)
-                progress(Progress("comments", done, len(units)))
-                for unit in task.units:
-                    yield unit, text
+                else:
+                    limit.answered()
+                    text = " ".join(future.result().split())
+                    values.set(task.key, text)
+                    done += len(task.units)
+                    progress(Progress("comments", done, len(units)))
+                    yield from ((unit, text) for unit in task.units)
     except BaseException:
         stop()
         raise

@@ -1,5 +1,7 @@
-"""Whether anything below a repository has changed since its index was written, without git and
-without reading a file: 3 µs for each file and folder."""
+"""Notice changes of a repository since it was indexed, without git and without reading a file.
+
+This takes 3 µs for each file and folder.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,14 @@ from codeqa.store.records import INDEXED
 from codeqa.store.tables import Catalogue
 
 RULES = (".git/index", ".git/info/exclude")
-"""What git keeps that says which files count."""
+"""Files of git that decide which files count."""
 
 
-def is_behind(root: Path, catalogue: Catalogue, checked_ns: int) -> bool:
-    """Whether a file of the index differs from the one below `root` in size or time, or it, or a
-    folder that holds one, or a rule of git, has changed since the last run, which began at
-    `checked_ns`.
+def is_outdated(root: Path, catalogue: Catalogue, checked_ns: int) -> bool:
+    """Return whether a file of the index, its folder or a rule of git may have changed.
 
-    What changed in the two seconds before that may have been missed by that run, and counts as
-    changed; of a folder nobody knows whether what is new in it counts. Both cost a run.
+    `checked_ns` is when the last run began. That run may have missed what changed in the two
+    seconds before it, so this counts as changed, and so does any new file in a folder.
     """
     oldest, newest = checked_ns - TIME_RESOLUTION_NS, time.time_ns() + TIME_RESOLUTION_NS
     top = f"{root}/"
@@ -41,11 +41,11 @@ def is_behind(root: Path, catalogue: Catalogue, checked_ns: int) -> bool:
         if status != INDEXED:
             continue
         try:
-            now = os.lstat(top + path)
+            file = os.lstat(top + path)
         except OSError:
             return True
-        if (now.st_size, now.st_mtime_ns) != (size, mtime_ns) or not stat.S_ISREG(now.st_mode):
+        if (file.st_size, file.st_mtime_ns) != (size, mtime_ns) or not stat.S_ISREG(file.st_mode):
             return True
-        if oldest <= max(mtime_ns, now.st_ctime_ns) <= newest:
+        if oldest <= max(mtime_ns, file.st_ctime_ns) <= newest:
             return True
     return False

@@ -1,13 +1,12 @@
 """The two passes over a repository.
 
-The first reads every file's text and symbols, in batches that are committed one by one. The
-repository as it is is compared with the manifest as it was; workers parse ahead, this process
-makes columns of what they send, and one thread embeds and writes, so that at most two batches and
-what the workers have finished are in memory at a time.
+The first indexes every file's text and symbols in batches, each with its commit. Workers parse
+ahead and one thread embeds and writes, so that at most two batches and the workers' results are in
+memory at a time.
 
 The second makes vectors of the embedding that the user chose. Their column exists only once one is
-chosen; the writer carries its vectors over wherever a unit's text stays the same, so that none is
-paid for twice.
+chosen; the writer keeps the vectors of units whose text stays the same, so that none is paid for
+twice.
 """
 
 from __future__ import annotations
@@ -38,49 +37,45 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 20_000
 """Units and edges in one batch at most; keeps memory bounded by rows, not by files."""
-
 FIRST_FILES = 20
-"""Files of the first batch, so that something can be searched at once; each is twice as large as
-the one before, up to the setting."""
-
+"""Files of the first batch, so that something can be searched at once; the size doubles with each
+batch, up to the setting."""
 TIME_RESOLUTION_NS = 2_000_000_000
-"""Coarsest step of file times in use (FAT). A file that changed so shortly before it was
-read may have changed again within the same step, unseen by its size and time; such files
-are compared by content, as git does with its index."""
-
+"""Coarsest step of file times in use (FAT). A file that changed so shortly before it was read may
+have changed again within the same step, unseen by its size and time; such files are compared by
+content, as git does with its index."""
 PACKER = "codeqa.store.records:pack_rows"
-_LAST = {"source": 0, "vendored": 2, "generated": 2}
-
+_ORDER = {"source": 0, "vendored": 2, "generated": 2}
+"""Role → when its files are read; others have 1."""
 REFINED_ROWS, REFINED_FILES = 512, 20
-"""Vectors of the chosen embedding in one commit, and files that they are of, at most: what a
-killed run pays for twice."""
+"""Vectors of the chosen embedding in one commit, and their files, at most: what a killed run pays
+for twice."""
 
 
 def make_plan(
-    found: Walk, manifest: Mapping[str, FileRecord], checked_ns: int
+    files: Walk, manifest: Mapping[str, FileRecord], checked_ns: int
 ) -> tuple[list[FileEntry], list[str], list[FileRecord]]:
-    """Compare `found` with `manifest`: the files to read, in the order of their use; the paths that
-    are no longer in the repository; and rows for files that are newly left out.
+    """Return the files to read, source first, paths that are gone, and rows of new skipped files.
 
-    `checked_ns` is the start of the last completed run: what changed before it, and still
-    has the size and time of its row, is unchanged.
+    A file is unchanged if it has the size and time of its row and changed before `checked_ns`, the
+    start of the last completed run.
     """
     trusted_ns, now, none = checked_ns - TIME_RESOLUTION_NS, time.time(), FileRecord("")
 
     def same(entry: FileEntry) -> bool:
-        known = manifest.get(entry.path, none)
-        changed_ns = max(entry.mtime_ns, entry.ctime_ns)  # who writes can set the first back
-        return bool(known.hash) and _looks_same(known, entry) and changed_ns < trusted_ns
+        row = manifest.get(entry.path, none)
+        changed_ns = max(entry.mtime_ns, entry.ctime_ns)  # programs can set the first back
+        return bool(row.hash) and _looks_same(row, entry) and changed_ns < trusted_ns
 
-    read = [entry for entry in found.files if not same(entry)]
-    read.sort(key=lambda entry: (_LAST.get(role_of(entry.path), 1), entry.path))
+    to_read = [entry for entry in files.files if not same(entry)]
+    to_read.sort(key=lambda entry: (_ORDER.get(role_of(entry.path), 1), entry.path))
     skipped = [
         FileRecord(item.path, status=SKIPPED, reason=item.reason, indexed_at=now)
-        for item in found.skipped
+        for item in files.skipped
         if manifest.get(item.path, none).reason != item.reason
     ]
-    present = {item.path for item in found.files} | {item.path for item in found.skipped}
-    return read, sorted(manifest.keys() - present), skipped
+    present = {item.path for item in files.files} | {item.path for item in files.skipped}
+    return to_read, sorted(manifest.keys() - present), skipped
 
 
 def _looks_same(record: FileRecord, file: FileEntry | FileRecord) -> bool:
@@ -89,45 +84,40 @@ def _looks_same(record: FileRecord, file: FileEntry | FileRecord) -> bool:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the pass met, in files."""
+    """Numbers of files in a pass."""
 
     removed: int
     read: int
-    """Opened, be they changed or not."""
+    """Files that were opened, changed or not."""
     changed: int = 0
     unchanged: int = 0
     wrote: bool = False
     """Anything was written."""
 
 
+# The order of the writes keeps the index valid whatever ends the pass (ARCHITECTURE.md, Data).
 def build(
     settings: Settings,
-    found: Walk,
+    files: Walk,
     writer: Writer,
     fast: Embedding | None,
     progress: Callable[[Progress], None],
     engine: Any = None,
 ) -> Outcome:
-    """Bring the tables up to `found`, by `engine` if there is one; what ends it leaves a valid
-    index."""
+    """Bring the tables up to `files`, by `engine` if there is one."""
     manifest = writer.manifest()
-    to_read, removed, skipped = make_plan(found, manifest, writer.checked_ns)
+    to_read, removed, skipped = make_plan(files, manifest, writer.checked_ns)
     outcome = Outcome(len(removed), len(to_read))
-    pending: Future[None] | None = None
+    pending = Future[None]()
+    pending.set_result(None)
     touched: list[FileRecord] = []
 
     def begin() -> None:
         if not outcome.wrote:
             writer.begin(manifest)
             if not writer.meta.complete:
-                writer.update_meta(expected=len(found.files))
+                writer.update_meta(expected=len(files.files))
             outcome.wrote = True
-
-    def write(full: Batch) -> None:
-        if engine:
-            engine.commit(writer, full, [one.path for one in full.files if one.path in manifest])
-        else:
-            writer.write(full, embed(writer, full, fast))
 
     if writer.meta.dirty or removed or skipped:
         begin()
@@ -139,23 +129,34 @@ def build(
     batches: Any = read(settings, to_read, manifest, writer, progress)
     with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for batch in batches:
-            for new in batch.unchanged:
-                old = manifest[new.path]
-                if not _looks_same(old, new):
-                    touched.append(replace(old, size=new.size, mtime_ns=new.mtime_ns))
+            touched += _touched(batch, manifest)
             if batch.files:
                 outcome.changed += len(batch.files)
                 begin()
-                if pending:
-                    pending.result()
-                pending = thread.submit(write, batch)
-    if pending:
-        pending.result()
+                pending.result()
+                if engine:
+                    replaced = [file.path for file in batch.files if file.path in manifest]
+                    pending = thread.submit(engine.commit, writer, batch, replaced)
+                else:
+                    pending = thread.submit(_write, writer, batch, fast)
+    pending.result()
     if touched:
         begin()
         writer.write_files(touched)
-    outcome.unchanged = len(found.files) - outcome.changed
+    outcome.unchanged = len(files.files) - outcome.changed
     return outcome
+
+
+def _write(writer: Writer, batch: Batch, fast: Embedding | None) -> None:
+    writer.write(batch, embed(writer, batch, fast))
+
+
+def _touched(batch: Batch, manifest: Mapping[str, FileRecord]) -> Iterator[FileRecord]:
+    """Yield the new rows of files whose time changed and whose content did not."""
+    for file in batch.unchanged:
+        row = manifest[file.path]
+        if not _looks_same(row, file):
+            yield replace(row, size=file.size, mtime_ns=file.mtime_ns)
 
 
 def read_here(
@@ -187,16 +188,17 @@ def read_here(
 
 
 def embed(writer: Writer, batch: Batch, fast: Embedding | None) -> dict[str, np.ndarray]:
-    """The fast vectors of each unit table's rows, with the descriptions that methods had."""
+    """Return the fast vectors of each unit table's rows; keep the descriptions of methods."""
     keep_comments(writer, batch)
-    filled = {table: batch.tables[table] for table in UNIT_TABLES if batch.tables[table]}
-    if fast is None:
-        return {}
-    return {table: fast.embed_passages(rows["code"]) for table, rows in filled.items()}
+    vectors = {}
+    for table in UNIT_TABLES:
+        if fast and batch.tables[table]:
+            vectors[table] = fast.embed_passages(batch.tables[table]["code"])
+    return vectors
 
 
 def add_result(batch: Batch, result: FileResult) -> None:
-    """Add what became of one file."""
+    """Add the result of one file."""
     record = FileRecord(
         path=result.path,
         hash=result.hash,
@@ -221,64 +223,62 @@ def refine_units(
     enough: threading.Event,
     asked: Set[str],
 ) -> None:
-    """Embed the units that lack a vector of the chosen `embedding`, `batch` texts per call, all of
-    them or until `enough` is set.
+    """Embed the units that lack a vector of `embedding`, `batch` texts per call, until `enough`.
 
-    The units of files that are in `asked`, which may grow meanwhile, come first, then the first
-    unit of each file, then the others; in each of these source code before the rest. Another
-    embedding than the column holds empties the column first. Raises EmbeddingError; what was
-    committed stays.
+    Units of files in `asked`, which may grow meanwhile, come first, then the first unit of each
+    file, then the others, source code before the rest. Vectors of another embedding are dropped
+    first. Raises EmbeddingError; what was committed stays.
     """
     import numpy as np
     import pyarrow as pa
 
-    if (record := record_of(embedding)) and writer.meta.refined != record:
+    record = record_of(embedding)
+    if record and writer.meta.refined != record:
         writer.refine_with(record)
     lacking = _lacking(writer)
-    total, done, known = len(lacking), 0, 0
+    total, done, asked_files = len(lacking), 0, 0
     if not total:
         return
     progress(Progress("embedding", 0, total, embedding.name))
     threads = min(4, max(1, (os.cpu_count() or 1) // 2))
-    with writer.growing(), ThreadPool(threads, _make_way) as pool:
+    with writer.growing(), ThreadPool(threads, _lower_priority) as pool:
         while lacking:
-            if len(asked) > known:
-                known, first = len(asked), set(asked)
+            if len(asked) > asked_files:
+                asked_files, first = len(asked), set(asked)
                 lacking.sort(key=lambda unit: unit[0] not in first)
             ids = _ids_together(lacking)
             del lacking[: len(ids)]
             texts = _texts(writer, ids)
-            parts = [texts[at : at + batch] for at in range(0, len(texts), batch)]
-            made: list[np.ndarray] = []
-            for vectors in pool.imap(embedding.embed_passages, parts):
-                made.append(vectors)
+            calls = [texts[at : at + batch] for at in range(0, len(texts), batch)]
+            parts: list[np.ndarray] = []
+            for vectors in pool.imap(embedding.embed_passages, calls):
+                parts.append(vectors)
                 done += len(vectors)
                 progress(Progress("embedding", done, total, embedding.name))
                 if enough.is_set():
                     break
-            vectors = np.concatenate(made)
+            vectors = np.concatenate(parts)
             for table in UNIT_TABLES:  # each takes those of its own units
                 handle = writer.tables[table]
                 column = vector_array(vectors, handle.schema.field(REFINED).type)
-                found = pa.table([ids[: len(vectors)], column], names=["id", REFINED])
-                handle.merge_insert("id").when_matched_update_all().execute(found)
+                rows = pa.table([ids[: len(vectors)], column], names=["id", REFINED])
+                handle.merge_insert("id").when_matched_update_all().execute(rows)
             if done < total and enough.is_set():
                 return
         writer.tidy()
 
 
-def _make_way() -> None:
-    """Lower the priority of this thread, where the system has such a thing: elsewhere it would be
-    that of the whole server."""
-    if sys.platform == "linux":
+def _lower_priority() -> None:
+    """Lower the priority of this thread."""
+    if sys.platform == "linux":  # elsewhere it would be that of the whole server
         os.nice(NICENESS)
 
 
 def _lacking(writer: Writer) -> list[tuple[str, str]]:
-    """Path and id of the units without a vector of the chosen embedding: the first unit of each
-    file, those of source code first, then the others alike."""
+    """Return path and id of the units without a vector, the first unit of each file first."""
     columns = {name: name for name in ("path", "start_line", "id", "role")}
-    columns["lacks"], rows = f"{REFINED} IS NULL", []
+    columns["lacks"] = f"{REFINED} IS NULL"
+    rows = []
     for table in UNIT_TABLES:
         rows += read_rows(writer.tables[table], columns).to_pylist()
     rows.sort(key=lambda row: (row["path"], row["start_line"], row["id"]))
@@ -288,7 +288,7 @@ def _lacking(writer: Writer) -> list[tuple[str, str]]:
 
 
 def _ids_together(lacking: Sequence[tuple[str, str]]) -> list[str]:
-    """Those of the first units, as many as are committed together."""
+    """Return the ids of the first units, as many as are committed together."""
     paths: set[str] = set()
     ids = []
     for path, identity in lacking[:REFINED_ROWS]:
@@ -300,8 +300,8 @@ def _ids_together(lacking: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _texts(writer: Writer, ids: Sequence[str]) -> list[str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for table in UNIT_TABLES:
         rows = read_rows(writer.tables[table], ("id", "code"), one_of("id", ids))
-        found.update(zip(rows["id"].to_pylist(), rows["code"].to_pylist(), strict=True))
-    return [found[identity] for identity in ids]
+        texts.update(zip(rows["id"].to_pylist(), rows["code"].to_pylist(), strict=True))
+    return [texts[identity] for identity in ids]

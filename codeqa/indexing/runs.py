@@ -1,8 +1,7 @@
-"""One indexing run at a time, and what it says of itself.
+"""Allow one indexing run at a time, and record its progress.
 
-The lock is the operating system's, so that it ends with its process however that ends; the note
-beside it, which says who holds it, is for people only. How far a run is stands in `progress.json`,
-where other processes read it.
+The lock is the operating system's, so that it ends with its process however that ends; the file
+`holder` beside it is for people only. Other processes read the progress in `progress.json`.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from codeqa.store.location import read_note, write_atomically
 from codeqa.types import IndexStatus, Progress
 
 GRACE_SECONDS = 0.3
-"""How long even a run that does not wait tries: a look at the status holds the lock for
-a moment."""
+"""How long even a run that does not wait tries: `holder_of` holds the lock for a moment."""
 WRITE_SECONDS = 0.5
 """Pause between two writes of a run's progress; the page asks about once a second."""
 REFUSALS = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS
@@ -49,11 +47,11 @@ def hold(
 ) -> Iterator[None]:
     """Hold the index of `location`.
 
-    While another run holds it, `waiting` is told now and then who that is, and may raise to give
-    up. Raises IndexBusyError when `wait` is false.
+    While another run holds it, calls `waiting` with who that is, which may raise to give up, or
+    raises IndexBusyError when `wait` is false.
     """
     lock = _lock(location)
-    if Path(lock.lock_file).is_dir():  # none of ours
+    if Path(lock.lock_file).is_dir():  # not made by CodeQA
         shutil.rmtree(lock.lock_file)
     while not lock.is_locked:
         try:
@@ -61,10 +59,10 @@ def hold(
         except Timeout:
             if not wait:
                 raise IndexBusyError(
-                    f"The index of {location.root} is being written by {_noted(location)}.",
+                    f"The index of {location.root} is being written by {_holder(location)}.",
                     "Wait until that run ends, or end it.",
                 ) from None
-            waiting(_noted(location))
+            waiting(_holder(location))
     note = location.folder / "holder"
     try:
         began = time.strftime("%H:%M:%S")
@@ -73,22 +71,23 @@ def hold(
     finally:
         with contextlib.suppress(OSError):
             note.unlink()
-        own = [location.folder, *([Path(location.tables)] * location.tables_are_local)]
-        make_private(*location.folder.parents[: 1 + bool(location.snapshot_of)], deep=False)
-        make_private(*own)
+        make_private(*location.folder.parents[: 2 if location.snapshot_of else 1], deep=False)
+        make_private(location.folder)
+        if location.tables_are_local:
+            make_private(Path(location.tables))
         lock.release()
 
 
 def holder_of(location: Location) -> str:
-    """Who holds the index now: process, host and since when; '' when nobody does."""
+    """Return who holds the index now: process, host and since when; '' when nobody does."""
     lock = _lock(location)
     if not Path(lock.lock_file).exists():
         return ""
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        return _noted(location)
-    except OSError:  # no run can hold what cannot be opened for writing
+        return _holder(location)
+    except OSError:  # no run can hold a lock that cannot be opened for writing
         return ""
     lock.release()
     return ""
@@ -98,23 +97,22 @@ def _lock(location: Location) -> FileLock:
     return FileLock(location.folder / "lock", mode=0o600)
 
 
-def _noted(location: Location) -> str:
+def _holder(location: Location) -> str:
     with contextlib.suppress(OSError, ValueError):
         return (location.folder / "holder").read_text(encoding="utf-8")
     return "another process"
 
 
 class CancelledError(CodeQAError, code="cancelled", http_status=409):
-    """The run was asked to end; what is committed stays."""
+    """The run was asked to end; what was committed stays."""
 
 
 def read_status(
     settings: Settings, location: Location, tables: Callable[[], Tables] | None = None
 ) -> IndexStatus:
-    """What the index of `location`, or what `tables` opens, holds and what any process is
-    doing with it now.
+    """Return what the index of `location` holds and what any process is doing with it now.
 
-    Raises nothing because of the index: one that cannot be read has the state `failed`.
+    `tables` opens it, where it is open already. An index that cannot be read is `failed`.
     """
     held, record = bool(holder_of(location)), read_run(location)
     running = record.state if record.state in RUNNING else "indexing"
@@ -157,7 +155,7 @@ def read_status(
 
 
 def noted_state(location: Location) -> str:
-    """The state of `read_status`, as the last run noted it; '' where only the tables tell."""
+    """Return the state of `read_status` as the last run noted it, '' where it noted none."""
     record = read_run(location)
     if holder_of(location):
         return record.state if record.state in RUNNING else "indexing"
@@ -167,29 +165,28 @@ def noted_state(location: Location) -> str:
 
 
 def count_reasons(skipped: Iterable[FileRecord]) -> dict[str, int]:
-    """Reason → number of files that are skipped for it, the most first."""
-    counted = Counter(file.reason for file in skipped)
-    return dict(counted.most_common())
+    """Return reason → number of skipped files, the most first."""
+    return dict(Counter(file.reason for file in skipped).most_common())
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The last thing a run said of itself."""
+    """The last state that a run noted."""
 
     state: str = ""
     """`indexing` · `refining` · `paused` · `ready` · `stopped` · `failed`."""
     progress: Progress | None = None
     seconds_left: float = 0.0
-    """Until the phase of `progress` ends, at the speed it has had; 0 while that is unknown."""
+    """An estimate until the phase of `progress` ends; 0 while it is unknown."""
     error: str = ""
     at: float = 0.0
 
 
 class RunRecorder:
-    """Writes the record of one run while a `with` goes on, and passes progress on to `listener`.
+    """Writes the record of one run during a `with`, and passes its progress on to `listener`.
 
-    Each step of the run reports its progress here, which raises CancelledError with the sentence
-    that `ended` gives, '' to go on, and does not return while it is `paused`.
+    A call, one for each step of the run, waits while `paused()`, and raises CancelledError with the
+    sentence that `ended()` gives, unless that is ''.
     """
 
     def __init__(
@@ -226,7 +223,7 @@ class RunRecorder:
         measure("index_run_seconds", time.monotonic() - self._entered, end=end)
 
     def state(self, state: str, error: str = "") -> None:
-        """Say what the run does now."""
+        """Note what the run does now."""
         self._state = state
         self._write(RunRecord(state, error=error, at=time.time()))
 
@@ -243,7 +240,7 @@ class RunRecorder:
             self._write(RunRecord(self._state, progress, left, at=time.time()))
 
     def _wait(self, progress: Progress) -> None:
-        """Wait while the run is paused; raise CancelledError when it is to end."""
+        """Wait while the run is paused. Raises CancelledError when it is to end."""
         if self._paused() and not self._ended():
             began = time.monotonic()
             self._listener(replace(progress, phase=f"{progress.phase}, paused"))
@@ -252,8 +249,9 @@ class RunRecorder:
                 time.sleep(PAUSE_SECONDS)
             self._written = 0.0
             self._began += time.monotonic() - began
-        if why := self._ended():
-            raise CancelledError(why)
+        reason = self._ended()
+        if reason:
+            raise CancelledError(reason)
 
     def _write(self, record: RunRecord) -> None:
         # A full disk must not turn a progress display into a failure.
@@ -263,7 +261,7 @@ class RunRecorder:
 
 @contextlib.contextmanager
 def refusals_explained() -> Iterator[None]:
-    """Raises StorageError where the system takes nothing more."""
+    """Raise StorageError where the disk or a quota is full, or the folder is read-only."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # the latter is LanceDB's
@@ -271,22 +269,23 @@ def refusals_explained() -> Iterator[None]:
             if reason in str(error):
                 raise StorageError(
                     f"The index cannot be written: {reason}.",
-                    "Free some space, or set CODEQA_DATA to another folder, and index again; what "
-                    "was committed is kept.",
+                    "Free some space, or set CODEQA_DATA to another folder, and index again; the "
+                    "files indexed so far are kept.",
                 ) from error
         raise
 
 
 def read_run(location: Location) -> RunRecord:
-    """The last record; an empty one when there is none that can be read."""
+    """Return the last record; an empty one when there is none that can be read."""
+    note: dict[str, Any] = read_note(location.folder / "progress.json")
     try:
-        record = RunRecord(**read_note(location.folder / "progress.json"))
-        told: Any = record.progress
-        return replace(record, progress=Progress(**told)) if told else record
+        if note.get("progress"):
+            note["progress"] = Progress(**note["progress"])
+        return RunRecord(**note)
     except TypeError:  # of another version
         return RunRecord()
 
 
 def is_paused(location: Location) -> bool:
-    """Whether a run, in any process, holds the index and is paused."""
+    """Return whether a run, in any process, holds the index and is paused."""
     return read_run(location).state == "paused" and bool(holder_of(location))

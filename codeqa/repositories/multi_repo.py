@@ -218,7 +218,7 @@ class MultiRepoIndexer(Indexer):
             if not self._stop.is_set() and own.location.id not in self._collection.looked_at:
                 self._collection.looked_at.add(own.location.id)
                 with contextlib.suppress(Exception):  # its own status tells
-                    own.run(behind=True)
+                    own.run(background=True)
 
     def state(self) -> str:
         return self.status().state

@@ -76,7 +76,7 @@ def test_whatever_changes_a_tree_leaves_what_a_clean_index_holds(
     git(root, "commit", "-qm", "one")
     git(root, "checkout", "-qb", "other")
     with closing(open_engine(settings.model_copy(update={"watch": True}), root)) as engine:
-        engine.index.start_background(ran=runs.append)
+        engine.index.start_background(on_end=runs.append)
         until(lambda: runs)
         assert (engine.index.status().state, engine.index.status().watched) == ("ready", True)
         assert names(engine) == {"find_user", "drop_user"}
