@@ -11,14 +11,11 @@ from codeqa.types import TokenUsage
 
 OPENED, CLOSED = "<think>", "</think>"
 LONGEST_ANSWER = 1_000_000
-"""Characters; the longest that models allow have half as many. Some never stop of themselves."""
-
+"""Characters; the longest that models allow have half as many. Some never stop by themselves."""
 MOST_CALLS, LONGEST_CALLS = 32, 100_000
-"""Calls of one answer that are collected, up to so many characters of it."""
-
+"""Tool calls that are collected, and the characters of an answer up to which they are."""
 REACHED_LIMIT = ("length", "max_tokens")
-"""What servers give as `finish_reason` for an answer that became too long."""
-
+"""`finish_reason` of an answer that became too long."""
 ENDED_EARLY = {
     "content_filter": ": the provider's filter ended it",
     "error": ": the provider ended it with an error",
@@ -27,23 +24,23 @@ ENDED_EARLY = {
 
 
 class Answer:
-    """Collects what the events of one answer say."""
+    """Collects the events of one answer."""
 
     def __init__(self) -> None:
         self.reason = ""  # why the model finished
         self.length = 0  # characters that came
-        self.begun = False  # whether any of its text came; thoughts are none
+        self.begun = False  # whether text came; thoughts do not count
         self.calls: list[ToolCall] = []
         self.usage: TokenUsage | None = None
-        self.enough = False  # of calls: some models never stop of themselves
+        self.enough = False  # of tool calls: some models never stop by themselves
         self._thinks = False
-        self._held = ""
+        self._withheld = ""
 
     def take(self, event: Any) -> Iterator[str | Thought]:
-        """The text and the thoughts that an event adds; nothing for one of another shape."""
+        """Yield the text and the thoughts that an event adds; nothing for an unknown event."""
         match event:
             case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
-                cost = event["usage"].get("cost")  # OpenRouter says it
+                cost = event["usage"].get("cost")  # of OpenRouter
                 cost = float(cost) if isinstance(cost, int | float) and cost > 0 else 0.0
                 self.usage = TokenUsage(prompt, completion, cost=cost)
         match event:
@@ -62,35 +59,34 @@ class Answer:
             self.usage = replace(self.usage or TokenUsage(), cut=True)
 
     def rest(self) -> str:
-        """Text that was held back, for it began like a thought."""
-        return "" if self._thinks else self._held
+        """Return text that was withheld because it began like a thought."""
+        return "" if self._thinks else self._withheld
 
     def _text(self, piece: str) -> Iterator[str | Thought]:
-        """Leading `<think>…</think>` taken apart from the text, however they are cut into pieces,
-        and white space before the text left out."""
-        held, self._held = self._held + piece, ""
-        while held and not self.begun:
+        """Separate leading `<think>…</think>` from the text, wherever the pieces are cut."""
+        text, self._withheld = self._withheld + piece, ""
+        while text and not self.begun:
             if self._thinks:
-                thought, closed, held = held.partition(CLOSED)
+                thought, closed, text = text.partition(CLOSED)
                 if not closed:  # its last characters may begin the mark
                     at = max(0, len(thought) - len(CLOSED) + 1)
-                    thought, self._held = thought[:at], thought[at:]
+                    thought, self._withheld = thought[:at], thought[at:]
                 if thought:
                     yield Thought(thought)
                 self._thinks = not closed
                 continue
-            held = held.lstrip()
-            if OPENED.startswith(held):
-                self._held = held
+            text = text.lstrip()
+            if OPENED.startswith(text):
+                self._withheld = text
                 return
-            self._thinks = held.startswith(OPENED)
+            self._thinks = text.startswith(OPENED)
             self.begun = not self._thinks
-            held = held.removeprefix(OPENED)
-        if held:
-            yield held
+            text = text.removeprefix(OPENED)
+        if text:
+            yield text
 
     def _call(self, part: Any) -> None:
-        """A call begins with its name; parts without one go on with the last."""
+        """Add a part of a tool call; one without a name continues the last call."""
         function = part["function"]
         name, arguments = function.get("name"), function.get("arguments") or ""
         self.length += len(arguments)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def in_background(task: Coroutine[Any, Any, T]) -> Future[T]:
-    """Run `task` on the loop; cancelling what is returned cancels it there."""
+    """Run `task` on the loop; cancelling the returned future cancels it there."""
     with _starting:
         loop = _loop()
     return asyncio.run_coroutine_threadsafe(task, loop)
@@ -23,20 +23,20 @@ def in_background(task: Coroutine[Any, Any, T]) -> Future[T]:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """Started with the first request, and there until the process ends."""
+    """Start the loop with the first request; it lives as long as the process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
     return loop
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """What `call` gives, in a thread that is left to itself after `seconds` (TimeoutError)."""
+    """Return the result of `call`, or raise TimeoutError after `seconds` and let it run on."""
     done: Future[T] = Future()
 
     def run() -> None:
         try:
             done.set_result(call())
-        except BaseException as error:  # whatever it is belongs to the one who waits
+        except BaseException as error:  # raised in the thread that waits
             done.set_exception(error)
 
     # A daemon: a request that hangs must not keep the program from ending.

@@ -1,7 +1,7 @@
-"""Which model is used, with which key, and the models themselves, kept for the next turn.
+"""Choose the model and its key, and keep open models for the next turn.
 
-A key is never sent to another place than it was given for. What was picked on the page, and keys,
-are kept in one file that only its owner can read.
+A key is sent only to the address it was entered for. The model picked on the page and the keys are
+stored in one file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LONGEST_KEY = 4_096
 MOST_USED = 6
 TEST_MESSAGES = ({"role": "user", "content": "Reply with the single word: ready"},)
 TEST_TOKENS = 1_000  # enough for a model that reasons before it says its one word
-TEST_SECONDS = 60.0  # a large model that is loaded first takes about half
+TEST_SECONDS = 60.0  # twice what a large model takes that has to be loaded first
 
 KeyState = Literal["stored", "exported", "missing", "unneeded"]
 Source = Literal["page", "setting", ""]
@@ -48,17 +48,18 @@ SOURCES = {"page": "picked by the user", "setting": "set by CODEQA_MODEL"}
 
 @dataclass(slots=True)
 class SavedModels:
-    """The content of the file; `problem` says why there is none."""
+    """The content of the file."""
 
     pick: ModelChoice | None = None
-    """What was picked on the page; None: no model."""
+    """The choice on the page; None: no model."""
     over: str | None = None
-    """The setting that was in force then: when it changes, the pick ends. None: no pick."""
+    """The setting at that time: when it changes, the pick ends. None: no pick."""
     keys: dict[str, str] = field(default_factory=dict, repr=False)
     """Location of an address (scheme, host, port) → key."""
     used: list[ModelChoice] = field(default_factory=list)
-    """What was picked until now, the latest first."""
+    """Earlier picks, the latest first."""
     problem: str = ""
+    """Why the file could not be read."""
 
 
 _CONTENT = TypeAdapter(SavedModels)
@@ -73,41 +74,45 @@ class Models:
         self._preferred: ModelChoice | None = None
 
     def current(self) -> ModelChoice | None:
-        """The choice in force, None for no model. Raises SettingsError for an unfit setting."""
+        """Return the current choice, None for no model. Raises SettingsError."""
         return self._in_force()[0]
 
     def source(self) -> Source:
-        """Where the choice in force comes from; '' when nothing was ever chosen."""
+        """Return where the current choice comes from; '' when nothing was ever chosen."""
         return self._in_force()[1]
 
     def prefer(self, name: str) -> None:
-        """Put `provider/name` before pick and setting, for this object only: a command's `--model`.
+        """Use `provider/name` here in place of pick and setting. Raises UsageError, SettingsError.
 
-        Its address is that of the choice in force, where that is of the same provider. Raises what
-        is wrong with it, and then changes nothing."""
+        Its address is that of the current choice, if that is of the same provider.
+        """
         choice = parse_choice(name)
-        with suppress(SettingsError):  # what the setting names is not wanted
-            if (used := self.current()) and used.provider == choice.provider:
-                choice = replace(choice, address=used.address)
+        with suppress(SettingsError):  # the setting is not used
+            current = self.current()
+            if current and current.provider == choice.provider:
+                choice = replace(choice, address=current.address)
         self.address(choice)
         self._preferred = choice
 
     def known(self) -> dict[str, ModelChoice]:
-        """Those that are set up, by `provider/name`, the one in force first: picked before, or the
-        usual one of a provider that has a key. Nothing is asked of any."""
-        usual = (ModelChoice(one.name, one.chat_model) for one in PROVIDERS if one.key_variable)
-        choices, found = [*self._saved().used, *usual], dict[str, ModelChoice]()
+        """Return the choices that are set up, by `provider/name`, the current one first.
+
+        They are the earlier picks, and the default models of providers that have a key.
+        """
+        choices: list[ModelChoice | None] = []
         with suppress(SettingsError):  # a setting that names no provider
-            choices = [one for one in (self.current(), *choices) if one]
+            choices.append(self.current())
+        choices += self._saved().used
+        choices += [ModelChoice(one.name, one.chat_model) for one in PROVIDERS if one.key_variable]
+        usable: dict[str, ModelChoice] = {}
         for choice in choices:
             with suppress(UsageError):  # of a provider that this version does not know
-                if self.key_state(choice) != "missing":
-                    found.setdefault(str(choice), choice)
-        return found
+                if choice and self.key_state(choice) != "missing":
+                    usable.setdefault(str(choice), choice)
+        return usable
 
     def called(self, name: str) -> Model | None:
-        """The model of `known` called `name`, '' for the one in force. Raises UsageError for
-        another, SettingsError."""
+        """Return the model of `known` called `name`, '' for the current one. Raises UsageError."""
         if not name:
             return self.answer_model()
         if choice := self.known().get(name):
@@ -115,22 +120,22 @@ class Models:
         raise UsageError("This model is not set up.", "Choose it once on the page, with its key.")
 
     def problem(self) -> str:
-        """What is wrong with the file of the pick and the keys; '' when nothing is."""
+        """Return why the file of the pick and the keys cannot be used; '' when it can."""
         return self._saved().problem
 
     def choose(self, choice: ModelChoice | None, key: str = "") -> None:
-        """Pick a model from now on, None for no model; a key is kept for its address. Raises
-        UsageError, and SettingsError when the key that it needs is nowhere."""
-        place, checked = "", checked_key(key)
+        """Pick a model, or None; store `key` for its address. Raises UsageError, SettingsError."""
+        place, key = "", checked_key(key)
         if choice is not None:
             choice = parse_choice(str(choice), choice.address)
             place = location(self.address(choice, key).base_url)
         with self._changed() as saved:
             saved.pick, saved.over = choice, self._setting()
-            used = [choice, *(one for one in saved.used if one != choice)]
-            saved.used = [one for one in used if one][:MOST_USED]
-            if checked:
-                saved.keys[place] = checked
+            if choice:
+                used = [choice] + [one for one in saved.used if one != choice]
+                saved.used = used[:MOST_USED]
+            if key:
+                saved.keys[place] = key
         self._preferred = None
 
     def forget_key(self, choice: ModelChoice) -> None:
@@ -139,33 +144,34 @@ class Models:
             saved.keys.pop(place, None)
 
     def key_state(self, choice: ModelChoice) -> KeyState:
-        """Whether a key is kept, exported, missing, or none is needed."""
+        """Return whether a key is stored, exported, missing, or none is needed."""
         return self._key(provider_named(choice.provider), self.base_url(choice))[0]
 
     def base_url(self, choice: ModelChoice) -> str:
-        """Base address that the choice leads to: CODEQA_MODEL_URL for the provider that
-        CODEQA_MODEL names. Raises UsageError when there is none."""
+        """Return the base address of a choice. Raises UsageError when there is none."""
         choice, settings = settled(choice), self._settings
-        named = settings.model.strip().partition("/")[0].lower() or CUSTOM.name
-        places = {"openai": settings.openai_base_url}
+        # CODEQA_MODEL_URL is for the provider that CODEQA_MODEL names.
+        configured = settings.model.strip().partition("/")[0].lower() or CUSTOM.name
+        urls = {"openai": settings.openai_base_url}
         if settings.model_url:
-            places[named] = settings.model_url
-        own = provider_named(choice.provider).base_url
-        if given := choice.address or places.get(choice.provider) or own:
-            return normal_address(given)
+            urls[configured] = settings.model_url
+        default = provider_named(choice.provider).base_url
+        if url := choice.address or urls.get(choice.provider) or default:
+            return normal_address(url)
         raise UsageError(
             f"The provider {CUSTOM.name!r} needs an address.",
             "Give it: `codeqa models use custom/NAME --url http://127.0.0.1:8000/v1`.",
         )
 
     def address(self, choice: ModelChoice, key: str = "") -> ModelAddress:
-        """Where a choice leads, and with which key: `key`, else the one kept for that location,
-        else the exported one for its own place. Raises UsageError for an address that is none,
-        and SettingsError when a key is needed and there is none."""
+        """Return the address of a choice with `key`, else the stored or exported key for it.
+
+        Raises UsageError for an impossible address, and SettingsError when a key is missing.
+        """
         choice = settled(choice)
         provider, url = provider_named(choice.provider), self.base_url(choice)
-        state, found = self._key(provider, url)
-        key = checked_key(key) or checked_key(found)
+        state, own_key = self._key(provider, url)
+        key = checked_key(key) or checked_key(own_key)
         if state == "missing" and not key:
             raise SettingsError(
                 f"There is no key for {provider.title}.",
@@ -174,9 +180,9 @@ class Models:
         return ModelAddress(url, choice.model, key, provider.name)
 
     def answer_model(self, choice: ModelChoice | None = None) -> Model | None:
-        """The model of `choice`, else of the one in force; None when there is none. Nothing is
-        sent. Raises SettingsError, UsageError."""
-        if (choice := choice or self.current()) is None:
+        """Return the model of `choice` or the current one. Raises SettingsError, UsageError."""
+        choice = choice or self.current()
+        if choice is None:
             return None
         target = self.address(choice)
         model = self._models.get(target)
@@ -187,27 +193,28 @@ class Models:
         return model
 
     def small_model(self) -> Model | None:
-        """The model that writes hypotheses: at the address of the one in force, with its key.
+        """Return the model that writes drafts, at the address of the current one with its key.
 
-        CODEQA_HYDE_MODEL names it, else it is the provider's small one where that is sure to be
-        served: at the provider's own address, or wherever its own large one is.
+        CODEQA_HYDE_MODEL names it, else it is the provider's small model where that is sure to be
+        served: at the provider's own address, or where its default model is chosen.
         """
-        if (choice := self.current()) is None:
+        choice = self.current()
+        if choice is None:
             return None
-        provider, named = provider_named(choice.provider), self._settings.hyde_model.strip()
+        provider, name = provider_named(choice.provider), self._settings.hyde_model.strip()
         if provider.chat_model == choice.model or provider.base_url == self.base_url(choice):
-            named = named or provider.small_model
-        return self.answer_model(replace(choice, model=named or choice.model))
+            name = name or provider.small_model
+        return self.answer_model(replace(choice, model=name or choice.model))
 
     def list_models(self, choice: ModelChoice, key: str = "") -> list[str]:
-        """Names of the models at the choice's address. Raises ModelError."""
+        """Return the names of the models at the choice's address. Raises ModelError."""
         with Model(self.address(choice, key), self._settings.model_timeout) as model:
             return model.list_models()
 
     def test(self, choice: ModelChoice, key: str = "") -> dict[str, Any]:
-        """Ask for a word: {milliseconds} that it took, {model, host}. Raises ModelError."""
+        """Ask for one word; return {milliseconds, model, host}. Raises ModelError."""
         target, began = self.address(choice, key), time.monotonic()
-        # Signs of life alone would keep it waiting, and whoever asked for the test, for ever.
+        # A server that sends only signs of life would keep the user waiting for ever.
         until = began + TEST_SECONDS
         with Model(target, min(self._settings.model_timeout, TEST_SECONDS)) as model:
             once = {"cancelled": lambda: time.monotonic() > until, "retries": 0}
@@ -240,18 +247,21 @@ class Models:
         return choice, "setting"
 
     def _setting(self) -> str:
-        """What a pick takes the place of; a change in either part ends it."""
+        """Return the settings that a pick replaces; it ends when they change."""
         return f"{self._settings.model} {self._settings.model_url}".strip()
 
     def _key(self, provider: ModelProvider, url: str) -> tuple[KeyState, str]:
-        """Where the key for this address comes from, and the key."""
+        """Return where the key for this address comes from, and the key."""
         settings, place = self._settings, location(url)
-        if kept := self._saved().keys.get(place):
-            return "stored", kept
-        own = settings.provider_key(provider.key_variable)
-        exported = [(settings.model_url, settings.model_key.get_secret_value())]
-        exported += [(provider.base_url, own)]
-        exported += [(settings.openai_base_url, own)] if provider.name == "openai" else []
+        if key := self._saved().keys.get(place):
+            return "stored", key
+        own_key = settings.provider_key(provider.key_variable)
+        exported = [
+            (settings.model_url, settings.model_key.get_secret_value()),
+            (provider.base_url, own_key),
+        ]
+        if provider.name == "openai":
+            exported.append((settings.openai_base_url, own_key))
         for home, key in exported:
             if key and _place(home) == place:
                 return "exported", key
@@ -259,7 +269,7 @@ class Models:
         return "missing" if needed else "unneeded", ""
 
     def _saved(self) -> SavedModels:
-        """What is kept; a file that cannot be read counts as empty."""
+        """Return the content of the file; one that cannot be read counts as empty."""
         path = self._settings.data_dir / FILE_NAME
         try:
             if path.stat().st_mode & 0o077:
@@ -273,7 +283,7 @@ class Models:
 
     @contextmanager
     def _changed(self) -> Iterator[SavedModels]:
-        """What is kept, to be changed; it is written whole or not at all. Raises StorageError."""
+        """Yield the content of the file to change it, then write it whole. Raises StorageError."""
         folder = self._settings.data_dir
         path, new = folder / FILE_NAME, folder / "models.new"
         try:
@@ -282,7 +292,7 @@ class Models:
                 saved = self._saved()
                 yield saved
                 new.unlink(missing_ok=True)
-                new.touch(PRIVATE)  # nobody else can read it from its first byte
+                new.touch(PRIVATE)  # before the first byte is written
                 new.write_bytes(_CONTENT.dump_json(saved, exclude={"problem"}, indent=1))
                 if saved.problem:  # a damaged file may still hold keys that its owner wants back
                     path.replace(path.with_suffix(".damaged"))
@@ -295,8 +305,7 @@ class Models:
 
 
 def checked_key(key: str) -> str:
-    """`key` without space around it. Raises UsageError that does not repeat it: the error of a
-    client that cannot send it as a header would."""
+    """Return `key` without space around it. Raises UsageError, which does not repeat it."""
     key = key.strip()
     if len(key) <= LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key:
         return key
@@ -304,7 +313,7 @@ def checked_key(key: str) -> str:
 
 
 def _place(url: str) -> str:
-    """The location of a setting's address; '' for none, and for one that leads nowhere."""
+    """Return the location of a setting's address; '' for none and for an impossible one."""
     with suppress(UsageError):
         return location(normal_address(url)) if url else ""
     return ""

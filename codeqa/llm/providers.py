@@ -1,8 +1,8 @@
 """The providers that CodeQA knows, and how a model of one is named: `provider/name`.
 
-Every provider speaks OpenAI's chat-completions API at `base_url`. Addresses and model names
-are from the providers' own documentation, read in November 2026; names that the provider keeps
-pointed at its current model are preferred, since a dated one stops working.
+All speak OpenAI's chat-completions API. Addresses and model names are from the providers' own
+documentation, read in November 2026; names that always mean the current model are preferred, since
+a dated one stops working.
 """
 
 from __future__ import annotations
@@ -19,31 +19,33 @@ NO_MODEL = "none"
 LONGEST_NAME = 200
 """Characters of a model's name; the longest that providers list have about 80."""
 
-
 _SCRIPT = "irm {}.ps1 | iex" if sys.platform == "win32" else "curl -fsSL {}.sh | sh"
 LOCAL_MODEL = (_SCRIPT.format("https://ollama.com/install"), "ollama pull qwen3")
-"""Commands that bring a model to this machine where none is."""
+"""Commands that install a model on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """Where models are reached. `key_variable` is the provider's usual variable for a key, '' when
-    it needs none; `chat_model` answers and `small_model` writes hypotheses when no other is named.
-    `local` is a server on this machine, `start` the command that starts it."""
+    """A server of language models."""
 
     name: str
     title: str
     base_url: str
     key_variable: str = ""
+    """The provider's usual variable for a key; '' when it needs none."""
     chat_model: str = ""
+    """Answers when no other model is named."""
     small_model: str = ""
+    """Writes drafts when no other model is named."""
     local: bool = False
+    """A server on this machine."""
     start: str = ""
+    """The command that starts it."""
     window: int = 0
-    """Tokens that its smallest current model for chat takes; of a server that is asked, what it
-    gives a model that is not loaded yet. 0: unknown."""
+    """Window of its smallest current chat model in tokens; of a local server, that of a model that
+    is not loaded yet. 0: unknown."""
     window_page: str = ""
-    """Where a server says what its model takes; '': in the list of its models."""
+    """Where a server tells the window of its model; '': in the list of its models."""
 
 
 PROVIDERS = (
@@ -79,24 +81,24 @@ _BY_NAME = {provider.name: provider for provider in (*PROVIDERS, CUSTOM)}
 
 
 def provider_named(name: str) -> ModelProvider:
-    """The provider called `name`. Raises UsageError that lists the known ones."""
-    found = _BY_NAME.get(name.strip().lower())
-    if found is None:
+    """Return the provider called `name`. Raises UsageError that lists all of them."""
+    provider = _BY_NAME.get(name.strip().lower())
+    if provider is None:
         raise UsageError(
             f"There is no model provider {name.strip()[:40]!r}.",
             f"Write provider/name, as in openai/gpt-4o; known are {', '.join(_BY_NAME)}.",
         )
-    return found
+    return provider
 
 
 def is_model_name(name: str) -> bool:
-    """Whether a model can have this name: a line of text without anything invisible."""
+    """Return whether a model can have this name: a line without invisible characters."""
     return 0 < len(name) <= LONGEST_NAME and name.isprintable() and name == " ".join(name.split())
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """Where a model is reached, and as whom."""
+    """Where a model is reached, and with which key."""
 
     base_url: str
     model: str = ""
@@ -105,12 +107,12 @@ class ModelAddress:
 
     @property
     def host(self) -> str:
-        """Host name that texts are sent to, for the user to read."""
+        """Return the host that texts are sent to, for the user to read."""
         return urlsplit(self.base_url).hostname or self.base_url
 
     @property
     def name(self) -> str:
-        """`provider/name`, or the model's name alone."""
+        """Return `provider/name`, or the model's name alone."""
         return f"{self.provider}/{self.model}" if self.provider else self.model
 
 
@@ -127,8 +129,7 @@ class ModelChoice:
 
 
 def parse_choice(text: str, address: str = "") -> ModelChoice:
-    """The choice that `provider/name` stands for; the name may hold further slashes. `provider`
-    alone takes its default model. Raises UsageError."""
+    """Return the choice of `provider/name`, or of `provider` alone. Raises UsageError."""
     name, _, model = text.strip().partition("/")
     choice = settled(ModelChoice(name, model, address))
     if choice.model:
@@ -137,12 +138,12 @@ def parse_choice(text: str, address: str = "") -> ModelChoice:
 
 
 def settled(choice: ModelChoice) -> ModelChoice:
-    """`choice` in its one spelling: default model filled in, address normal or ''. Raises
-    UsageError for an unknown provider, an address that is none, or an impossible name."""
+    """Return `choice` in one spelling, with the default model. Raises UsageError."""
     provider = provider_named(choice.provider)
     model = choice.model.strip() or provider.chat_model
     if model and not is_model_name(model):
         raise UsageError("The model cannot have that name.", "Write it as the provider lists it.")
     address = choice.address.strip()
-    address = address and normal_address(address, "/v1" if provider.local else "")
+    if address:
+        address = normal_address(address, "/v1" if provider.local else "")
     return ModelChoice(provider.name, model, "" if address == provider.base_url else address)

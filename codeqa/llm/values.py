@@ -1,4 +1,4 @@
-"""What passes between a model and who asks it: messages, and the pieces of an answer."""
+"""The messages to a model, and the pieces of its answer."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from codeqa.types import TokenUsage
 
 MESSAGE_TOKENS = 4
 """Tokens around each message: role and separators, as OpenAI documents them for its models."""
-
 TEXT_CHARACTERS = 4_000
-"""Of a small call's answer, whatever a server sends: 768 tokens of code and a good third."""
-
+"""Most of a small call's answer: 768 tokens of code and a good third."""
 _FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
-
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a model wants to be called, as it wrote it: `arguments` should be a JSON object."""
+    """A tool call as the model wrote it: `arguments` should be a JSON object."""
 
     id: str
     name: str
@@ -33,41 +30,38 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A piece of what a model says to itself before it answers, where its server sends that."""
+    """A piece of a model's reasoning before it answers, where its server sends that."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The request ended in `error` and is made again in `seconds`, as `text` says; told once a
-    second down to 0. `begins`: it is the first that is told of this wait."""
+    """The request ended in `error` and is made again in `seconds`: one each second, down to 0."""
 
     seconds: int
     text: str
     error: ModelError
     begins: bool
+    """Whether it is the first of this wait."""
 
 
 Message = Mapping[str, Any]
 """A chat message: `role`, and `content` as a text or a list of `{"type": "text", "text": …}`."""
-
 Complete = Callable[[Sequence[Message], int], str]
 """Messages and the most tokens to generate → the text of the answer."""
-
 Cancelled = Callable[[], bool]
-"""Whether the caller no longer wants the answer; cheap, and asked often."""
-
+"""Whether the caller no longer wants the answer; cheap, for it is called often."""
 Piece = str | Thought | Waiting | ToolCall | TokenUsage
 
 
 def never() -> bool:
-    """The answer of a caller that does not cancel."""
+    """Return False: the `Cancelled` of a caller that does not cancel."""
     return False
 
 
 def message_text(message: Message) -> str:
-    """The text of a message, whose parts are joined by a blank line."""
+    """Return the text of a message; its parts are joined by a blank line."""
     content = message.get("content") or ""
     if isinstance(content, str):
         return content
@@ -75,11 +69,11 @@ def message_text(message: Message) -> str:
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:
-    """Estimated tokens of a whole request; what the provider counted is in `TokenUsage`."""
+    """Estimate the tokens of a whole request; `TokenUsage` has the provider's count."""
     return sum(MESSAGE_TOKENS + estimate_tokens(message_text(message)) for message in messages)
 
 
 def clean_text(text: str) -> str:
-    """`text` as it is used and shown: bounded, no fences, nothing that cannot be seen."""
+    """Return `text` shortened, without fences and invisible characters."""
     text = _FENCE.sub("", well_formed(text[:TEXT_CHARACTERS])).replace("\r\n", "\n")
     return _UNSEEN.sub("", text).strip()
