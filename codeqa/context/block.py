@@ -1,4 +1,4 @@
-"""The form of the context block, which can be read back exactly, and what becomes a chunk.
+"""Format the context block, which can be read back exactly, and make its chunks.
 
 ::
 
@@ -40,24 +40,22 @@ HEADER = "[CONTEXT]\n\n"
 
 _WIDEST_NUMBER = 999
 """Chunks are measured with a three-digit number; a block holds fewer than a thousand."""
-
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]*")
-
 _UNSAFE_PATH = re.compile('[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|^[\\s"]|\\s$')
 
 LONG_CLASS_LINES = 80
-"""A class longer than this enters by its head: its members are units of their own and come
-in by themselves when they matter, while all of them together would fill the budget."""
+"""A class longer than this enters by its head: its members are units of their own and come in by
+themselves when they matter, while all of them together would fill the budget."""
 
 
 def chunk_id(path: str, symbol: str, content: str) -> str:
-    """`ctx_` and eight hex digits, the same for the same path, symbol and content."""
+    """Return `ctx_` and eight hex digits, the same for the same path, symbol and content."""
     text = "\0".join((path, symbol, content)).encode("utf-8", "surrogatepass")
     return "ctx_" + hashlib.blake2b(text, digest_size=4).hexdigest()
 
 
 def format_chunk(number: int, chunk: Chunk) -> str:
-    """One chunk of the block, its closing blank line included.
+    """Return one chunk of the block with its closing blank line.
 
     Raises ValueError when the lines do not match the content or a field cannot be written.
     """
@@ -81,29 +79,29 @@ def format_chunk(number: int, chunk: Chunk) -> str:
 
 
 def chunk_cost(chunk: Chunk) -> int:
-    """Characters that it takes in a block, at most."""
+    """Return the characters that it takes in a block, at most."""
     return len(format_chunk(_WIDEST_NUMBER, chunk))
 
 
 def format_block(chunks: Iterable[Chunk]) -> str:
-    """The whole block, chunks numbered from 1; '' for no chunks."""
+    """Return the whole block, chunks numbered from 1; '' for no chunks."""
     parts = [format_chunk(number, chunk) for number, chunk in enumerate(chunks, 1)]
     return HEADER + "".join(parts) if parts else ""
 
 
 @dataclass(frozen=True)
 class ContextBlock:
-    """A packed context: the chunks that it holds, in order, and what is sent of them."""
+    """A packed context: its chunks in order, and the text to send."""
 
     chunks: tuple[Chunk, ...]
     dropped: tuple[Chunk, ...] = ()
     """Chunks that did not fit the budget."""
     note: str = ""
-    """What the reader should know about it, as sentences."""
+    """Sentences about it for the reader."""
 
     @cached_property
     def text(self) -> str:
-        """All of it as it is sent; most turns that are read again are not."""
+        """Return the text to send; made on demand, for stored turns seldom need it."""
         return format_block(self.chunks)
 
 
@@ -111,7 +109,7 @@ NO_CONTEXT = ContextBlock(())
 
 
 def span_chunk(unit: Unit, start: int, end: int, symbol: str, why: str = "") -> Chunk:
-    """The chunk of lines `start`..`end` (1-based, inclusive) of `unit`, cut to the unit."""
+    """Return the chunk of lines `start`..`end` (1-based, inclusive) of `unit`, cut to it."""
     lines = unit.source_code.split("\n")
     start = max(start, unit.start_line)
     end = min(end, unit.start_line + len(lines) - 1)
@@ -133,7 +131,7 @@ def span_chunk(unit: Unit, start: int, end: int, symbol: str, why: str = "") -> 
 
 
 def unit_chunk(unit: Unit, why: str = "") -> Chunk:
-    """The chunk of a unit: all of it, or the head of a class of more than 80 lines."""
+    """Return the chunk of a unit: all of it, or the head of a class of more than 80 lines."""
     end = unit.end_line
     long = unit.end_line - unit.start_line + 1 > LONG_CLASS_LINES
     if long and unit.kind in CLASS_KINDS and unit.start_line <= unit.head_end_line < end:
@@ -142,7 +140,7 @@ def unit_chunk(unit: Unit, why: str = "") -> Chunk:
 
 
 def span_of(chunk: Chunk, start: int, end: int) -> Chunk:
-    """The chunk of the lines `start` to `end` of `chunk`, 0-based and half-open."""
+    """Return the chunk of the lines `start` to `end` of `chunk`, 0-based and half-open."""
     content = "\n".join(chunk.content.split("\n")[start:end])
     first, last = chunk.start_line + start, chunk.start_line + end - 1
     key = chunk_id(chunk.path, chunk.id, content)
