@@ -1,5 +1,4 @@
-"""Models that run on this machine, by ONNX Runtime through fastembed: their files, found or
-fetched, and those that embed.
+"""Find, fetch and run models on this machine, by ONNX Runtime through fastembed.
 
 A setting names a folder (`/path`, `./path`, `~/path`) or a model on the hub. `owner/name` is never
 a folder: one of that name in the working directory may belong to a repository, and nothing in a
@@ -29,21 +28,21 @@ ONNX_FILES = ("vespa_colbert.onnx", "model.onnx", "onnx/model.onnx")
 """Where exporters put a model, in order of preference."""
 
 TOKENS = 512
-"""Read of a text: what most of these models are trained on, and a second of a core for one text
-of a model of the usual size."""
+"""Of a text: most of these models are trained on so many, and they take a second of a core."""
 BATCH = 8
-"""Texts at once; each is filled up to the longest, so that more is slower and takes more memory."""
+"""Texts at once; each is padded to the longest, so that more is slower and takes more memory."""
 
 _HUB_NAME = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model as a setting names it; what cannot be found is an `error` that says what to write."""
+    """A model that a setting names."""
 
     name: str
     setting: str
     error: type[CodeQAError]
+    """Is raised where there is no such model."""
 
     @property
     def is_folder(self) -> bool:
@@ -51,41 +50,40 @@ class ModelFiles:
 
     @property
     def title(self) -> str:
-        """How answers call it: a hub name whole, of a folder the last part."""
+        """Return the name for answers: that of the hub, or the last part of a folder."""
         if not self.is_folder:
             return self.name
         return with_home(Path(self.name)).resolve().name or self.name
 
-    def here(self, known: dict[str, Any]) -> Path | None:
-        """The folder that holds the model on this machine, None for a name not in the hub's cache.
+    def here(self, description: dict[str, Any]) -> Path | None:
+        """Return the model's folder on this machine, None for a name not in the hub's cache.
 
-        `known` is `listed`'s. Touches no network. Raises `error` for a folder that is not there
-        or holds no model, and for what is neither a folder nor a name.
+        `description` is that of `listed`. Sends nothing. Raises `error` for a folder without a
+        model, and for an impossible name.
         """
         if self.is_folder:
             folder = with_home(Path(self.name)).resolve()
-            return self._whole(folder, ONNX_FILES, f"The folder {folder}")
+            return self._checked(folder, ONNX_FILES, f"The folder {folder}")
         if not _HUB_NAME.fullmatch(self.name):
             raise self.error(
                 f"{self.setting}={self.name!r} is neither a folder nor a model's name.",
                 "Write a name as `owner/name` and a folder as `/path` or `./path`.",
             )
-        repository, files = _wanted(self.name, known)
+        repository, files = _source(self.name, description)
         try:
             folder = _snapshot(repository, files, local_files_only=True)
         except Exception:  # not there, or the cache cannot be read
             return None
         return None if _lacking(folder, files) else folder
 
-    def fetch(self, known: dict[str, Any]) -> Path:
-        """Fetch the model from the hub into its usual cache and give the folder.
+    def fetch(self, description: dict[str, Any]) -> Path:
+        """Fetch the model from the hub into its usual cache and return the folder.
 
-        Raises `error` when the hub cannot be reached, does not know the name, or has no model
-        in ONNX under it.
+        Raises `error` when the hub cannot be reached or has no such model in ONNX.
         """
         from huggingface_hub.errors import RepositoryNotFoundError
 
-        repository, files = _wanted(self.name, known)
+        repository, files = _source(self.name, description)
         try:
             folder = _snapshot(repository, files)
         except RepositoryNotFoundError:
@@ -98,36 +96,37 @@ class ModelFiles:
                 f"{self.name} is not on this machine, and the model hub cannot be reached.",
                 f"Check the network, or set {self.setting} to the folder of a copy.",
             ) from None
-        return self._whole(folder, files, f"What the model hub has as {repository}")
+        return self._checked(folder, files, f"What the model hub has as {repository}")
 
-    def _whole(self, folder: Path, files: tuple[str, ...], what: str) -> Path:
+    def _checked(self, folder: Path, files: tuple[str, ...], subject: str) -> Path:
         if lacking := _lacking(folder, files):
-            raise self.error(f"{what} {lacking}.", f"Set {self.setting} to a model in ONNX.")
+            raise self.error(f"{subject} {lacking}.", f"Set {self.setting} to a model in ONNX.")
         return folder
 
 
 def missing_extra() -> str:
-    """What stands in the way of running any model here, as a clause; '' for nothing."""
+    """Return why no model can run here, as a clause; '' where one can."""
     return "" if find_spec("fastembed") else "fastembed is not installed"
 
 
 def listed(kind: Any, name: str) -> dict[str, Any]:
-    """What fastembed's class `kind` says of a model that it lists; {} for any other."""
+    """Return the description of a model that fastembed's class `kind` lists; {} for any other."""
     models = kind.list_supported_models()
     return next((one for one in models if one["model"].lower() == name.lower()), {})
 
 
 def read_at_most(tokens: int, model: Any) -> None:
-    """Have a model of fastembed's read the first `tokens` of a text, or fewer as it is made."""
+    """Let a model of fastembed's read only the first `tokens` of a text."""
     tokenizer = model.model.tokenizer
     tokenizer.enable_truncation(min(tokens, tokenizer.truncation["max_length"]))
 
 
-def _wanted(name: str, known: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The repository on the hub, and files of which one is the model."""
-    if not known:
+def _source(name: str, description: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the repository on the hub, and the files of which one is the model."""
+    if not description:
         return name, ONNX_FILES
-    return known["sources"]["hf"] or name, (known["model_file"], *known["additional_files"])
+    files = (description["model_file"], *description["additional_files"])
+    return description["sources"]["hf"] or name, files
 
 
 def _snapshot(repository: str, files: tuple[str, ...], **options: Any) -> Path:
@@ -137,7 +136,7 @@ def _snapshot(repository: str, files: tuple[str, ...], **options: Any) -> Path:
 
 
 def _lacking(folder: Path, files: tuple[str, ...]) -> str:
-    """What `folder` lacks of a model, as a clause; '' for nothing."""
+    """Return what `folder` lacks of a model, as a clause; '' for nothing."""
     if not folder.is_dir():
         return "does not exist"
     if not any((folder / file).is_file() for file in files):
@@ -147,18 +146,17 @@ def _lacking(folder: Path, files: tuple[str, ...]) -> str:
 
 
 class LocalModel:
-    """One model of fastembed's, which is loaded, and fetched if it has to be, once per process.
-    Raises EmbeddingError that says what is amiss."""
+    """A model of fastembed's, loaded, and fetched if need be, once per process (EmbeddingError)."""
 
     def __init__(self, name: str) -> None:
         self._model = _load(name)
 
     def compute_query_embeddings(self, query: str) -> list[Any]:
-        """One vector in a list."""
+        """Return one vector in a list."""
         return list(self._model.query_embed(query))
 
     def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
-        """A vector for each text."""
+        """Return a vector for each text."""
         return list(self._model.passage_embed(list(texts), batch_size=BATCH))
 
 
@@ -170,29 +168,29 @@ def _load(name: str) -> Any:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource
 
-    known = listed(TextEmbedding, name)
-    folder = files.here(known) or files.fetch(known)
-    kept_as = known.get("model") or f"folder {folder}"
-    if not listed(TextEmbedding, kept_as):
+    description = listed(TextEmbedding, name)
+    folder = files.here(description) or files.fetch(description)
+    key = description.get("model") or f"folder {folder}"
+    if not listed(TextEmbedding, key):
         TextEmbedding.add_custom_model(
-            kept_as,
+            key,
             pooling=_pooling(folder),
             normalization=True,
-            sources=ModelSource(hf=kept_as),
-            dim=0,  # nobody reads it
+            sources=ModelSource(hf=key),
+            dim=0,  # unused
             model_file=next(file for file in ONNX_FILES if (folder / file).is_file()),
         )
-    model: Any = TextEmbedding(kept_as, specific_model_path=str(folder))
+    model: Any = TextEmbedding(key, specific_model_path=str(folder))
     read_at_most(TOKENS, model)
     return model
 
 
 def _pooling(folder: Path) -> Any:
-    """How a model's tokens become one vector, as sentence-transformers notes it; else the mean."""
+    """Return how tokens become one vector, as sentence-transformers stores it; else the mean."""
     from fastembed.common.model_description import PoolingType
 
     try:
-        noted = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
+        config = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
         return PoolingType.MEAN
-    return PoolingType.CLS if noted.get("pooling_mode_cls_token") else PoolingType.MEAN
+    return PoolingType.CLS if config.get("pooling_mode_cls_token") else PoolingType.MEAN

@@ -1,10 +1,8 @@
-"""What the rest of the system embeds with: the fast embedding, which is the table that CodeQA
-brings along (package data in `embeddings/data`), and the one that was chosen.
+"""Provide the embeddings: the shipped table (`embeddings/data`) and the one that the user chose.
 
-A chosen one is of a provider that speaks OpenAI's API, a model that runs here, or any name of
-LanceDB's registry. The adapter of providers is ours and not LanceDB's, because it bounds the time
-of a request, tells questions from passages where the model does, sends nothing but what is needed
-and logs no texts.
+The chosen one is of a provider that speaks OpenAI's API, a model on this machine, or any name of
+LanceDB's registry. The adapter for providers is our own, because LanceDB's sets no time limit, does
+not tell questions from passages, sends more than is needed and logs texts.
 """
 
 from __future__ import annotations
@@ -30,22 +28,21 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).resolve().parent / "data"
 
 WHOLE_TEXT = 2**31
-"""The table reads of a text what its fields take; cutting it before would part the fields."""
-KEPT = "What was embedded is kept; run it again to go on."
+"""Tokens of a text for the table, which cuts each field of it by itself."""
+RUN_AGAIN = "What was embedded is kept; run it again to go on."
 DETAIL_CHARACTERS = 200
 RETRIES = 3
 """Further tries of the SDK, which waits for as long as a provider asks, two minutes at most."""
 REQUEST_SECONDS = 60.0
 BY_PYTORCH = ("sentence-transformers", "huggingface")
-"""Providers of LanceDB's whose models run here without PyTorch."""
+"""LanceDB's providers whose models CodeQA runs without PyTorch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """Turns texts into vectors, questions and passages each in their own way.
+    """Turns questions and passages into vectors.
 
-    Texts are cut to what it reads, failures are sentences, and the dimension is checked on every
-    answer. `name` and `version` together say whether stored vectors still fit.
+    Stored vectors fit as long as `name` and `version` are the same.
     """
 
     name: str
@@ -53,22 +50,21 @@ class Embedding:
     dimension: int
     """Length of a vector."""
     max_tokens: int
-    """(≈) Of the longest text that counts to its end."""
+    """(≈) Of a text; a longer one is cut."""
     function: Any
-    """What has `compute_query_embeddings` and `compute_source_embeddings`, as LanceDB's embedding
-    functions do."""
+    """Has `compute_query_embeddings` and `compute_source_embeddings`, as LanceDB's functions do."""
     place: str
-    """Who embeds, for messages: with the host where texts are sent to one that is known."""
+    """The name for messages, with the host that texts are sent to."""
     key_variable: str = ""
 
     def embed_query(self, text: str) -> np.ndarray:
-        """Vector (dimension,) float32 of a question. Raises EmbeddingError."""
+        """Return the vector (dimension,) float32 of a question. Raises EmbeddingError."""
         short = cut(text, self.max_tokens)
         vector: np.ndarray = self._embed(self.function.compute_query_embeddings, short, 1)[0]
         return vector
 
     def embed_passages(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors (n, dimension) float32 of `texts`. Raises EmbeddingError."""
+        """Return the vectors (n, dimension) float32 of `texts`. Raises EmbeddingError."""
         short = [cut(text, self.max_tokens) for text in texts]
         return self._embed(self.function.compute_source_embeddings, short, len(short))
 
@@ -76,62 +72,58 @@ class Embedding:
         import numpy as np
 
         try:
-            found = function(texts)
+            rows = function(texts)
         except Exception as error:
             raise explain_failure(error, self.place, self.key_variable) from error
-        if len(found) != count or any(vector is None for vector in found):
-            raise EmbeddingError(f"{self.place} did not give {count} texts a vector each.", KEPT)
-        if other := {len(vector) for vector in found} - {self.dimension}:
+        if len(rows) != count or any(row is None for row in rows):
+            raise EmbeddingError(
+                f"{self.place} did not give {count} texts a vector each.", RUN_AGAIN
+            )
+        if other := {len(row) for row in rows} - {self.dimension}:
             raise EmbeddingError(
                 f"{self.name} gives vectors of {max(other)} dimensions, {self.dimension} were "
                 "expected.",
                 f"Set CODEQA_EMBEDDING_DIMENSION={max(other)}, or unset it.",
             )
-        vectors = np.asarray(found, dtype=np.float32).reshape(count, self.dimension)
+        vectors = np.asarray(rows, dtype=np.float32).reshape(count, self.dimension)
         if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", KEPT)
+            raise EmbeddingError(f"{self.name} gives vectors that are no numbers.", RUN_AGAIN)
         return vectors
 
 
 def explain_failure(error: Exception, place: str, key_variable: str) -> EmbeddingError:
-    """What any client's exception means, told by what these have in common: a status, perhaps of a
-    response, or a type that says "connection"."""
+    """Return the error for users of any client's exception, by its status or type."""
     if isinstance(error, EmbeddingError):
         return error
-    names = " ".join(kind.__name__.lower() for kind in type(error).__mro__)
-    unreached = any(word in names for word in ("connect", "timeout", "network"))
+    types = " ".join(kind.__name__.lower() for kind in type(error).__mro__)
     answer = getattr(error, "response", None)
     status = getattr(error, "status_code", None) or getattr(answer, "status_code", None)
     body = getattr(error, "body", None)
     detail = str((body.get("message") if isinstance(body, dict) else "") or error)
     detail = " ".join(detail.split())[:DETAIL_CHARACTERS].rstrip(".")
     if isinstance(error, ImportError):
-        said = f"{place} needs a package that is not installed: {error.name or detail}."
+        message = f"{place} needs a package that is not installed: {error.name or detail}."
         hint = "Install it into the same environment, or choose another CODEQA_EMBEDDING."
-    elif status in (401, 403):  # its words may hold the key
-        said, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
+    elif status in (401, 403):  # the detail may hold the key
+        message, hint = f"{place} refused the key (status {status}).", f"Check {key_variable}."
     elif status is not None:
-        said = f"{place} answered with status {status}: {detail}."
+        message = f"{place} answered with status {status}: {detail}."
         hint = "Check CODEQA_EMBEDDING, its _DIMENSION and _BATCH, and the provider's base URL."
         if status in (408, 429) or status >= 500:
-            hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {KEPT}"
-    elif unreached:
-        said = f"{place} cannot be reached: {detail}."
-        hint = f"Check the network and the provider's base URL. {KEPT}"
+            hint = f"Wait, or lower CODEQA_EMBEDDING_BATCH. {RUN_AGAIN}"
+    elif any(word in types for word in ("connect", "timeout", "network")):
+        message = f"{place} cannot be reached: {detail}."
+        hint = f"Check the network and the provider's base URL. {RUN_AGAIN}"
     else:
-        said = f"{place} failed: {type(error).__name__}: {detail}."
-        hint = f"Check {key_variable}. {KEPT}" if key_variable else KEPT
-    return EmbeddingError(said, hint)
+        message = f"{place} failed: {type(error).__name__}: {detail}."
+        hint = f"Check {key_variable}. {RUN_AGAIN}" if key_variable else RUN_AGAIN
+    return EmbeddingError(message, hint)
 
 
 def cut(text: str, max_tokens: int) -> str:
-    """The beginning of `text` that stays within `max_tokens` (≈), cut between lines.
-
-    A first line that is too long by itself is cut inside; no other statement is embedded by half.
-    """
+    """Return the beginning of `text` within `max_tokens` (≈), cut between lines where possible."""
     if estimate_tokens(text) <= max_tokens:
         return text
-    # One character is at most one estimated token, and CHARACTERS_PER_TOKEN at best.
     end = int(max_tokens * CHARACTERS_PER_TOKEN)
     while end > 0 and estimate_tokens(text[:end]) > max_tokens:
         end = end * 19 // 20
@@ -141,14 +133,15 @@ def cut(text: str, max_tokens: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingProvider:
-    """A provider that speaks OpenAI's API; `dimensions` are of its known models."""
+    """A provider that speaks OpenAI's API."""
 
     title: str
     key_variable: str
     url: str
     dimensions: dict[str, int]
+    """Model → dimension."""
     task_query: str = ""
-    """What models that tell questions from passages are told, '' for none."""
+    """The `task` of a request, for models that tell questions from passages."""
     task_passage: str = ""
 
 
@@ -174,17 +167,17 @@ class HostedModel:
     key: str = field(repr=False)
 
     def compute_query_embeddings(self, query: str) -> list[Any]:
-        """One vector in a list."""
+        """Return one vector in a list."""
         return self._request([query], self.provider.task_query)
 
     def compute_source_embeddings(self, texts: Sequence[str]) -> list[Any]:
-        """A vector for each text."""
+        """Return a vector for each text."""
         return self._request(texts, self.provider.task_passage)
 
     def _request(self, texts: Sequence[str], task: str) -> list[Any]:
         import openai
 
-        # Not every compatible server knows the packed form that is the default.
+        # Not every compatible server knows the SDK's default, base64.
         options: dict[str, Any] = {"encoding_format": "float"}
         if self.dimension != self.provider.dimensions.get(self.name, self.dimension):
             options["dimensions"] = self.dimension
@@ -197,9 +190,7 @@ class HostedModel:
             max_retries=RETRIES,
             http_client=openai.DefaultHttpxClient(
                 follow_redirects=False,  # another host would get texts meant for this one
-                event_hooks={
-                    "request": [lambda asked: keep_needed_headers(asked.headers, self.key)]
-                },
+                event_hooks={"request": [lambda r: keep_needed_headers(r.headers, self.key)]},
             ),
         ) as client:
             answer = client.embeddings.create(model=self.name, input=list(texts), **options)
@@ -208,20 +199,19 @@ class HostedModel:
 
 @lru_cache(maxsize=2)
 def table_encoder(folder: str) -> TableEncoder:
-    """The encoder of the table in `folder`. Raises EmbeddingError for a damaged one."""
+    """Return the encoder of the table in `folder`. Raises EmbeddingError for a damaged one."""
     from codeqa.embeddings.table import TableEncoder, load_weights
 
     return TableEncoder(load_weights(folder))
 
 
 def shipped_encoder() -> TableEncoder | None:
-    """That of the table that was installed with CodeQA; None where there is none."""
+    """Return the encoder of the shipped table; None where it was not installed."""
     return table_encoder(str(SHIPPED)) if (SHIPPED / "manifest.json").is_file() else None
 
 
 def question_matcher(question: str) -> QuestionMatcher | None:
-    """`question`, for units to be held against one by one, with the shipped table; None without
-    one. Raises EmbeddingError for a damaged table."""
+    """Return a matcher of `question` with single units, None without the shipped table."""
     from codeqa.embeddings.table import QuestionMatcher
 
     encoder = shipped_encoder()
@@ -229,8 +219,7 @@ def question_matcher(question: str) -> QuestionMatcher | None:
 
 
 def fast_embedding() -> Embedding | None:
-    """The embedding of the first pass, which fills `vector` of every row: the table that was
-    installed with CodeQA; None where there is none. Raises EmbeddingError for a damaged one."""
+    """Return the embedding of the first pass, the shipped table; None where there is none."""
     encoder = shipped_encoder()
     if encoder is None:
         return None
@@ -239,9 +228,11 @@ def fast_embedding() -> Embedding | None:
 
 
 def chosen_embedding(settings: Settings) -> Embedding | None:
-    """The embedding that CODEQA_EMBEDDING names, None when it names none. Nothing is sent yet; a
-    model that runs here is loaded, and fetched if it has to be. Raises SettingsError for a name
-    that cannot be, EmbeddingError for a missing key, package or model."""
+    """Return the embedding that CODEQA_EMBEDDING names, None when it is empty.
+
+    Loads a model of this machine, and fetches it if need be. Raises SettingsError for an impossible
+    name, EmbeddingError for a missing key, package or model.
+    """
     if not settings.embedding:
         return None
     provider, _, name = settings.embedding.partition("/")
@@ -255,10 +246,10 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
     version = "1"
     place, key_variable = settings.embedding, f"{provider.upper().replace('-', '_')}_API_KEY"
     function: Any
-    if known := PROVIDERS.get(provider):
-        function = _of_provider(settings, provider, name)
+    if provider in PROVIDERS:
+        function = _hosted_model(settings, provider, name)
         dimension = function.dimension
-        place = f"{known.title} ({urlsplit(function.base_url).netloc})"
+        place = f"{function.provider.title} ({urlsplit(function.base_url).netloc})"
     elif model := local_model(settings.embedding):
         function = LocalModel(model)
         dimension = dimension or len(function.compute_query_embeddings("dimension")[0])
@@ -267,8 +258,7 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
 
         try:
             kind: Any = get_registry().get(provider)
-            named = {"name": name} if "name" in kind.model_fields else {}
-            function = kind.create(**named)
+            function = kind.create(name=name) if "name" in kind.model_fields else kind.create()
             dimension = dimension or int(function.ndims())
             version = str(getattr(function, "version", version))
         except (NotImplementedError, TypeError) as error:
@@ -280,15 +270,14 @@ def chosen_embedding(settings: Settings) -> Embedding | None:
 
 
 def query_embedding(settings: Settings, name: str) -> Embedding | None:
-    """The embedding called `name` for questions, when it is the fast or the chosen one. Raises as
-    `chosen_embedding` does."""
+    """Return the embedding called `name` if it is the fast or the chosen one."""
     if settings.embedding == name:
         return chosen_embedding(settings)
     fast = fast_embedding()
     return fast if fast is not None and fast.name == name else None
 
 
-def _of_provider(settings: Settings, alias: str, name: str) -> HostedModel:
+def _hosted_model(settings: Settings, alias: str, name: str) -> HostedModel:
     provider = PROVIDERS[alias]
     key = settings.provider_key(provider.key_variable)
     url = settings.openai_base_url if alias == "openai" else settings.jina_base_url
@@ -310,13 +299,15 @@ def _unknown_dimension(name: str) -> SettingsError:
 
 
 def is_hosted(setting: str) -> bool:
-    """Whether texts are sent to a provider with this CODEQA_EMBEDDING."""
+    """Return whether texts are sent to a provider with this CODEQA_EMBEDDING."""
     return "/" in setting and not local_model(setting)
 
 
 def local_model(setting: str) -> str:
-    """The model on this machine, by name or folder, that CODEQA_EMBEDDING asks for: what begins
-    with no provider's name, or with `huggingface/` or `sentence-transformers/`; else ''."""
+    """Return the name or folder of the model on this machine that CODEQA_EMBEDDING names; else ''.
+
+    It begins with no provider's name, or with `huggingface/` or `sentence-transformers/`.
+    """
     provider, _, name = setting.partition("/")
     if not name or provider in PROVIDERS:
         return ""

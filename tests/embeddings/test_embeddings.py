@@ -363,7 +363,7 @@ def test_vectors_of_a_chosen_embedding_are_made_by_half_of_the_cores_at_a_low_pr
         assert Tables(indexer.location).vector_columns() == [("vector_refined", record)]
         seen.clear()
     monkeypatch.setattr(passes.sys, "platform", "darwin")
-    passes._make_way()  # where it would be that of the whole process
+    passes._lower_priority()  # where it would be that of the whole process
     assert os.getpriority(os.PRIO_PROCESS, 0) == before, "the server keeps its own"
 
 
