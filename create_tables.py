@@ -48,9 +48,9 @@ def create_tables(
         builder = load_extension("ray_builder", "cluster")(engine)
     indexer = Indexer(settings, open_location(settings, root, anew=True))
     if not progress:
-        return indexer.run(full=full, refine=refine, wait=wait, engine=builder)
+        return indexer.run(full=full, refine=refine, wait=wait, builder=builder)
     with ProgressDisplay() as display:
-        return indexer.run(display, full=full, refine=refine, wait=wait, engine=builder)
+        return indexer.run(display, full=full, refine=refine, wait=wait, builder=builder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from codeqa import __version__
-from codeqa.embeddings.registry import fast_embedding
+from codeqa.embeddings.registry import Embedding, fast_embedding
 from codeqa.environment import only_variables
 from codeqa.errors import ClusterError, UsageError
 from codeqa.extensions import not_installed
@@ -61,6 +61,8 @@ FRAGMENTS = "fragments"
 class RayBuilder:
     """Builds indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here. Raises
     UsageError for another name, SettingsError where Ray is not installed."""
+
+    beside = True
 
     def __init__(self, name: str, *, stalled: float = STALLED_SECONDS) -> None:
         kind, _, self._address = name.partition("=")
@@ -111,7 +113,7 @@ class RayBuilder:
         writer: Writer,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
-        """Read `entries`, as `passes.read_here` does, and write their rows; raises ClusterError
+        """Read `entries`, as `LocalBuilder` does, and write their rows; raises ClusterError
         when a machine cannot, or none makes progress."""
         import ray
 
@@ -136,7 +138,9 @@ class RayBuilder:
                 replaced, batch = 0, Batch()
         yield batch
 
-    def commit(self, writer: Writer, batch: Batch, replaced: Sequence[str]) -> None:
+    def commit(
+        self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
+    ) -> None:
         """Let what the tasks have written take the place of the rows of the files `replaced`: one
         commit for each table, in the order of `Writer.write`."""
         import lance

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -22,7 +20,7 @@ from codeqa.cli.command import (
 )
 from codeqa.cli.console import ProgressDisplay, print_json, print_summary
 from codeqa.cli.repos import chosen_repositories
-from codeqa.errors import RepositoryError, UsageError
+from codeqa.errors import UsageError
 from codeqa.extensions import load_extension
 from codeqa.indexing import Indexer
 from codeqa.indexing.comments import (
@@ -38,11 +36,6 @@ from codeqa.repositories import clone_location, open_location, report_on, take_c
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository.git import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
-from codeqa.types import IndexSummary
-
-AT_ONCE = 8
-"""Repositories of a list that are indexed at the same time: a small one has work for few machines.
-This machine holds the manifest of each, commits its rows and builds its small indices."""
 
 
 @command(
@@ -119,9 +112,9 @@ def index_command(
                     "repository.",
                     "Leave them out, or give the folder of one.",
                 )
-            how = {"refine": not no_refine, "full": full, "wait": not no_wait, "engine": builder}
-            with builder.running(open_location(load_settings(), Path(repo).absolute().parent)):
-                return _index_each(Path(repo), how)
+            how = {"refine": not no_refine, "full": full, "wait": not no_wait}
+            load_extension("index_list", "cluster")(Path(repo), builder, how)
+            return
     if repo and looks_remote(repo):
         root = _cloned(load_settings(), read_remote(repo, branch or ""))
     elif branch:
@@ -138,7 +131,7 @@ def index_command(
     with contextlib.closing(Models(settings)) as models, ProgressDisplay() as show:
         describing = _model_for_comments(models, model, yes) if comments else None
         refine = not no_refine and not comments
-        summary = indexer.run(show, refine=refine, full=full, wait=not no_wait, engine=builder)
+        summary = indexer.run(show, refine=refine, full=full, wait=not no_wait, builder=builder)
         show.close()
         report_on(location)  # noted while the tables are open: a list of repositories opens none
         if as_json:
@@ -159,39 +152,6 @@ def index_command(
             click.echo("Nothing was sent.")
         if not no_refine and settings.embedding:  # described methods have lost their vectors
             indexer.run(show)
-
-
-def _index_each(names: Path, how: dict[str, Any]) -> None:
-    """Index the folders that stand in the file `names`, some at a time, with the arguments `how` of
-    `Indexer.run`; one that fails keeps no other from it."""
-    roots = dict.fromkeys(filter(None, map(str.strip, names.read_text("utf-8").splitlines())))
-    indexers: list[Indexer] = []
-
-    def index(root: str) -> IndexSummary:
-        settings = load_settings(Path(root))
-        location = open_location(settings, Path(root), anew=True)
-        indexers.append(indexer := Indexer(settings, location))
-        summary = indexer.run(**how)
-        report_on(location)
-        return summary
-
-    failed = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        runs = {pool.submit(index, root): root for root in roots}
-        try:
-            for run in as_completed(runs):
-                if error := run.exception():
-                    failed.append(runs[run])
-                    click.echo(f"{runs[run]}: {str(error) or repr(error)}", err=True)
-                else:
-                    print_summary(run.result())
-        finally:  # also when somebody has enough of it
-            pool.shutdown(wait=False, cancel_futures=True)
-            for indexer in indexers:
-                indexer.cancel()
-    click.echo(f"{len(runs) - len(failed):,} of {len(runs):,} repositories were indexed.")
-    if failed:
-        raise RepositoryError(f"Not indexed: {', '.join(failed)}.", "The reasons stand above.")
 
 
 def _cloned(settings: Settings, remote: Remote) -> Path:

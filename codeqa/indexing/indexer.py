@@ -13,12 +13,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from codeqa.embeddings.registry import Embedding, chosen_embedding, fast_embedding
 from codeqa.errors import CodeQAError, EmbeddingError, IndexBusyError
 from codeqa.indexing.freshness import RULES, is_outdated
-from codeqa.indexing.passes import Outcome, build, refine_units
+from codeqa.indexing.passes import Builder, LocalBuilder, Outcome, build, refine_units
 from codeqa.indexing.runs import (
     CANCELLED,
     INTERRUPTED,
@@ -101,15 +100,14 @@ class Indexer:
         full: bool = False,
         wait: bool = True,
         background: bool = False,
-        engine: Any = None,
+        builder: Builder | None = None,
     ) -> IndexSummary:
         """Bring the index up to date and return what that took.
 
         Text and symbols of every file come first and are searchable as they are committed; then,
         with `refine`, units without a vector of the chosen embedding get one. `full` reads every
         file again, beside the index in use. `background`: respect a pause, stop refining when a
-        file changes, end on `stop`. An `engine` such as `RayBuilder` does the work instead of this
-        machine.
+        file changes, end on `stop`. Without a `builder` this machine does the work.
 
         Raises IndexBusyError (with `wait` false, when another run holds the index), UsageError,
         RepositoryError, StorageError, EmbeddingError and CancelledError; what was committed stays.
@@ -137,12 +135,12 @@ class Indexer:
 
         recorder = RunRecorder(self.location, listener, ended, self._paused.is_set)
         lock = hold(self.location, wait=wait, waiting=waiting)
-        machines = engine.running(self.location) if engine else contextlib.nullcontext()
-        with lock, self._running(), recorder, machines, refusals_explained():
+        builder = builder or LocalBuilder()
+        with lock, self._running(), recorder, builder.running(self.location), refusals_explained():
             fast = fast_embedding()
             chosen = chosen_embedding(self.settings) if refine else None
             writer, outcome = self._repaired(
-                lambda: self._first_pass(fast, full, started_ns, recorder, engine),
+                lambda: self._first_pass(fast, full, started_ns, recorder, builder),
                 recorder,
                 thorough=not background,
             )
@@ -192,16 +190,22 @@ class Indexer:
         return first_pass()
 
     def _first_pass(
-        self, fast: Embedding | None, full: bool, started_ns: int, progress: Listener, engine: Any
+        self,
+        fast: Embedding | None,
+        full: bool,
+        started_ns: int,
+        progress: Listener,
+        builder: Builder,
     ) -> Pass:
         progress(Progress("looking at files", 0, 0))
         files = self._walk()
         vector = record_of(fast)
-        writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=bool(engine))
-        outcome = build(self.settings, files, writer, fast, progress, engine)
+        beside = builder.beside
+        writer = Writer.open(self.location, ROWS_VERSION, vector, rebuild=full, beside=beside)
+        outcome = build(self.settings, files, writer, fast, progress, builder)
         if outcome.wrote:
             progress(Progress("building the text index", 0, 0))
-            engine.tidy(writer, progress) if engine else writer.tidy()
+            builder.tidy(writer, progress)
         # Files whose times were too young to trust have been compared by content as well.
         if outcome.wrote or outcome.read or writer.meta.growing:
             writer.finish(started_ns, ROWS_VERSION, vector)

@@ -17,16 +17,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from codeqa.embeddings.registry import Embedding
 from codeqa.parsing.pool import NICENESS, FileResult, parse_many
 from codeqa.repository.classify import role_of
 from codeqa.repository.walk import FileEntry, Walk
 from codeqa.settings import Settings
+from codeqa.store.location import Location
 from codeqa.store.records import SKIPPED, Batch, FileRecord
 from codeqa.store.schema import REFINED, UNIT_TABLES, one_of, read_rows, record_of, vector_array
 from codeqa.store.writer import Writer, keep_comments
@@ -95,6 +96,78 @@ class Outcome:
     """Anything was written."""
 
 
+class Builder(Protocol):
+    """Read files and write their rows: LocalBuilder, or the one of `codeqa_server`."""
+
+    beside: bool
+    """Whether nothing of a first index is seen before its end."""
+
+    def running(self, location: Location) -> AbstractContextManager[None]:
+        """Hold what a run needs."""
+
+    def read(
+        self,
+        settings: Settings,
+        entries: Sequence[FileEntry],
+        manifest: Mapping[str, FileRecord],
+        writer: Writer,
+        progress: Callable[[Progress], None],
+    ) -> Iterator[Batch]:
+        """Read and parse `entries`; those with their hash in `manifest` are unchanged."""
+
+    def commit(
+        self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
+    ) -> None:
+        """Put the rows of a batch in place of those of the files `replaced`."""
+
+    def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
+        """Build the indices of the tables."""
+
+
+class LocalBuilder:
+    """Build on this machine: worker processes parse, this one writes."""
+
+    beside = False
+
+    def running(self, location: Location) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def read(
+        self,
+        settings: Settings,
+        entries: Sequence[FileEntry],
+        manifest: Mapping[str, FileRecord],
+        writer: Writer,
+        progress: Callable[[Progress], None],
+    ) -> Iterator[Batch]:
+        batch, batch_files = Batch(), min(FIRST_FILES, settings.batch_files)
+        results: Any = parse_many(
+            writer.location.root,
+            entries,
+            workers=settings.worker_count,
+            max_file_bytes=settings.max_file_bytes,
+            known={path: record.hash for path, record in manifest.items() if record.hash},
+            packer=PACKER,
+        )
+        with closing(results):
+            for done, result in enumerate(results, 1):
+                progress(Progress("indexing", done, len(entries), result.path))
+                add_result(batch, result)
+                if len(batch.files) >= batch_files or batch.rows >= BATCH_ROWS:
+                    batch_files = min(2 * batch_files, settings.batch_files)
+                    yield batch
+                    batch = Batch()
+        yield batch
+
+    def commit(
+        self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
+    ) -> None:
+        writer.write(batch, embed(writer, batch, fast))
+
+    def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
+        writer.tidy()
+
+
 # The order of the writes keeps the index valid whatever ends the pass (ARCHITECTURE.md, Data).
 def build(
     settings: Settings,
@@ -102,9 +175,9 @@ def build(
     writer: Writer,
     fast: Embedding | None,
     progress: Callable[[Progress], None],
-    engine: Any = None,
+    builder: Builder,
 ) -> Outcome:
-    """Bring the tables up to `files`, by `engine` if there is one."""
+    """Bring the tables up to `files` by `builder`."""
     manifest = writer.manifest()
     to_read, removed, skipped = make_plan(files, manifest, writer.checked_ns)
     outcome = Outcome(len(removed), len(to_read))
@@ -125,8 +198,7 @@ def build(
         if skipped:
             writer.write(Batch(files=skipped))
     progress(Progress("indexing", 0, outcome.read))
-    read = engine.read if engine else read_here
-    batches: Any = read(settings, to_read, manifest, writer, progress)
+    batches: Any = builder.read(settings, to_read, manifest, writer, progress)
     with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="codeqa-write") as thread:
         for batch in batches:
             touched += _touched(batch, manifest)
@@ -134,11 +206,8 @@ def build(
                 outcome.changed += len(batch.files)
                 begin()
                 pending.result()
-                if engine:
-                    replaced = [file.path for file in batch.files if file.path in manifest]
-                    pending = thread.submit(engine.commit, writer, batch, replaced)
-                else:
-                    pending = thread.submit(_write, writer, batch, fast)
+                replaced = [file.path for file in batch.files if file.path in manifest]
+                pending = thread.submit(builder.commit, writer, batch, replaced, fast)
     pending.result()
     if touched:
         begin()
@@ -147,44 +216,12 @@ def build(
     return outcome
 
 
-def _write(writer: Writer, batch: Batch, fast: Embedding | None) -> None:
-    writer.write(batch, embed(writer, batch, fast))
-
-
 def _touched(batch: Batch, manifest: Mapping[str, FileRecord]) -> Iterator[FileRecord]:
     """Yield the new rows of files whose time changed and whose content did not."""
     for file in batch.unchanged:
         row = manifest[file.path]
         if not _looks_same(row, file):
             yield replace(row, size=file.size, mtime_ns=file.mtime_ns)
-
-
-def read_here(
-    settings: Settings,
-    entries: Sequence[FileEntry],
-    manifest: Mapping[str, FileRecord],
-    writer: Writer,
-    progress: Callable[[Progress], None],
-) -> Iterator[Batch]:
-    """Read and parse `entries` in worker processes."""
-    batch, batch_files = Batch(), min(FIRST_FILES, settings.batch_files)
-    results: Any = parse_many(
-        writer.location.root,
-        entries,
-        workers=settings.worker_count,
-        max_file_bytes=settings.max_file_bytes,
-        known={path: record.hash for path, record in manifest.items() if record.hash},
-        packer=PACKER,
-    )
-    with closing(results):
-        for done, result in enumerate(results, 1):
-            progress(Progress("indexing", done, len(entries), result.path))
-            add_result(batch, result)
-            if len(batch.files) >= batch_files or batch.rows >= BATCH_ROWS:
-                batch_files = min(2 * batch_files, settings.batch_files)
-                yield batch
-                batch = Batch()
-    yield batch
 
 
 def embed(writer: Writer, batch: Batch, fast: Embedding | None) -> dict[str, np.ndarray]:

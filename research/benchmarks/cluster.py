@@ -69,7 +69,7 @@ def built(repository: Path, data: Path, engine: Any, on_step: Any = None) -> dic
             on_step(step)
 
     started = time.monotonic()
-    summary = Indexer(settings, location).run(listen, refine=False, engine=engine)
+    summary = Indexer(settings, location).run(listen, refine=False, builder=engine)
     seconds = time.monotonic() - started
     digest, rows = hash_of(location)
     reading = ended[0] - began[0]

@@ -101,7 +101,7 @@ def location(repository: Path, settings: Settings) -> Location:
 
 def build(settings: Settings, location: Location, **options: Any) -> IndexSummary:
     """One run on the cluster that this process is connected to."""
-    return Indexer(settings, location).run(refine=False, engine=RayBuilder("ray"), **options)
+    return Indexer(settings, location).run(refine=False, builder=RayBuilder("ray"), **options)
 
 
 def unnamed_files(location: Location) -> set[str]:
@@ -362,7 +362,7 @@ def kill(step):
 settings = load_settings()
 try:
     Indexer(settings, locate(settings, Path(sys.argv[1]))).run(
-        kill, refine=False, engine=ray_builder.RayBuilder("ray")
+        kill, refine=False, builder=ray_builder.RayBuilder("ray")
     )
     print("nothing was noticed", flush=True)
 except ClusterError as error:
@@ -414,7 +414,7 @@ def test_a_cluster_that_stands_still_ends_the_run_and_says_what_to_do(
     try:
         ray.get([one.is_there.remote() for one in others])
         with pytest.raises(ClusterError, match=r"no progress for 2 seconds.*`ray status`"):
-            Indexer(settings, location).run(engine=RayBuilder("ray", stalled=2))
+            Indexer(settings, location).run(builder=RayBuilder("ray", stalled=2))
     finally:
         for one in others:
             ray.kill(one)
