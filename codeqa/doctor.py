@@ -28,7 +28,7 @@ from codeqa.repositories.collection import Collection, collections
 from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
 from codeqa.state import open_state
-from codeqa.state.database import ASIDE, BESIDE, PRIMARY_CODE, Database
+from codeqa.state.database import ASIDE, BESIDE, PRIMARY_CODE, SqliteDatabase
 from codeqa.store import Location, Tables, damage, list_locations
 
 LITTLE_SPACE = 500_000_000
@@ -193,7 +193,7 @@ def _state(settings: Settings, path: Path) -> Found:
     if not os.path.lexists(path):
         return True, "no conversations yet", ""
     try:
-        row = Database(path).row("PRAGMA integrity_check(1)") or ["no answer"]
+        row = SqliteDatabase(path).row("PRAGMA integrity_check(1)") or ["no answer"]
         found = str(row[0]).splitlines()[-1]  # what the heading of a list is about
     except StorageError as error:
         code = getattr(error.__cause__, "sqlite_errorcode", 0) & PRIMARY_CODE
@@ -216,7 +216,7 @@ def _rescue(path: Path) -> str:
         for ending in BESIDE:
             with contextlib.suppress(OSError):
                 shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
-        with Database(path).writing() as connection:
+        with SqliteDatabase(path).writing() as connection:
             if copy.exists():
                 _take_over(copy, connection)
             (turns,) = connection.execute("SELECT count(*) FROM turn").fetchone()

@@ -32,7 +32,6 @@ _WORDS = (
     (r" INDEXED BY \w+", ""),
     (r"\bREAL\b", "DOUBLE PRECISION"),
     (r"\bBLOB\b", "BYTEA"),
-    (r"page_count .*", "pg_database_size(current_database())"),
     (r"INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY"),
     (r"CREATE TABLE .*\(", r"\g<0>rowid BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE, "),
     (
@@ -88,6 +87,9 @@ class Postgres(Database):
     def writing(self, user: str = "") -> AbstractContextManager[_Connection]:
         number = zlib.crc32(user.encode(errors="replace"))
         return self._begun(f"BEGIN; {LIMITED}; SELECT pg_advisory_xact_lock({number})")
+
+    def size(self) -> int:
+        return int(self.rows("SELECT pg_database_size(current_database())")[0][0])
 
     def compact(self) -> str:
         with self._begun(f"VACUUM {', '.join(NAMES)}", hurried=False):

@@ -9,7 +9,7 @@ from pathlib import Path
 from codeqa.extensions import load_extension
 from codeqa.settings import Settings
 from codeqa.state.cache import ValueStore
-from codeqa.state.database import Database
+from codeqa.state.database import Database, SqliteDatabase
 from codeqa.state.turns import ConversationStore, TurnStore
 from codeqa.state.user_data import FeedbackStore, ProfileStore, UserData
 
@@ -45,6 +45,6 @@ def open_database(address: str) -> Database:
     """The file or PostgreSQL server at `address`, not yet connected; one in a process, whose parts
     share its connections. Raises SettingsError."""
     if "://" not in address:
-        return Database(Path(address))
+        return SqliteDatabase(Path(address))
     database: Database = load_extension("postgres")(address)
     return database

@@ -12,6 +12,7 @@ import sqlite3
 import stat
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -97,29 +98,40 @@ class GoneError(StorageError):
     """The server with the state does not answer, or went away within a transaction."""
 
 
-class Database:
-    """The file at `path`, made on first use; safe to share between threads and processes."""
+class Database(ABC):
+    """The tables of the state; safe to share between threads and processes. Statements are written
+    as SQLite reads them."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.place = str(path)  # as people read it
-        self._idle: defaultdict[tuple[int, ...], list[Any]] = defaultdict(list)
-        """Open connections by their process, of which no fork may use them, and by what the file
-        is, which may be set aside and made anew."""
+    place: str
+    """Where they are, as people read it."""
+    _idle: defaultdict[tuple[int, ...], list[Any]]
+    """Open connections by their process, of which no fork may use them, and by what a file is,
+    which may be set aside and made anew."""
 
+    @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:
-        """A transaction that sees one moment and waits for no writer.
+        """Begin a transaction that sees one moment and waits for no writer.
 
-        Raises StorageError when the file cannot be opened or read.
+        Raises StorageError when the tables cannot be opened or read.
         """
-        return self._transaction("BEGIN")
 
+    @abstractmethod
     def writing(self, user: str = "") -> AbstractContextManager[Connection]:
-        """A transaction, kept as a whole or not at all; those of a `user` follow each other.
+        """Begin a transaction, kept as a whole or not at all; those of a `user` follow each other.
 
-        Raises StorageError when the file cannot be opened or written.
+        Raises StorageError when the tables cannot be opened or written.
         """
-        return self._transaction(WRITE)
+
+    @abstractmethod
+    def size(self) -> int:
+        """Return the bytes that they take."""
+
+    @abstractmethod
+    def compact(self) -> str:
+        """Free what deleted rows took, and return where they may still be read, '' for nowhere.
+
+        Raises StorageError.
+        """
 
     def close(self) -> None:
         """Close what is open; the next transaction opens it again."""
@@ -144,17 +156,27 @@ class Database:
         with self.writing() as connection:
             return int(connection.execute(statement, parameters).rowcount)
 
+
+class SqliteDatabase(Database):
+    """The file at `path`, made on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, str(path)
+        self._idle = defaultdict(list)
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        return self._transaction("BEGIN")
+
+    def writing(self, user: str = "") -> AbstractContextManager[Connection]:
+        return self._transaction(WRITE)
+
     def size(self) -> int:
-        """Bytes that it takes."""
         found = self.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
         return int(found[0][0])
 
     def compact(self) -> str:
-        """Write the file anew without free pages, and empty its log.
-
-        Nothing of what was deleted is left in either then: where it may be is told, here ''. Raises
-        StorageError when the file cannot be written, or others use it for `BUSY_SECONDS`.
-        """
+        """Write the file anew without free pages, and empty its log. Also raises StorageError while
+        others use it for `BUSY_SECONDS`."""
         with self.writing() as connection:
             connection.execute("COMMIT")  # neither of these is done inside a transaction
             connection.execute("VACUUM")
