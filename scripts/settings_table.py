@@ -1,21 +1,22 @@
-"""Writes docs/settings.md's table of settings from codeqa/settings.py.
+"""Writes docs/settings.md's table of settings and docs/api.md's list of the options of a question.
 
-`--write` changes it between its two markers; without it the table is printed.
+`--write` changes them between their markers; without it they are printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
+from dataclasses import fields
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from codeqa.settings import settings_table  # noqa: E402 (the checkout comes first)
-
-BEGIN = "<!-- settings: written by scripts/settings_table.py -->"
-END = "<!-- end of settings -->"
+from codeqa.chat.options import QuestionOptions  # noqa: E402 (the checkout comes first)
+from codeqa.settings import settings_table  # noqa: E402
 
 
 def markdown_table() -> str:
@@ -27,20 +28,39 @@ def markdown_table() -> str:
     return "\n".join(lines)
 
 
-def with_table(document: str) -> str:
-    """`document` with the table between its markers; ValueError if a marker is missing."""
-    before, after = document.index(BEGIN) + len(BEGIN), document.index(END)
-    return f"{document[:before]}\n{markdown_table()}\n{document[after:]}"
+def option_list() -> str:
+    """The options of a question as a Markdown list: name, choices, what it does."""
+    hints, items = get_type_hints(QuestionOptions), []
+    for field in fields(QuestionOptions):
+        choices = ""
+        if get_origin(hints[field.name]) is Literal:
+            choices = f" ({', '.join(f'`{one}`' for one in get_args(hints[field.name]) if one)})"
+        item = f"- `{field.name}`{choices}: {field.metadata['help']}"
+        items.append(textwrap.fill(item, 100, subsequent_indent="  ", break_on_hyphens=False))
+    return "\n".join(items)
+
+
+PARTS = {"settings": markdown_table, "api": option_list}
+"""Document in docs/ → what is written into it."""
+
+
+def with_part(document: str, name: str) -> str:
+    """`document` with the part `name` between its markers; ValueError if a marker is missing."""
+    begin = f"<!-- {name}: written by scripts/settings_table.py -->"
+    before, after = document.index(begin) + len(begin), document.index(f"<!-- end of {name} -->")
+    return f"{document[:before]}\n{PARTS[name]()}\n{document[after:]}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write it into docs/settings.md")
-    if not parser.parse_args().write:
-        print(markdown_table())
-        return 0
-    page = ROOT / "docs" / "settings.md"
-    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
+    parser.add_argument("--write", action="store_true", help="write them into the documents")
+    write = parser.parse_args().write
+    for name, part in PARTS.items():
+        if not write:
+            print(part())
+            continue
+        page = ROOT / "docs" / f"{name}.md"
+        page.write_text(with_part(page.read_text(encoding="utf-8"), name), encoding="utf-8")
     return 0
 
 

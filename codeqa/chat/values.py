@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codeqa.chat.options import QuestionOptions
 from codeqa.chat.record import TurnRecord
 from codeqa.code.counted import ExactQuestion
 from codeqa.context.block import NO_CONTEXT, ContextBlock
@@ -28,7 +29,7 @@ from codeqa.search.result import SearchResult
 from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
 from codeqa.text import has_tag
-from codeqa.types import NO_USAGE, Effort, Exchange, HydeMode, Mode, TokenUsage
+from codeqa.types import NO_USAGE, Exchange, TokenUsage
 
 KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
 """Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
@@ -41,50 +42,6 @@ Place: TypeAlias = tuple[str, int, int]
 
 
 # What is asked.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionOptions:
-    """What anybody who asks may choose; '' leaves a choice to settings and policy.
-
-    The fields of a question over HTTP are made of these.
-    """
-
-    conversation: str = ""
-    """Id, chosen by the client, of the conversation that this belongs to; empty for none."""
-    mode: Literal["", Mode] = ""
-    """How to answer; empty leaves it to the words of the question."""
-    rerank: bool = False
-    """Let the reranker order the best of what is found."""
-    effort: Literal["", Effort] = ""
-    """How much code the answer is given, and how many calls of the model it may take; empty: as
-    the setting says."""
-    hyde: Literal["", HydeMode] = ""
-    """How many drafts of the answer are searched by, none without a model; empty: as the setting
-    says, and none at `fast`."""
-    retrieval: Literal["", "explicit", "auto"] = ""
-    """Whether questions without `@codebase` may be searched for; empty: as the setting says."""
-    tag_is_default: bool = False
-    """The client put `@codebase` there by itself: small talk and the like go without it."""
-    strict: bool = False
-    """The model is told to say only what the code shows."""
-    whole_code: bool = False
-    """An answer without a model shows all code of what it shows, not the lines that matter."""
-    earlier_answers: bool = False
-    """Answers to similar questions of other conversations may be sent along without a thumb up, as
-    those with one are; also where the setting says so."""
-    with_model: str = ""
-    """A model that is set up, as `provider/name`, for this answer alone: no other is sent anything.
-    Empty: the one in use."""
-    replaces: str = ""
-    """Id of the turn that is asked anew, as a branch beside it."""
-    after: str = ""
-    """Id of the turn that this one follows; empty: the last one of the branch in use."""
-    pin: tuple[str, ...] = ()
-    """Chunks that the context must hold, each as `path:12-34`. With `replaces` what was found for
-    that turn is packed anew, without another search."""
-    exclude: tuple[str, ...] = ()
-    """Chunks that it must not hold."""
 
 
 @dataclass(frozen=True, slots=True)

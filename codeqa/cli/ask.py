@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from typing import Any, TextIO
+from dataclasses import fields
+from typing import Any, TextIO, get_args, get_type_hints
 
 import click
 
+from codeqa.chat.options import QuestionOptions
 from codeqa.cli import served
 from codeqa.cli.command import (
     DONE,
@@ -16,15 +18,15 @@ from codeqa.cli.command import (
     command,
     json_option,
     model_options,
-    ranking_options,
     repos_option,
     rev_option,
+    together,
     where_options,
 )
 from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text import counted, has_tag
-from codeqa.types import APP, EFFORTS, EXTRACTIVE, KINDS, MODES, Event
+from codeqa.types import APP, EXTRACTIVE, KINDS, Event
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
@@ -44,6 +46,25 @@ WITHOUT_MODEL = (EXTRACTIVE, APP)
 """What writes answers without a model."""
 
 
+def question_options(*names: str) -> list[Callable[..., Any]]:
+    """Return the options of the terminal for these fields of QuestionOptions; without `names` for
+    all that have one."""
+    hints, options = get_type_hints(QuestionOptions), []
+    for field in fields(QuestionOptions):
+        flag, help_text = field.metadata["flag"], field.metadata["help"]
+        if not flag or (names and field.name not in names):
+            continue
+        if hints[field.name] is bool:
+            options.append(click.option(flag, field.name, is_flag=True, help=help_text))
+        else:
+            choices = click.Choice([*filter(None, get_args(hints[field.name]))])
+            options.append(click.option(flag, field.name, type=choices, help=help_text))
+    return options
+
+
+ranking_options = together(*question_options("rerank", "hyde"))
+
+
 @command(
     "ask",
     [
@@ -59,30 +80,9 @@ WITHOUT_MODEL = (EXTRACTIVE, APP)
 )
 @click.argument("question")
 @where_options
-@click.option(
-    "--effort",
-    type=click.Choice(EFFORTS),
-    help="How an answer is made: fast (one call from 28,000 characters of code), normal (the model "
-    "may look further, up to 3 times) or deep (up to 10 times, and drafts are searched by); "
-    "default as CODEQA_EFFORT says.",
-    metavar="NAME",
-)
+@together(*question_options())
 @click.option("--deep", "effort", flag_value="deep", help="The same as --effort deep.")
-@ranking_options
 @model_options
-@click.option(
-    "--all",
-    "whole_code",
-    is_flag=True,
-    help="Without a model: all of the answer, and the code of it whole.",
-)
-@click.option("--strict", is_flag=True, help="Let the model say only what the code shows.")
-@click.option(
-    "--earlier-answers",
-    is_flag=True,
-    help="Send answers of other conversations along that have no thumb up, too.",
-)
-@click.option("--mode", type=click.Choice(MODES), help="What the answer is to be.")
 @click.option("--continue", "-c", "go_on", is_flag=True, help="A follow-up: searches if it must.")
 def ask_command(
     question: str,
@@ -104,8 +104,7 @@ def ask_command(
         question = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not question.strip():
         raise UsageError("The question is empty.", "Write what you want to know, in quotes.")
-    for name in ("effort", "hyde", "mode"):
-        options[name] = options[name] or ""
+    options = {name: "" if value is None else value for name, value in options.items()}
     options |= {"question": question, "retrieval": "auto", "use_model": model != "none"}
     if not go_on:  # a first question is searched for unless it is small talk
         options |= {"question": f"@codebase {question}", "tag_is_default": not has_tag(question)}

@@ -128,26 +128,16 @@ model_option = click.option(
 no_model_option = click.option(
     "--no-model", "model", flag_value="none", help="Ask no language model, like --model none."
 )
-rerank_option = click.option(
-    "--rerank", is_flag=True, help="Let the reranker order the best of what is found."
-)
-hyde_option = click.option(
-    "--hyde",
-    type=click.Choice(("off", "one", "two")),
-    metavar="MODE",
-    help="Let a language model draft code and search by that, too: off, one or two; default off, "
-    "for 'ask' as CODEQA_HYDE says.",
-)
 
 
-def _together(*options: Command) -> Command:
+def together(*options: Command) -> Command:
+    """Return the decorator that adds all `options`."""
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
-where_options = _together(repos_option, rev_option, local_option, json_option)
+where_options = together(repos_option, rev_option, local_option, json_option)
 """Of what is asked of code: which, and whether a server is asked."""
-model_options = _together(model_option, no_model_option)
-ranking_options = _together(rerank_option, hyde_option)
+model_options = together(model_option, no_model_option)
 
 
 def command(

@@ -15,9 +15,10 @@ from flask import Response, g, session
 from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
+from codeqa.chat.options import QuestionOptions
 from codeqa.chat.pinned import PLACES
 from codeqa.chat.record import IN_ONE_PIECE
-from codeqa.chat.values import AskOptions, QuestionOptions
+from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
 from codeqa.hosts import is_loopback
@@ -42,8 +43,6 @@ endpoints = Endpoints("questions", __name__)
 
 def _options() -> type[Schema]:
     """The fields of QuestionOptions, checked as what a client sends."""
-    whole = create_model("Asked", __base__=Schema, options=(QuestionOptions, ...))
-    described = whole.model_json_schema()["$defs"]["QuestionOptions"]["properties"]
     places = Annotated[list[Span], Field(max_length=PLACES)]
     checked: dict[Any, Any] = {str: Id, tuple[str, ...]: places}
     options: Values = {}
@@ -51,7 +50,7 @@ def _options() -> type[Schema]:
         kind = get_type_hints(QuestionOptions)[field.name]
         if field.name == "rerank":  # only what the source system takes for yes
             kind = Annotated[bool, BeforeValidator(parse_rerank)]
-        about = Field(default=field.default, description=described[field.name].get("description"))
+        about = Field(default=field.default, description=field.metadata["help"])
         options[field.name] = (checked.get(kind, kind), about)
     return create_model("Options", __base__=Schema, **options)
 

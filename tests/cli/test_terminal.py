@@ -41,6 +41,7 @@ LIGHT = (
     }
     | {f"codeqa.cli.{name}" for name in ("ask", "command", "console", "main")}
     | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.web.running"}
+    | {"codeqa.chat", "codeqa.chat.options"}
 )
 SECRET_WORDS = b"how is an article"
 ASKED = {"question": QUESTION, "conversation": "c", "without_model": True}

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 
 from conftest import ROOT
 
-from codeqa.chat.values import QuestionOptions
 from codeqa.cli.tools import EXAMPLES
 from codeqa.code.tools import TOOLS
 
@@ -56,12 +54,6 @@ def test_every_file_of_the_table_of_changes_exists() -> None:
     assert len(named) > 20
     places = [ROOT, ROOT / "codeqa", ROOT / "codeqa_server"]
     assert [name for name in named if not any((p / name).exists() for p in places)] == []
-
-
-def test_the_api_is_described_with_every_option_of_a_question() -> None:
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    options = [field.name for field in fields(QuestionOptions)]
-    assert [name for name in options if f"`{name}`" not in text] == []
 
 
 def test_every_tool_has_an_example_in_the_terminal() -> None:

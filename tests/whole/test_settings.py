@@ -26,7 +26,12 @@ def script(name: str) -> ModuleType:
 
 def test_the_page_holds_the_table_that_the_settings_generate() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert script("settings_table").with_table(page) == page, "run `make docs`"
+    assert script("settings_table").with_part(page, "settings") == page, "run `make docs`"
+
+
+def test_the_api_is_described_with_every_option_of_a_question() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert script("settings_table").with_part(text, "api") == text, "run `make docs`"
 
 
 def test_every_setting_is_in_the_table_once_with_a_name_and_a_sentence() -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import click
 
-from codeqa.cli.command import folder_of, front_door, hyde_option, json_option, rerank_option
+from codeqa.cli.ask import ranking_options
+from codeqa.cli.command import folder_of, front_door, json_option
 from codeqa.cli.console import ProgressDisplay, format_table, print_either
 from codeqa.errors import UsageError
 from codeqa.llm.models import Models
@@ -84,8 +85,7 @@ class Evaluation:
     type=click.Choice(["files", "units"]),
     help="With --trees: which of a search's two lists; default units.",
 )
-@rerank_option
-@hyde_option
+@ranking_options
 @click.option(
     "--context",
     "effort",
