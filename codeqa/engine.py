@@ -13,10 +13,12 @@ from pydantic import Field
 from codeqa.account import Privacy
 from codeqa.chat.ask import Chat
 from codeqa.chat.conversations import Conversations
+from codeqa.chat.events import Citation, Event, Failed, Token, as_json
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.hooks import load_hooks
+from codeqa.chat.record import Done
 from codeqa.chat.route import Router
-from codeqa.chat.values import AnswerGenerator, AskOptions, Citation
+from codeqa.chat.values import AnswerGenerator, AskOptions
 from codeqa.chat.vectors import QuestionVectors
 from codeqa.chat.writers import Writers
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult, declare
@@ -38,7 +40,7 @@ from codeqa.state.records import LOCAL_USER
 from codeqa.store import Location, Tables, open_once
 from codeqa.store.location import confirm, end_of
 from codeqa.text import has_tag
-from codeqa.types import Event, Progress
+from codeqa.types import Progress
 
 __all__ = [
     "Answer",
@@ -120,25 +122,31 @@ class Answer:
 
     text: str
     """Markdown."""
-    details: Mapping[str, Any]
-    """All else that is known of it, as `codeqa.types.Event` lists it for `done`."""
+    done: Done
+    """The event that ended it, with the record of its turn."""
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """All else that is known of it, as JSON."""
+        return self.done.data
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        return tuple(Citation(**one) for one in self.details.get("citations", ()))
+        return tuple(self.done.record.citations)
 
 
 def whole_answer(events: Iterator[Event]) -> Answer:
-    """The answer that `events` tell of. Raises the error that one of them tells of, and
+    """Return the answer that `events` tell of. Raises the error that one of them tells of, and
     AnswerStoppedError."""
     pieces: list[str] = []
     for event in events:
-        if event.kind == "token":
-            pieces.append(str(event.data["text"]))
-        elif event.kind == "error":
-            raise error_from(event.data)
-        elif event.kind == "done":
-            return Answer(str(event.data.get("revised") or "".join(pieces)), event.data)
+        match event:
+            case Token(text):
+                pieces.append(text)
+            case Failed(failure):
+                raise error_from(as_json(failure))
+            case Done():
+                return Answer(event.revised or "".join(pieces), event)
     raise AnswerStoppedError("The answer was stopped before its end.", "Ask again.")
 
 
@@ -154,7 +162,7 @@ def ask(
     search and the language model that its user chose; without one, from what the code says."""
     # It is not kept: whoever asks has it.
     answer = whole_answer(engine.ask(question, user="mcp", effort=effort))
-    whole = "\n\n".join(filter(None, (answer.text.strip(), answer.details.get("notice"))))
+    whole = "\n\n".join(filter(None, (answer.text.strip(), answer.done.record.notice)))
     return ToolResult(summary=f"answered “{question}”", text=whole)
 
 

@@ -7,10 +7,10 @@ paths are relative to the repository's root and use `/`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from operator import add
-from typing import Any, Literal
+from typing import Literal
 
 METHOD_KINDS = frozenset({"function", "method", "constructor", "lambda"})
 """Kinds that live in the `methods` table; every other kind lives in `classes`."""
@@ -236,45 +236,6 @@ class Exchange:
     conversation: str = ""
     elsewhere: bool = False
     """It resembles this question and belongs to another conversation, or to none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One step of an answer, in the order of the stream; by kind, what its data holds.
-
-    - `step` {name, milliseconds}: one of the twelve steps of a turn has ended
-    - `asked` {turn ('' when it is not kept)}: the question is kept, if it is to be
-    - `classified` {intent, confidence, source (`tag`, `user`, `cache`, `heuristics`, `model`),
-      reason, rules [name], searched_automatically, searches, goes_on, left_out,
-      suggest_codebase}
-    - `rewritten` {question, by (`model`, `carried`)}: something else is searched for than was typed
-    - `drafting` {name, model, host} and `drafted` {name, outcome, took (milliseconds), text}: a
-      hypothetical answer is written and searched by, as in `StageTime`; one that is skipped has
-      only the second
-    - `hits` {hits [{path, start_line, end_line, kind, name}]}: what the question alone finds,
-      before a model is asked for help, and once more what was found with its help
-    - `retrieved` {num_docs, similar_queries}
-    - `generating` {}
-    - `waiting` {text, seconds, begins}: a request to the model failed and is made again in
-      `seconds`, `text` says why; once a second, 0 at last, and `begins` is true the first time
-    - `thought` {text}: a piece of the model's own reasoning
-    - `looked_up` {tool, arguments, summary, text, said, milliseconds, failed}: the model called a
-      tool before it answers, or, without `tool`, has thought
-    - `cited` {citations}: checked, as in `TurnRecord`, before the text that completes them
-    - `token` {text}
-    - `done`: what a `chat.TurnRecord` says, its stages without texts, and {turn ('' when it is not
-      kept), query_tags, carries (tokens that a follow-up without `@codebase` sends), revised (the
-      answer as a hook changed it, '' when none did), profile {key: value} that was told}
-    - `error` {message, hint, code; turn when something was kept}
-    - `stopped` {turn when something was kept}
-    """
-
-    kind: str
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-
-Events = Generator[Event, None, None]
-"""As they come; closing it ends what makes them."""
 
 
 @dataclass(frozen=True, slots=True)

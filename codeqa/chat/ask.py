@@ -8,13 +8,25 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from codeqa.chat.check import check
 from codeqa.chat.conversations import FLUSH_SECONDS, Conversations
+from codeqa.chat.events import (
+    Asked,
+    Cited,
+    Event,
+    Failed,
+    Failure,
+    Stopped,
+    Thought,
+    Token,
+    Waiting,
+)
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.question import read_question
+from codeqa.chat.record import Done
 from codeqa.chat.route import Router
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, AskOptions, ConversationSoFar
@@ -27,12 +39,11 @@ from codeqa.repository.secrets import mask_secrets
 from codeqa.routing.followup import ANSWER_CHARACTERS, MOST_TOKENS, QUESTION_CHARACTERS
 from codeqa.routing.intents import by_words, read
 from codeqa.state.records import title_of
-from codeqa.types import Event
 
-KEPT_EVERY = 0.5
-"""Seconds after which what came of an answer is kept: a process that dies may lose a second."""
-NO_NEWS = ("token", "cited", "thought", "waiting")
-"""Events that change nothing of a kept turn but its text."""
+SAVED_EVERY = 0.5
+"""Seconds after which an answer is saved as far as it is: a process that dies may lose a second."""
+TEXT_EVENTS = (Token, Cited, Thought, Waiting)
+"""Events that change nothing of a stored turn but its text."""
 TITLE_WORDS, TITLE_SECONDS = 6, 8.0
 """Most words of a title that a model writes, and the time that it has: nobody waits for it."""
 
@@ -54,43 +65,43 @@ class Chat:
         self.conversations.vectors("warm")
 
     def ask(self, options: AskOptions) -> Iterator[Event]:
-        """Yield the events of an answer, as `types.Event` lists them.
+        """Yield the events of an answer, as `events` lists them.
 
-        What was answered so far is kept as a turn even when the model fails, or the caller stops
+        What was answered so far is stored as a turn even when the model fails, or the caller stops
         or goes away, which ends this at a `yield`.
         """
         try:
-            question = read_question(options)
+            stream = Stream(read_question(options), options.keep)
         except CodeQAError as error:
-            yield Event("error", error.as_data())
+            yield Failed(Failure(**error.as_data()))
             return
-        stream = Stream(question, options.keep)
-        measure("questions")
-        measure("answers_open")
-        try:
-            saving, due, silent, news = None, time.monotonic() + KEPT_EVERY, True, True
-            with closing(self._answer(stream)) as answering:
-                for event in answering:
-                    if event.kind == "token" and silent:
-                        silent = False
-                        measure("first_text_seconds", time.time() - stream.begun)
-                    yield event
-                    news |= event.kind not in NO_NEWS
-                    late = stream.saved_as and time.monotonic() > due
-                    if late and not (saving and not saving.done()):
-                        keep = self.conversations.keep if news else self.conversations.keep_text
-                        saving, due, news = keep(stream), time.monotonic() + KEPT_EVERY, False
-        except CodeQAError as error:
-            stream.end(error)
-        finally:
-            # Collected and told below: a generator that is being closed must not yield here.
-            failed = stream.error or isinstance(sys.exception(), Exception)
-            ended = list(self._end(stream)) if stream.loaded else []
-            end = "error" if failed else "done" if stream.finished else "stopped"
-            measure("answer_seconds", time.time() - stream.begun, end=end)
-            measure("answers_open", -1)
-        yield from ended
+        last_steps: list[Event] = []
+        with _measured(stream):
+            try:
+                with closing(self._answer(stream)) as answering:
+                    yield from self._saving(stream, answering)
+            except CodeQAError as error:
+                stream.end(error)
+            finally:
+                # Yielded below: a generator that is being closed must not yield here.
+                if stream.loaded:
+                    last_steps = list(self._end(stream))
+        yield from last_steps
         yield self._last_event(stream)
+
+    def _saving(self, stream: Stream, answering: Iterator[Event]) -> Iterator[Event]:
+        """Yield the events, and save the turn behind them every SAVED_EVERY seconds."""
+        saving, due, text_only, silent = None, time.monotonic() + SAVED_EVERY, False, True
+        for event in answering:
+            if silent and isinstance(event, Token):
+                silent = False
+                measure("first_text_seconds", time.time() - stream.begun)
+            yield event
+            text_only &= isinstance(event, TEXT_EVENTS)
+            late = stream.saved_as and time.monotonic() > due
+            if late and not (saving and not saving.done()):
+                keep = self.conversations.keep_text if text_only else self.conversations.keep
+                saving, due, text_only = keep(stream), time.monotonic() + SAVED_EVERY, True
 
     def give_title(self, options: AskOptions, turn_id: str) -> None:
         """Have the model that gave the first answer of a conversation write its title, in place of
@@ -122,11 +133,11 @@ class Chat:
         with steps.time("load"):
             so_far = self._load(stream)
         yield from steps.ended()
-        yield Event("asked", {"turn": stream.saved_as})
+        yield Asked(stream.saved_as)
         routed = self.router.route(question, vector, so_far, steps)
         stream.route(routed)
         yield from steps.ended()
-        yield Event("classified", stream.classification())
+        yield stream.classification()
         if stream.stopped():
             return
         gathered = yield from self.gatherer.gather(routed, steps, given=given is not None)
@@ -168,18 +179,23 @@ class Chat:
         yield from stream.steps.ended()
 
     def _last_event(self, stream: Stream) -> Event:
-        routed, gathered, checked = stream.routed, stream.gathered, stream.checked
+        routed, checked = stream.routed, stream.checked
         if stream.error:
-            return Event("error", {**stream.error, "turn": stream.saved_as})
-        if not (stream.finished and routed and gathered and checked):
-            return Event("stopped", {"turn": stream.saved_as})
-        return Event(
-            "done",
-            {
-                **stream.record().told(),
-                "query_tags": ["codebase"] if stream.question.tagged else [],
-                "turn": stream.saved_as,
-                "revised": checked.revised,
-                "profile": dict(routed.facts),
-            },
-        )
+            return Failed(stream.error, stream.saved_as)
+        if not (stream.finished and routed and checked):
+            return Stopped(stream.saved_as)
+        return Done(stream.record(), stream.saved_as, checked.revised, routed.facts)
+
+
+@contextmanager
+def _measured(stream: Stream) -> Iterator[None]:
+    """Count the question, and measure when its answer begins and ends."""
+    measure("questions")
+    measure("answers_open")
+    try:
+        yield
+    finally:
+        failed = stream.error or isinstance(sys.exception(), Exception)
+        end = "error" if failed else "done" if stream.finished else "stopped"
+        measure("answer_seconds", time.time() - stream.begun, end=end)
+        measure("answers_open", -1)

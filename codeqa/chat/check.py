@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from codeqa.chat.citations import CitedCode, find_citations, overlap, verify_all
 from codeqa.chat.hooks import Hooks
-from codeqa.chat.record import read_turn_record
+from codeqa.chat.stored import read_turn_record
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import Checked
 from codeqa.code.tools import Toolbox
@@ -57,9 +57,9 @@ def still_holds(past: Turn, state: State, toolbox: Toolbox, *, unrated: bool) ->
     if thumbs.get(past.id, (0, ""))[0] < (0 if unrated else 1):
         return False
     kept = read_turn_record(past)
-    if not (kept.finished and kept.citations and all(one["verified"] for one in kept.citations)):
+    if not (kept.finished and kept.citations and all(one.verified for one in kept.citations)):
         return False
-    paths = {one["path"] for one in kept.citations}
+    paths = {one.path for one in kept.citations}
     try:
         code = CitedCode(toolbox.files, toolbox.tables(), kept.chunks)
     except CodeQAError:

@@ -9,15 +9,15 @@ none was wrong (docs/search-quality.md).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 from urllib.parse import unquote
 
-from codeqa.chat.record import TurnRecord
-from codeqa.chat.values import Citation, Place
+from codeqa.chat.events import Citation
+from codeqa.chat.record import SentMessage, TurnRecord
+from codeqa.chat.values import Place
 from codeqa.errors import CodeQAError
 from codeqa.repositories.files import Files
 from codeqa.search.mentions import looks_like_path
@@ -111,19 +111,20 @@ def files_in(text: str) -> Iterator[str]:
         yield match[1] or match[2] or match[3]
 
 
-def files_told(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the paths of the places that a model was told of in `messages`, as `ModelRequest` has
-    them; what it wrote itself shows nothing."""
+def files_told(messages: Iterable[SentMessage]) -> Iterator[str]:
+    """Yield the paths of the places that a model was told of; what it wrote itself shows
+    nothing."""
     for message in messages:
-        for part in message["parts"] if message["role"] != "assistant" else ():
-            yield from files_in(part or "")
+        if message.role != "assistant":
+            for part in message.parts:
+                yield from files_in(part or "")
 
 
 def files_shown(turn: TurnRecord) -> Iterator[str]:
     """Yield the paths of the files that an earlier turn has shown lines of: in its code, in right
     citations, and in what was told to the model beside the code."""
     yield from (chunk.path for chunk in turn.chunks)
-    yield from (one["path"] for one in turn.citations if one["verified"])
+    yield from (one.path for one in turn.citations if one.verified)
     yield from files_told(turn.messages)
 
 

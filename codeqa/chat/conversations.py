@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codeqa.chat.citations import files_in, files_shown, find_citations
-from codeqa.chat.record import TurnRecord, chunks_as_data, read_chunks, read_turn_record
+from codeqa.chat.events import as_json
+from codeqa.chat.record import TurnRecord, read_values
+from codeqa.chat.stored import as_turn, read_turn_record
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import ConversationSoFar, Question
 from codeqa.chat.vectors import QuestionVectors, write_vector
@@ -23,7 +25,7 @@ from codeqa.state import State
 from codeqa.state.cache import Cache, context_key
 from codeqa.state.database import GoneError
 from codeqa.state.records import LOCAL_USER, Conversation, ConversationMatch, Turn, TurnExtras
-from codeqa.types import EXTRACTIVE, Exchange
+from codeqa.types import EXTRACTIVE, Chunk, Exchange
 
 HISTORY_MESSAGES = 20
 """Latest messages, questions and answers alike, that are loaded."""
@@ -221,7 +223,7 @@ class Conversations:
         options, ended, kept = turn.question.options, turn.concluded, turn.keep
         user, conversation = options.user, options.conversation
         record = replace(turn.record(), asked=self.asked)
-        row = record.as_turn(user, self.repository, conversation)
+        row = as_turn(record, user, self.repository, conversation)
         extras = TurnExtras(begun=turn.begun)
         if ended:
             routed = turn.routed
@@ -287,7 +289,7 @@ class Conversations:
             "repository": self.repository,
             "asked": self.asked,
             "turn": record.id,
-            "chunks": chunks_as_data(record.chunks),
+            "chunks": as_json(record.chunks),
         }
         try:
             self.cache.set(context_key(user, conversation), json.dumps(value), CONTEXT_SECONDS)
@@ -302,7 +304,7 @@ class Conversations:
             stored = json.loads(value) if value else {}
             here = stored.get("repository") == self.repository
             if here and self.hidden.isdisjoint(stored.get("asked", ())):
-                block = ContextBlock(read_chunks(stored.get("chunks", ())))
+                block = ContextBlock(tuple(read_values(Chunk, stored.get("chunks", ()))))
                 if block.text or not block.chunks:  # it cannot be written where lines do not add up
                     return str(stored.get("turn", "")), block
         # Whatever may stand there instead, deep JSON too: losing it costs a follow-up its code.

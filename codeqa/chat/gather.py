@@ -9,9 +9,9 @@ from functools import cached_property
 from codeqa.chat.check import still_holds
 from codeqa.chat.conversations import Conversations
 from codeqa.chat.edges import referred, walk_edges, with_walk
+from codeqa.chat.events import Drafted, Drafting, Event, HitPlace, Hits, Retrieved, Rewritten
 from codeqa.chat.hooks import Hooks
 from codeqa.chat.pinned import choose_chunks, read_pinned
-from codeqa.chat.record import place_of_hit
 from codeqa.chat.stream import Steps
 from codeqa.chat.values import Gathered, Routed
 from codeqa.chat.vectors import names_other_code, prune, similar_questions
@@ -39,7 +39,7 @@ from codeqa.selection import (
     largest_block,
 )
 from codeqa.settings import Settings
-from codeqa.types import Event, Exchange, Hit, HydeMode, StageTime, Unit
+from codeqa.types import Exchange, Hit, HydeMode, StageTime, Unit
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn."""
@@ -86,8 +86,8 @@ class Gatherer:
         with steps.time("retrieve"):
             gathered = yield from _Gathering(self, routed, model, given, history).retrieve()
         yield from steps.ended()
-        if any(gathered.retrieved.values()):
-            yield Event("retrieved", gathered.retrieved)
+        if gathered.retrieved != Retrieved():
+            yield gathered.retrieved
         with steps.time("before_generation"):
             ready, problems = self.hooks.run("before_generation", gathered)
             if ready.block != gathered.block:  # chunks of the index are masked already
@@ -237,7 +237,7 @@ class _Gathering:
         text = routed.standalone or question.text
         rewritten = text if routed.completed_by else ""
         if rewritten:
-            yield Event("rewritten", {"question": text, "by": routed.completed_by})
+            yield Rewritten(text, by=routed.completed_by)
         result = yield from self._results(ask_model=not self.counted[1])
         warnings = result.warnings
         if walked := walk_edges(tables, question.query, routed.query, so_far):
@@ -375,11 +375,10 @@ def _of_files(result: SearchResult, paths: Collection[str]) -> SearchResult:
 
 
 def _search_event(stage: StageTime | tuple[Hit, ...]) -> Event:
-    """`hits` for what is found so far, `drafting` for a stage that begins, `drafted` for one that
-    has ended."""
+    """Return `Hits` for what is found so far, `Drafting` for a stage that begins, `Drafted` for one
+    that has ended."""
     if isinstance(stage, tuple):
-        return Event("hits", {"hits": [place_of_hit(hit) for hit in stage]})
+        return Hits(tuple(map(HitPlace.of, stage)))
     if not stage.outcome:
-        return Event("drafting", {"name": stage.name, "model": stage.model, "host": stage.host})
-    about = {"name": stage.name, "outcome": stage.outcome, "text": stage.text}
-    return Event("drafted", {**about, "took": round(stage.milliseconds)})
+        return Drafting(stage.name, stage.model, stage.host)
+    return Drafted(stage.name, stage.outcome, stage.text, round(stage.milliseconds))

@@ -28,6 +28,7 @@ from typing import Any
 
 from codeqa.chat.citations import CitationWriter, CitedCode, without_numbers
 from codeqa.chat.looks import may_be_looks, read_looks
+from codeqa.chat.record import SentMessage
 from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import ContextBlock
@@ -117,9 +118,9 @@ def characters_left(messages: Iterable[Mapping[str, Any]], window: int) -> int:
     return int(tokens * CHARACTERS_PER_TOKEN)
 
 
-def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """`messages` as they are kept and shown: the texts of each as a list of parts."""
-    return tuple({"role": message["role"], "parts": list(_parts(message))} for message in messages)
+def as_sent(messages: Iterable[Mapping[str, Any]]) -> tuple[SentMessage, ...]:
+    """Return `messages` as they are stored and shown: the texts of each as a list of parts."""
+    return tuple(SentMessage(message["role"], list(_parts(message))) for message in messages)
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[str]:
@@ -129,10 +130,11 @@ def _parts(message: Mapping[str, Any]) -> Iterator[str]:
         yield f"{call['function']['name']} {call['function']['arguments']}"
 
 
-def count_tokens(sent: Iterable[Mapping[str, Any]]) -> int:
-    """Tokens of messages in the form of `as_sent`, estimated."""
+def count_tokens(sent: Iterable[SentMessage]) -> int:
+    """Return the estimated tokens of messages that were sent."""
     return estimate_messages(
-        {"role": message["role"], "content": "\n\n".join(message["parts"])} for message in sent
+        {"role": message.role, "content": "\n\n".join(filter(None, message.parts))}
+        for message in sent
     )
 
 

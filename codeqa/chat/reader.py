@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from codeqa.chat.events import ToolStep
 from codeqa.chat.looks import LOOK_TOOLS
 from codeqa.chat.messages import TOO_LONG, Asked, ask_model, build_messages, characters_left, shrink
 from codeqa.chat.stream import RETRIES
-from codeqa.chat.values import Gathered, Piece, ToolStep
+from codeqa.chat.values import Gathered, Piece
 from codeqa.code.tools import TOOLS, Toolbox, ToolResult
 from codeqa.code.tools.search import edges_of
 from codeqa.context.block import NO_CONTEXT, ContextBlock, chunk_id

@@ -1,59 +1,98 @@
-"""What is kept of a turn, to be shown and gone on from: the last of its values."""
+"""The record of a turn: what is stored, shown and continued; the last of a turn's values.
+
+Importing this is cheap, as with `events`; `stored` reads and writes its row.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
 
+from codeqa.chat.events import (
+    Citation,
+    Event,
+    Failure,
+    HitPlace,
+    Retrieved,
+    Step,
+    ToolStep,
+    as_json,
+)
 from codeqa.context.block import ContextBlock
-from codeqa.search.result import SearchResult
-from codeqa.state.records import Turn
 from codeqa.text import has_tag, strip_tag
 from codeqa.text.tokens import last_word
-from codeqa.types import Chunk, Hit
+from codeqa.types import Chunk, StageTime, TokenUsage
 
-NOTHING_RETRIEVED: Mapping[str, int] = {"num_docs": 0, "similar_queries": 0}
-NO_TOKENS: Mapping[str, Any] = {"prompt": 0, "completion": 0, "estimated": False, "cost": 0.0}
-
-BROKE_OFF: Mapping[str, str] = {
-    "message": "The answer broke off.",
-    "hint": "CodeQA ended while it was written. What had come is kept.",
-    "code": "broke_off",
-}
-"""Kept as the error of a turn until that has ended: should the process die, it is true."""
-
-JUDGED_BY_WORDS = ("these lines do not show ", "other lines show what this says")
-"""How problems began that version 0.1.0 saw in citations, by the words before them."""
-JUDGED_ANSWER = re.compile(
-    r" ?(?:Most of what this answer says is not backed|This answer cites lines that do not show)"
-    r".*?Found first: (?:.*?\]\.|.*)"
+BROKE_OFF = Failure(
+    "The answer broke off.",
+    "CodeQA ended while it was written. What had come is kept.",
+    "broke_off",
 )
-"""What the same version said of whole answers."""
-
-EARLIER = ("question", "answer", "turn", "conversation")
-"""What is kept of an earlier answer that was sent along."""
+"""Stored as the error of a turn until that has ended: should the process die, it is true."""
 
 Values = Mapping[str, Any]
 """An object of JSON."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedHit(HitPlace):
+    """A hit of the search."""
+
+    unit_id: str = ""
+    score: float = 0.0
+    why: Sequence[str] = ()
+    channels: Mapping[str, int] = field(default_factory=dict)
+    """Channel name → 1-based rank in that channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of all requests for an answer; `cost` is in US dollars, 0 where it is unknown."""
+
+    prompt: int = 0
+    completion: int = 0
+    estimated: bool = False
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAnswer:
+    """An answer of another conversation that was sent along."""
+
+    question: str
+    answer: str
+    turn: str
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """A message as it was sent to a model; in a record None stands for the context block."""
+
+    role: str
+    parts: Sequence[str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
     """A question, its answer and how that came about.
 
-    What has a default is kept as JSON in the turn's details, each under its own name: one that an
-    earlier version kept has fewer. `messages` hold None for the context block.
+    All but the first five is stored as JSON, each field under its name: what an earlier version
+    did not store has its default.
     """
 
-    id: str
-    typed: str
+    id: str = ""
+    typed: str = ""
     """The question with its tag, secret-looking strings masked."""
-    answer: str
-    created: float
+    answer: str = ""
+    created: float = 0.0
     """Seconds since the epoch."""
-    parent: str
+    parent: str = ""
     """Id of the turn before it; '' for the first."""
 
     mode: str = ""
@@ -71,7 +110,7 @@ class TurnRecord:
     left_out: str = ""
     """Why the code of earlier questions was left out; '' where it was not."""
     suggest_codebase: bool = False
-    retrieval_info: Values = field(default_factory=lambda: NOTHING_RETRIEVED)
+    retrieval_info: Retrieved = field(default_factory=Retrieved)
     coverage: str = ""
     generator: str = ""
     """The model's name, `extractive` or `app`."""
@@ -84,37 +123,29 @@ class TurnRecord:
     reranker: str = ""
     hyde: str = ""
     """`off`, `one` or `two`; '' where nothing was searched."""
-    stages: Sequence[Values] = ()
-    """What the search did: {name, milliseconds, outcome, text, model, host, usage}."""
-    hits: Sequence[Values] = ()
-    """What it found, best first: {unit_id, path, start_line, end_line, kind, name, score, why,
-    channels (name → rank)}."""
+    stages: Sequence[StageTime] = ()
+    """Of the search."""
+    hits: Sequence[RecordedHit] = ()
+    """Of the search, best first."""
     notice: str = ""
     """What the reader should know, as sentences."""
     cut: bool = False
-    tokens: Values = field(default_factory=lambda: NO_TOKENS)
-    """Of all requests for it: {prompt, completion, estimated, cost (US dollars, 0: unknown)}."""
-    looked_up: Sequence[Values] = ()
-    """What the model called tools for, and what it thought meanwhile: {tool ('' for reasoning),
-    arguments, summary, text, said, milliseconds, failed}."""
-    citations: Sequence[Values] = ()
-    """{path, start, end, verified, exists, problem, changed}, as `values.Citation`."""
-    earlier: Sequence[Values] = ()
-    """Answers of other conversations that were sent along: {question, answer, turn,
-    conversation}."""
+    tokens: Tokens = Tokens()
+    looked_up: Sequence[ToolStep] = ()
+    """The model's tool calls, and its reasoning."""
+    citations: Sequence[Citation] = ()
+    earlier: Sequence[EarlierAnswer] = ()
     rewritten: str = ""
     """What was searched for instead of a follow-up that says too little alone."""
     suggestions: Sequence[str] = ()
     hook_problems: Sequence[str] = ()
     """Hooks whose part was left out, and why, as sentences."""
-    steps: Sequence[Values] = ()
-    """{name, milliseconds}."""
+    steps: Sequence[Step] = ()
     finished: bool = True
     """Neither stopped nor failed."""
-    error: Mapping[str, str] | None = None
-    """`message`, `hint` and `code` of what ended it."""
-    messages: Sequence[Values] = ()
-    """What was sent to a model: {role, parts}."""
+    error: Failure | None = None
+    """What ended it."""
+    messages: Sequence[SentMessage] = ()
     asked: Sequence[str] = ()
     """Ends of the ids of the repositories that it was asked of, where that was of all."""
     chunks: tuple[Chunk, ...] = ()
@@ -135,124 +166,158 @@ class TurnRecord:
         return ContextBlock(self.chunks, self.dropped)
 
     @property
-    def sent(self) -> list[dict[str, Any]]:
+    def sent(self) -> list[SentMessage]:
         """`messages` exactly as they were sent; none when no model was asked."""
         block = self.block.text
         return [
-            {"role": m["role"], "parts": [block if part is None else part for part in m["parts"]]}
-            for m in self.messages
+            SentMessage(one.role, [block if part is None else part for part in one.parts])
+            for one in self.messages
         ]
-
-    @property
-    def short_stages(self) -> list[dict[str, Any]]:
-        """What is told with an answer: no hypothetical answers, which are long."""
-        names = ("name", "milliseconds", "outcome")
-        return [{name: stage.get(name) for name in names} for stage in self.stages]
 
     @property
     def found_names(self) -> tuple[str, ...]:
         """Definitions that the search found: those that its answer speaks of first, in its order;
         where edges were walked, what they led to first."""
-        names = list(dict.fromkeys(str(hit["name"]) for hit in self.hits if hit.get("name")))
-        if any("edges" in hit.get("channels", ()) for hit in self.hits):
+        names = list(dict.fromkeys(hit.name for hit in self.hits if hit.name))
+        if any("edges" in hit.channels for hit in self.hits):
             return tuple(names)
         return tuple(sorted(names, key=lambda name: place_of_name(name, self.answer)))
 
-    @property
     def hits_shown(self) -> list[dict[str, Any]]:
-        """The hits, each with whether it is among the chunks that were sent."""
+        """Return the hits as JSON, each with whether it is among the chunks that were sent."""
         sent = {(chunk.unit_id, chunk.start_line) for chunk in self.chunks}
         chosen = [chunk for chunk in self.chunks if not chunk.unit_id]
         shown = []
         for hit in self.hits:
-            end = (hit["path"], hit["end_line"], hit["end_line"])
-            told = {name: value for name, value in hit.items() if name != "unit_id"}
-            told["sent"] = (hit["unit_id"], hit["start_line"]) in sent or any(
-                chunk.holds(*end) for chunk in chosen
-            )
-            shown.append(told)
+            values = as_json(hit)
+            del values["unit_id"]
+            end = (hit.path, hit.end_line, hit.end_line)
+            whole = (hit.unit_id, hit.start_line) in sent
+            values["sent"] = whole or any(chunk.holds(*end) for chunk in chosen)
+            shown.append(values)
         return shown
 
-    def hit_of(self, chunk: Chunk) -> Values | None:
-        """The hit that `chunk` shows, whole or cut; None for a place of use."""
+    def hit_of(self, chunk: Chunk) -> RecordedHit | None:
+        """Return the hit that `chunk` shows, whole or cut; None for a place of use."""
         place = (chunk.unit_id, chunk.start_line)
-        found = (hit for hit in self.hits if (hit["unit_id"], hit["start_line"]) == place)
-        return next(found, None)
+        return next((hit for hit in self.hits if (hit.unit_id, hit.start_line) == place), None)
 
-    def told(self) -> dict[str, Any]:
-        """Return what the `done` event says of it."""
-        return _without(self, NOT_IN_EVENT) | {"stages": self.short_stages}
+    def public(self) -> dict[str, Any]:
+        """Return what programs and the page may know of it, as JSON: neither code nor what a model
+        was sent, and of the search's stages no hypothetical answers, which are long."""
+        private = ("hits", "messages", "asked", "chunks", "dropped")
+        values = {
+            one.name: as_json(getattr(self, one.name))
+            for one in fields(self)
+            if one.name not in private
+        }
+        names = ("name", "milliseconds", "outcome")
+        values["stages"] = [{name: stage[name] for name in names} for stage in values["stages"]]
+        return values
 
     def page(self) -> dict[str, Any]:
-        """Return what the page shows of it; the answer is rendered there."""
-        shown = _without(self, NOT_ON_PAGE)
-        return shown | {
-            "question": self.question,
-            "tagged": self.tagged,
-            "stages": self.short_stages,
+        """Return what the page gets of a stored turn; the answer is rendered there."""
+        values = self.public() | {"question": self.question, "tagged": self.tagged}
+        for name in ("typed", "reply", "cut"):
+            del values[name]
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Event):
+    """The answer is complete."""
+
+    kind: ClassVar[str] = "done"
+    record: TurnRecord
+    turn: str = ""
+    """Id under which it is stored; '' where it is not."""
+    revised: str = ""
+    """The answer as a hook changed it; '' when none did."""
+    profile: Values = field(default_factory=dict)
+    """What its writer said of themselves."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All of it that is public, as JSON."""
+        values = self.record.public()
+        for name in (*COLUMNS, "finished", "error"):
+            del values[name]
+        return values | {
+            "query_tags": self.query_tags,
+            "turn": self.turn,
+            "revised": self.revised,
+            "profile": dict(self.profile),
         }
 
-    def as_turn(self, user: str, repository: str, conversation: str) -> Turn:
-        details = {name: getattr(self, name) for name in DETAILS}
-        details |= {name: chunks_as_data(getattr(self, name)) for name in CHUNKS}
-        return Turn(
-            id=self.id,
-            conversation=conversation,
-            question=self.typed,
-            answer=self.answer,
-            context="",
-            details=details,
-            created=self.created,
-            user=user,
-            repository=repository,
-            parent=self.parent,
-        )
+    @property
+    def query_tags(self) -> list[str]:
+        return ["codebase"] if self.record.tagged else []
+
+    def summary(self) -> dict[str, Any]:
+        """Return what programs get at the end of a stream, as JSON."""
+        names = ("intent", "confidence", "retrieval_info")
+        values = {name: as_json(getattr(self.record, name)) for name in names}
+        return values | {"query_tags": self.query_tags}
+
+    def whole(self) -> dict[str, Any]:
+        """Return what programs get with an answer in one piece, as JSON."""
+        names = ("intent", "confidence", "retrieval_info", "citations", "notice")
+        values = {name: as_json(getattr(self.record, name)) for name in names}
+        return {"turn": self.turn} | values
 
 
 COLUMNS = ("id", "typed", "answer", "created", "parent")
-CHUNKS = ("chunks", "dropped")
-DETAILS = tuple(f.name for f in fields(TurnRecord) if f.name not in (*COLUMNS, *CHUNKS))
-"""What is kept as it is under its own name."""
-
-# Who is told which of them.
-
-NOT_IN_EVENT = (*COLUMNS, *CHUNKS, "hits", "finished", "error", "messages", "asked")
-NOT_ON_PAGE = ("typed", "reply", "hits", "cut", "messages", "asked", *CHUNKS)
-IN_ONE_PIECE = ("turn", "intent", "confidence", "retrieval_info", "citations", "notice")
-"""What programs are told that ask for an answer in one piece."""
-AT_THE_END = ("intent", "confidence", "retrieval_info", "query_tags")
-"""What programs are told at the end of a stream."""
+"""Fields with a column of their own in the table of turns."""
 
 
-def _without(record: TurnRecord, names: Collection[str]) -> dict[str, Any]:
-    every = (field.name for field in fields(TurnRecord))
-    return {name: getattr(record, name) for name in every if name not in names}
+# Reading what `as_json` wrote.
+
+_EACH: Mapping[str, type[Any]] = {
+    "stages": StageTime,
+    "hits": RecordedHit,
+    "looked_up": ToolStep,
+    "citations": Citation,
+    "earlier": EarlierAnswer,
+    "steps": Step,
+    "messages": SentMessage,
+    "chunks": Chunk,
+    "dropped": Chunk,
+}
+_ONE: Mapping[str, type[Any]] = {
+    "retrieval_info": Retrieved,
+    "tokens": Tokens,
+    "error": Failure,
+    "usage": TokenUsage,
+}
 
 
-def read_turn_record(turn: Turn) -> TurnRecord:
-    """Inverse of `TurnRecord.as_turn`; what an earlier version did not keep has its default."""
-    details = turn.details
-    kept = {name: details[name] for name in DETAILS if details.get(name) not in (None, {})}
-    kept["citations"] = [read_citation(one) for one in details.get("citations", ())]
-    kept["notice"] = JUDGED_ANSWER.sub("", details.get("notice", "")).strip()
-    return TurnRecord(
-        id=turn.id,
-        typed=turn.question,
-        answer=turn.answer,
-        created=turn.created,
-        parent=turn.parent,
-        chunks=read_chunks(details.get("chunks", ())),
-        dropped=read_chunks(details.get("dropped", ())),
-        **kept,
-    )
+def read_value(kind: type[Value], stored: Values) -> Value:
+    """Return the `kind` that `as_json` wrote as `stored`; what an earlier version did not write has
+    its default. Raises TypeError where that has none."""
+    values: dict[str, Any] = {}
+    for one in fields(kind):  # type: ignore[arg-type]
+        value = stored.get(one.name)
+        if value is None or value == {}:
+            continue
+        if one.name in _ONE:
+            value = read_value(_ONE[one.name], value)
+        elif one.name in _EACH:
+            value = tuple(read_values(_EACH[one.name], value))
+        values[one.name] = value
+    return kind(**values)
 
 
-def read_citation(stored: Values) -> Values:
-    """Return a citation as it was kept; one that was struck for the words before it counts as
-    right: of 30 that were, none was wrong."""
-    if str(stored.get("problem", "")).startswith(JUDGED_BY_WORDS):
-        return {**stored, "verified": True, "exists": True, "problem": ""}
-    return stored
+def read_values(kind: type[Value], stored: Iterable[Values]) -> Iterable[Value]:
+    """Yield the values of a list; those that an earlier version wrote otherwise are left out."""
+    for one in stored:
+        with suppress(TypeError, AttributeError):
+            yield read_value(kind, one)
+
+
+def read_done(values: Values) -> Done:
+    """Return the event whose `data` a server tells."""
+    record = read_value(TurnRecord, values)
+    return Done(record, values["turn"], values["revised"], values["profile"])
 
 
 def place_of_name(name: str, answer: str) -> int:
@@ -262,42 +327,3 @@ def place_of_name(name: str, answer: str) -> int:
         if found := re.search(rf"`{re.escape(written)}(?!\w|[.#]\w|::)", answer):
             return found.start()
     return len(answer)
-
-
-def chunks_as_data(chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
-    # `asdict` copies each value deeply, which takes ten times as long.
-    return [{name: getattr(chunk, name) for name in Chunk.__slots__} for chunk in chunks]
-
-
-def read_chunks(stored: Iterable[Values]) -> tuple[Chunk, ...]:
-    """Inverse of `chunks_as_data`; those that an earlier version kept otherwise are left out."""
-    return tuple(Chunk(**chunk) for chunk in stored if "content" in chunk)
-
-
-def place_of_hit(hit: Hit) -> dict[str, Any]:
-    """Where a hit lies, and what it is called."""
-    place = {name: getattr(hit.unit, name) for name in ("path", "start_line", "end_line", "kind")}
-    return {**place, "name": hit.unit.qualified_name or hit.unit.name}
-
-
-def search_as_data(result: SearchResult) -> dict[str, Any]:
-    """What a record says of a search: all that it returned, and what it kept of each table."""
-    hits = {hit.unit.id: hit for hit in (*result.units, *result.methods, *result.classes)}
-    return {
-        "coverage": result.coverage,
-        "reranker": result.reranker,
-        "hyde": result.hyde,
-        "stages": [
-            {**asdict(stage), "milliseconds": round(stage.milliseconds)} for stage in result.stages
-        ],
-        "hits": [
-            {
-                "unit_id": hit.unit.id,
-                **place_of_hit(hit),
-                "score": round(hit.score, 4),
-                "why": list(hit.why),
-                "channels": dict(hit.channels),
-            }
-            for hit in sorted(hits.values(), key=lambda hit: -hit.score)
-        ],
-    }

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from codeqa.chat import events
 from codeqa.chat.citations import CitationChecker, CitedCode, files_in, files_told
+from codeqa.chat.events import Classified, Event, Failure, HitPlace, Step, ToolStep, as_json
 from codeqa.chat.messages import count_tokens, earlier_answer
-from codeqa.chat.record import BROKE_OFF, EARLIER, TurnRecord, search_as_data
-from codeqa.chat.values import Checked, Gathered, ModelRequest, Piece, Question, Routed, ToolStep
+from codeqa.chat.record import (
+    BROKE_OFF,
+    EarlierAnswer,
+    RecordedHit,
+    SentMessage,
+    Tokens,
+    TurnRecord,
+)
+from codeqa.chat.values import Checked, Gathered, ModelRequest, Piece, Question, Routed
 from codeqa.code.tools import Toolbox
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.errors import CodeQAError
 from codeqa.llm.values import Thought, Waiting
+from codeqa.search.result import SearchResult
 from codeqa.text.tokens import estimate_tokens, well_formed
-from codeqa.types import NO_USAGE, Event, TokenUsage
+from codeqa.types import NO_USAGE, TokenUsage
 
 RETRIES = 2
 """Requests of one answer that are made again, whichever they are."""
 CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 
 
-class Steps(list[dict[str, Any]]):
-    """The named steps of a turn that have ended, as {name, milliseconds}."""
+class Steps(list[Step]):
+    """The named steps of a turn that have ended."""
 
     _told = 0
 
@@ -36,13 +46,13 @@ class Steps(list[dict[str, Any]]):
         started = time.perf_counter()
         yield
         took = (time.perf_counter() - started) * 1000
-        self.append({"name": name, "milliseconds": round(took, 2)})
+        self.append(Step(name, round(took, 2)))
 
     def ended(self) -> Iterator[Event]:
-        """A `step` event for each that ended since this was asked last."""
+        """Yield those that ended since this was asked last."""
         while self._told < len(self):
             self._told += 1
-            yield Event("step", self[self._told - 1])
+            yield self[self._told - 1]
 
 
 @dataclass(slots=True)
@@ -68,7 +78,7 @@ class Stream:
     concluded: bool = False
     """Nothing more will come."""
     finished: bool = False
-    error: Mapping[str, str] | None = None
+    error: Failure | None = None
     steps: Steps = field(default_factory=Steps)
     warnings: list[str] = field(default_factory=list)
     """What the reader should know about the answer, as sentences."""
@@ -125,7 +135,7 @@ class Stream:
 
     def end(self, error: CodeQAError | None = None) -> None:
         """Nothing more is written; `error` ended it."""
-        self.error = error.as_data() if error else None
+        self.error = Failure(**error.as_data()) if error else None
         self.finished = not error and not self.stopped()
 
     def conclude(self) -> None:
@@ -141,17 +151,16 @@ class Stream:
             self.retries += piece.begins
             if self.retries > RETRIES:
                 raise piece.error
-            told = {"text": piece.text, "seconds": piece.seconds, "begins": piece.begins}
-            yield Event("waiting", told)
+            yield events.Waiting(piece.text, piece.seconds, piece.begins)
             return
         if isinstance(piece, Thought):
             self.thinking_until = time.perf_counter()
             self.thinking_since = self.thinking_since or self.thinking_until
             self.thoughts.append(well_formed(piece.text))
-            yield Event("thought", {"text": self.thoughts[-1]})
+            yield events.Thought(self.thoughts[-1])
             return
         if reasoning := self.end_thought():
-            yield Event("looked_up", reasoning.as_data())
+            yield reasoning.shortened()
         if isinstance(piece, ModelRequest):
             self.request = piece
             self.checker = None  # something else may be cited
@@ -159,15 +168,15 @@ class Stream:
             self.usage += piece
         elif isinstance(piece, ToolStep):
             self.looked_up.append(piece)
-            yield Event("looked_up", piece.as_data())
+            yield piece.shortened()
         elif text := well_formed(piece):
             self.pieces.append(text)
             with suppress(CodeQAError):  # the index may be gone by now
                 if self.checker is None:
                     self.checker = CitationChecker(self.cited_code(toolbox))
                 if checked := self.checker.feed(text):
-                    yield Event("cited", {"citations": [asdict(one) for one in checked]})
-            yield Event("token", {"text": text})
+                    yield events.Cited(checked)
+            yield events.Token(text)
 
     def end_thought(self) -> ToolStep | None:
         """Note that the model has thought to an end; returns its reasoning, where there was any."""
@@ -195,28 +204,25 @@ class Stream:
         if self.routed:
             yield from self.routed.so_far.shown()
 
-    def classification(self) -> dict[str, Any]:
-        """What the message is taken for; once there is code, asking for it would be odd."""
-        if self.routed is None:
-            return {}
-        told = self.routed.classification()
-        return {**told, "suggest_codebase": told["suggest_codebase"] and not self.block.chunks}
+    def classification(self) -> Classified:
+        """Return what the message is taken for; once there is code, asking for it would be odd."""
+        classified = self.routed.classification() if self.routed else Classified()
+        suggests = classified.suggest_codebase and not self.block.chunks
+        return replace(classified, suggest_codebase=suggests)
 
     def record(self) -> TurnRecord:
-        """The turn as it is now, to be kept and told."""
-        gathered, request = (
-            self.gathered or Gathered(self.question, ""),
-            self.request or ModelRequest(),
-        )
+        """Return the turn as it is now, to be stored and shown."""
+        gathered = self.gathered or Gathered(self.question, "")
+        request = self.request or ModelRequest()
         checked = self.checked or Checked()
         warnings = [*self.warnings, request.warning]
         warnings += [CUT_ANSWER] if self.usage.cut else []
         hooks = (*(self.routed.problems if self.routed else ()), *gathered.problems)
         block = self.block.text
-        told = "\n".join(part for message in request.messages for part in message["parts"])
+        sent = "\n".join(part or "" for message in request.messages for part in message.parts)
         messages = [  # with None for the block, whose chunks are kept anyway
-            {"role": m["role"], "parts": [None if block and p == block else p for p in m["parts"]]}
-            for m in request.messages
+            SentMessage(one.role, [None if block and part == block else part for part in one.parts])
+            for one in request.messages
         ]
         return TurnRecord(
             id=self.id,
@@ -226,8 +232,8 @@ class Stream:
             parent=self.parent,
             mode=self.question.mode,
             effort=gathered.effort,
-            **self.classification(),
-            **(search_as_data(gathered.search) if gathered.search else {}),
+            **self.classification().data,
+            **(search_values(gathered.search) if gathered.search else {}),
             retrieval_info=gathered.retrieved,
             generator=self.generator,
             reply=gathered.reply,
@@ -236,12 +242,12 @@ class Stream:
             notice=" ".join(filter(None, warnings)),
             cut=self.usage.cut,
             tokens=self._tokens(request),
-            looked_up=[step.as_data() for step in self.looked_up],
-            citations=[asdict(citation) for citation in checked.citations],
+            looked_up=[step.shortened() for step in self.looked_up],
+            citations=checked.citations,
             earlier=[
-                {name: getattr(one, name) for name in EARLIER}
+                EarlierAnswer(one.question, one.answer, one.turn, one.conversation)
                 for one in gathered.similar
-                if one.elsewhere and earlier_answer(one) in told
+                if one.elsewhere and earlier_answer(one) in sent
             ],
             rewritten=gathered.rewritten,
             suggestions=list(checked.suggestions),
@@ -254,7 +260,7 @@ class Stream:
             dropped=self.block.dropped,
         )
 
-    def _tokens(self, request: ModelRequest) -> Mapping[str, Any]:
+    def _tokens(self, request: ModelRequest) -> Tokens:
         """What the provider counted, for the answer and for all that helped with it; an estimate
         where it did not say or was not heard out."""
         usage, search = self.usage, self.gathered.search if self.gathered else None
@@ -264,5 +270,29 @@ class Stream:
         for stage in search.stages if search else ():
             usage += stage.usage
         usage += self.routed.usage if self.routed else NO_USAGE
-        told = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
-        return {**told, "estimated": usage.estimated, "cost": round(usage.cost, 6)}
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
+        return Tokens(prompt, completion, usage.estimated, round(usage.cost, 6))
+
+
+def search_values(result: SearchResult) -> dict[str, Any]:
+    """Return the fields of a record that come from a search: its hits are all that it returned and
+    kept of each table, the best first."""
+    hits = {hit.unit.id: hit for hit in (*result.units, *result.methods, *result.classes)}
+    return {
+        "coverage": result.coverage,
+        "reranker": result.reranker,
+        "hyde": result.hyde,
+        "stages": [
+            replace(stage, milliseconds=round(stage.milliseconds)) for stage in result.stages
+        ],
+        "hits": [
+            RecordedHit(
+                **as_json(HitPlace.of(hit)),
+                unit_id=hit.unit.id,
+                score=round(hit.score, 4),
+                why=hit.why,
+                channels=dict(hit.channels),
+            )
+            for hit in sorted(hits.values(), key=lambda hit: -hit.score)
+        ],
+    }

@@ -6,14 +6,15 @@ None changes: a stage takes what the ones before it made, and gives a new one.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codeqa.chat.events import Citation, Classified, Retrieved, ToolStep
 from codeqa.chat.options import QuestionOptions
-from codeqa.chat.record import TurnRecord
+from codeqa.chat.record import SentMessage, TurnRecord
 from codeqa.code.counted import ExactQuestion
 from codeqa.context.block import NO_CONTEXT, ContextBlock
 from codeqa.llm.client import Model
@@ -30,9 +31,6 @@ from codeqa.selection import Budget
 from codeqa.state.records import LOCAL_USER
 from codeqa.text import has_tag
 from codeqa.types import NO_USAGE, Exchange, TokenUsage
-
-KEPT_RESULT, KEPT_REASONING = 2_000, 20_000
-"""Characters of what a tool gave, and of a model's reasoning, that are kept with the turn."""
 
 Vector: TypeAlias = NDArray[np.float32]
 """Of a question, of shape (d,)."""
@@ -170,21 +168,21 @@ class Routed:
             return ""
         return self.question.personal.confirmed
 
-    def classification(self) -> dict[str, Any]:
-        """Data of the `classified` event: what the message is taken for, and why."""
+    def classification(self) -> Classified:
+        """Return what the message is taken for, and why."""
         decision = self.decision
-        return {
-            "intent": decision.intent,
-            "confidence": self.intent.confidence,
-            "source": self.intent.source,
-            "reason": self.intent.reason,
-            "rules": list(decision.rules),
-            "searched_automatically": decision.searched_automatically,
-            "searches": decision.inject_rag,
-            "goes_on": decision.use_cached_context,
-            "left_out": self.leaving.why,
-            "suggest_codebase": decision.suggest_codebase,
-        }
+        return Classified(
+            intent=decision.intent,
+            confidence=self.intent.confidence,
+            source=self.intent.source,
+            reason=self.intent.reason,
+            rules=decision.rules,
+            searched_automatically=decision.searched_automatically,
+            searches=decision.inject_rag,
+            goes_on=decision.use_cached_context,
+            left_out=self.leaving.why,
+            suggest_codebase=decision.suggest_codebase,
+        )
 
 
 # What the answer may draw on.
@@ -246,10 +244,10 @@ class Gathered:
         return self.message.options.cancelled
 
     @property
-    def retrieved(self) -> dict[str, int]:
-        """How much was found for it: chunks by a search, and past questions."""
+    def retrieved(self) -> Retrieved:
+        """How much was retrieved for it."""
         found = len(self.block.chunks) if self.searched else 0
-        return {"num_docs": found, "similar_queries": len(self.similar)}
+        return Retrieved(num_docs=found, similar_queries=len(self.similar))
 
     def masked(self) -> Gathered:
         """Return the same with secret-looking strings made asterisks: those of earlier answers and
@@ -283,53 +281,12 @@ class ModelRequest:
     model: str = ""
     """`provider/name`; '' when no model was asked."""
     host: str = ""
-    messages: tuple[Mapping[str, Any], ...] = ()
-    """Exactly as sent, in order: `{"role": …, "parts": [text, …]}`."""
+    messages: tuple[SentMessage, ...] = ()
+    """Exactly as sent, in order."""
     block: ContextBlock = NO_CONTEXT
     """The block among them."""
     warning: str = ""
     """What the reader should know about it, as a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolStep:
-    """A call of a tool that a model asked for, as its reader sees it; or its reasoning."""
-
-    tool: str
-    """'' for reasoning, which is `text`."""
-    arguments: str
-    """As the model wrote them, JSON if it wrote that."""
-    summary: str
-    """What was done and found, in a line."""
-    text: str
-    """What the model was given."""
-    said: str = ""
-    """What the model said before it."""
-    milliseconds: float = 0.0
-    failed: bool = False
-
-    def as_data(self) -> dict[str, Any]:
-        """As it is told and kept, a long result by its beginning."""
-        room = KEPT_RESULT if self.tool else KEPT_REASONING
-        text = self.text if len(self.text) <= room else f"{self.text[:room]}\n…"
-        return {**asdict(self), "text": text, "milliseconds": round(self.milliseconds, 1)}
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A citation found in a text, with what checking it gave."""
-
-    path: str
-    start: int
-    end: int
-    verified: bool = False
-    """The file has these lines, and something of it was sent or shown in the conversation."""
-    exists: bool = False
-    """The file has these lines now, whether or not they were shown."""
-    problem: str = ""
-    """Why it is not verified, as the end of a sentence."""
-    changed: bool = False
-    """These lines are not what was sent any more; looked at again when the answer is shown."""
 
 
 Piece = str | ModelRequest | ToolStep | Thought | Waiting | TokenUsage

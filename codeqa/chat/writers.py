@@ -15,6 +15,7 @@ from pathlib import Path
 
 from codeqa.account import Privacy, StoredData, deletion_question, deletion_report, privacy_report
 from codeqa.chat.conversations import Conversations
+from codeqa.chat.events import Event, Generating
 from codeqa.chat.reader import RESULTS_CHARACTERS, ROUNDS, Reader
 from codeqa.chat.stream import Stream
 from codeqa.chat.values import AnswerGenerator, Gathered, Piece, Routed
@@ -27,7 +28,7 @@ from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import PersonalReading, preferences
 from codeqa.routing.policy import GOODBYE, THANKS, is_greeting
 from codeqa.text.markdown import code_span, escape, pieces
-from codeqa.types import APP, EXTRACTIVE, Effort, Event
+from codeqa.types import APP, EXTRACTIVE, Effort
 
 EXAMPLES = (
     "- `@codebase what is this repository, and how is it organised?`\n"
@@ -112,7 +113,7 @@ def write(
     """The answer, piece by piece."""
     if stream.stopped():
         return
-    yield Event("generating", {"generator": writer.name})
+    yield Generating(writer.name)
     try:
         with closing(writer.generate(gathered)) as written:
             for piece in written:

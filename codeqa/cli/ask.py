@@ -10,7 +10,20 @@ from typing import Any, TextIO, get_args, get_type_hints
 
 import click
 
+from codeqa.chat.events import (
+    Drafting,
+    Event,
+    Failed,
+    Generating,
+    Stopped,
+    Thought,
+    Token,
+    ToolStep,
+    Waiting,
+    as_json,
+)
 from codeqa.chat.options import QuestionOptions
+from codeqa.chat.record import Done, TurnRecord
 from codeqa.cli import served
 from codeqa.cli.command import (
     DONE,
@@ -26,12 +39,12 @@ from codeqa.cli.command import (
 from codeqa.cli.console import Line, PlainText, print_either, print_json, visible
 from codeqa.errors import CodeQAError, UsageError, error_from
 from codeqa.text import counted, has_tag
-from codeqa.types import APP, EXTRACTIVE, KINDS, Event
+from codeqa.types import APP, EXTRACTIVE, KINDS
 
 FAULT_OF_MODELS = ("model", "context_length", "settings")
 """Codes of errors that an answer without a model does not meet."""
 
-TOLD = (
+DETAILS = (
     "mode", "model", "host", "tokens", "generator", "reranker", "hyde", "stages", "notice",
     "coverage", "citations",
 )  # fmt: skip
@@ -207,7 +220,6 @@ def review_command(
     A language model reads the code for it; without one you get the files and tests that it likely
     concerns, and who wrote them. FILE holds the issue; '-' reads standard input.
     """
-    from codeqa.chat.values import ToolStep
     from codeqa.cli.local import engine_of
     from codeqa.review.report import IssueReport
     from codeqa.review.reviewer import Reviewer
@@ -229,19 +241,20 @@ def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator
     """The events; what is going on meanwhile is shown, and errors are raised."""
     for event in events:
         waiting.close()
-        if event.kind == "looked_up":
-            click.echo(f"  {visible(event.data['summary'])}", err=True)
-        if event.kind == "waiting" and event.data["seconds"]:
-            waiting.show(f"{event.data['text']}…")
-        elif event.kind in ("drafting", "generating", "thought", "looked_up", "waiting"):
-            if event.kind == "generating":
-                use_model = event.data["generator"] not in WITHOUT_MODEL
+        match event:
+            case Failed(failure):
+                error = error_from(as_json(failure))
+                if use_model and error.code in FAULT_OF_MODELS:
+                    error.hint = f"{error.hint} Or ask with --no-model.".strip()
+                raise error
+            case ToolStep():
+                click.echo(f"  {visible(event.summary)}", err=True)
+            case Generating(generator):
+                use_model = generator not in WITHOUT_MODEL
+        if isinstance(event, Waiting) and event.seconds:
+            waiting.show(f"{event.text}…")
+        elif isinstance(event, Drafting | Generating | Thought | ToolStep | Waiting):
             waiting.show("Waiting for the language model…" if use_model else "Writing the answer…")
-        if event.kind == "error":
-            error = error_from(event.data)
-            if use_model and error.code in FAULT_OF_MODELS:
-                error.hint = f"{error.hint} Or ask with --no-model.".strip()
-            raise error
         yield event
 
 
@@ -249,12 +262,14 @@ def _print_whole(question: str, events: Iterator[Event]) -> int:
     """Print one object when the answer is complete."""
     answer, status = "", FAILED
     for event in events:
-        if event.kind == "token":
-            answer += str(event.data["text"])
-        elif event.kind == "done":
-            told = {name: event.data.get(name) for name in TOLD}
-            print_json({"question": question, "answer": answer, **told})
-            status = DONE
+        match event:
+            case Token(text):
+                answer += text
+            case Done(record):
+                public = record.public()
+                details = {name: public[name] for name in DETAILS}
+                print_json({"question": question, "answer": answer, **details})
+                status = DONE
     return status
 
 
@@ -274,23 +289,23 @@ def _print_answer(events: Iterator[Event], all_of_it: bool) -> int:
 
     try:
         for event in events:
-            if event.kind == "generating" and (
-                all_of_it or not plain or event.data["generator"] != EXTRACTIVE
-            ):
-                room = sys.maxsize
-            elif event.kind == "token":
-                # Blank lines wait for what follows them: the last ones separate nothing.
-                shown = len(text.rstrip("\n"))
-                text += event.data["text"]
-                new = text[shown : len(text.rstrip("\n"))]
-                show(plain.feed(new) if plain else new)
-            elif event.kind == "stopped":
-                click.echo()
-                return FAILED
-            elif event.kind == "done":
-                show(f"{plain.feed('', last=True) if plain else ''}\n")
-                if notes := "\n".join(_notes(event.data, text)):
-                    click.echo(f"\n{visible(notes)}", err=True)
+            match event:
+                case Generating(generator):
+                    if all_of_it or not plain or generator != EXTRACTIVE:
+                        room = sys.maxsize
+                case Token(piece):
+                    # Blank lines wait for what follows them: the last ones separate nothing.
+                    shown = len(text.rstrip("\n"))
+                    text += piece
+                    new = text[shown : len(text.rstrip("\n"))]
+                    show(plain.feed(new) if plain else new)
+                case Stopped():
+                    click.echo()
+                    return FAILED
+                case Done(record):
+                    show(f"{plain.feed('', last=True) if plain else ''}\n")
+                    if notes := "\n".join(_notes(record, text)):
+                        click.echo(f"\n{visible(notes)}", err=True)
     except CodeQAError:
         if text:
             click.echo()
@@ -298,27 +313,26 @@ def _print_answer(events: Iterator[Event], all_of_it: bool) -> int:
     return DONE
 
 
-def _notes(done: Mapping[str, Any], answer: str) -> Iterator[str]:
-    """How the answer came about, a line each."""
-    coverage = done.get("coverage", "")
-    yield from _search_notes("" if coverage in answer else coverage, done.get("reranker", ""))
-    if model := done.get("model"):
-        tokens, cost = done.get("tokens") or {}, ""
-        if tokens:
-            about = "about " if tokens.get("estimated") else ""
-            cost = f", {about}{tokens['prompt']:,} tokens read and {tokens['completion']:,} written"
-            if paid := tokens.get("cost"):
-                cost += f", ${paid:.6f}".rstrip("0")
-        yield f"Model: {model} at {done.get('host')}{cost}"
-    if notice := done.get("notice"):
-        yield str(notice)
-    if earlier := done.get("earlier"):
-        yield f"Sent along: {counted(len(earlier), 'earlier answer')}."
+def _notes(record: TurnRecord, answer: str) -> Iterator[str]:
+    """Yield how the answer came about, a line each."""
+    coverage = record.coverage
+    yield from _search_notes("" if coverage in answer else coverage, record.reranker)
+    if record.model:
+        tokens = record.tokens
+        about = "about " if tokens.estimated else ""
+        cost = f"{about}{tokens.prompt:,} tokens read and {tokens.completion:,} written"
+        if tokens.cost:
+            cost += f", ${tokens.cost:.6f}".rstrip("0")
+        yield f"Model: {record.model} at {record.host}, {cost}"
+    if record.notice:
+        yield record.notice
+    if record.earlier:
+        yield f"Sent along: {counted(len(record.earlier), 'earlier answer')}."
     wrong = []
-    for one in done.get("citations", ()):
-        last = f"-{one['end']}" if one["end"] != one["start"] else ""
-        if not one["verified"]:
-            wrong.append(f"{one['path']}:{one['start']}{last}, {one['problem']}")
+    for one in record.citations:
+        last = f"-{one.end}" if one.end != one.start else ""
+        if not one.verified:
+            wrong.append(f"{one.path}:{one.start}{last}, {one.problem}")
     if wrong:
         yield f"Not verified: {'; '.join(wrong)}"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from codeqa.chat.events import Events
 from codeqa.chat.values import AskOptions
 from codeqa.cli.command import EVERY
 from codeqa.cli.console import ProgressDisplay
@@ -19,7 +20,6 @@ from codeqa.repositories.multi_repo import ALL
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.search.hybrid import search_for_programs
 from codeqa.settings import load_settings
-from codeqa.types import Events
 
 USER = "terminal"
 """Whose questions those of `codeqa ask` are; the page does not list them."""

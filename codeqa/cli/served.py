@@ -15,10 +15,11 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import quote
 
+from codeqa.chat.events import Events, Failed, Failure, Stopped, Token, read_event
+from codeqa.chat.record import read_done
 from codeqa.cli.command import EVERY, folders_of
 from codeqa.environment import data_folder, noted_repositories
 from codeqa.errors import CodeQAError
-from codeqa.types import Event, Events
 from codeqa.web.running import proof, running_servers
 
 HELLO_SECONDS = 0.5
@@ -107,13 +108,17 @@ def _events(lines: Iterable[bytes], stack: ExitStack) -> Events:
         for line in lines:
             code, _, value = line.partition(b":")
             if code == b"0":
-                yield Event("token", {"text": json.loads(value)})
+                yield Token(json.loads(value))
             elif code == b"8":
-                (told,) = json.loads(value)
-                if "error" in told:
-                    yield Event("error", told["error"])
-                elif "block" not in told:
-                    yield Event("stopped" if "stopped" in told else told.get("stage", "done"), told)
+                (values,) = json.loads(value)
+                if "error" in values:
+                    yield Failed(Failure(**values["error"]))
+                elif "stopped" in values:
+                    yield Stopped(values["turn"])
+                elif "stage" in values:
+                    yield read_event(values)
+                elif "block" not in values:
+                    yield read_done(values)
             elif code == b"d":
                 return
     raise CodeQAError("The server ended in the middle of the answer.", "Ask again.")

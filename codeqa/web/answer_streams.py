@@ -19,36 +19,18 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from codeqa.chat.record import AT_THE_END, BROKE_OFF
+from codeqa.chat.events import Asked, Event, Failed
+from codeqa.chat.record import BROKE_OFF
 from codeqa.errors import NotFoundError
 from codeqa.llm.values import Cancelled
-from codeqa.render import Cite, finished_items, render_markdown, sanitise, split_blocks
+from codeqa.render import Cite, sanitise
 from codeqa.state.cache import RedisCache, escaped
-from codeqa.types import Event
-from codeqa.web.errors import RequestRefusedError, explained
-
-HEADERS = {
-    "x-vercel-ai-data-stream": "v1",
-    "Content-Type": "text/plain; charset=utf-8",
-    # Proxies that collect a response before passing it on are asked not to.
-    "X-Accel-Buffering": "no",
-}
-PUBLIC = {
-    "classified": ("intent", "confidence"),
-    "generating": (),
-    "done": AT_THE_END,
-}
-"""What the public protocol says of an event, by its kind; `retrieved` is the same to all."""
-
-LONG_BLOCK = 1_000
-"""Characters from which on an unfinished block is no longer parsed at each of its lines."""
-GROWTH = 0.125
-"""Part by which such a block grows before it is parsed again: the parsing of a list or table
-of n characters then costs a few times n instead of n²."""
+from codeqa.web.ai_sdk import encode_stream
+from codeqa.web.errors import RequestRefusedError
 
 LATE, MOST_LATE = 3.0, 3
 """Seconds until a question is late, which takes milliseconds to be taken up; and how many late ones
@@ -68,125 +50,6 @@ PLACES, COPIES = "codeqa:answering:", "codeqa:answer:"
 LINE_CODES = frozenset("038de")
 END = b""
 """Stands behind the last line."""
-
-
-class BlockRenderer:
-    """Turns text that arrives in pieces into annotations of finished, rendered blocks, each with
-    the `length` of its text in the UTF-16 units in which a browser counts. The items of a list
-    come as they are finished, under the `index` of its block."""
-
-    def __init__(self, cite: Cite) -> None:
-        self._cite = cite
-        self._rest = ""
-        self._tried = 0
-        """Length of the rest when it was last looked at in vain."""
-        self._index = 0
-
-    def feed(self, text: str) -> list[dict[str, Any]]:
-        """Blocks, and items of a list, that `text` completes."""
-        self._rest += text
-        if "\n" not in text or len(self._rest) < self._tried * (1 + GROWTH):
-            return []
-        blocks, self._rest = split_blocks(self._rest)
-        found = [self._annotation(block) for block in blocks]
-        if end := finished_items(self._rest):
-            found.append(self._annotation(self._rest[:end], whole=False))
-            self._rest = self._rest[end:]
-        self._tried = len(self._rest) if len(self._rest) > LONG_BLOCK else 0
-        return found
-
-    def finish(self) -> list[dict[str, Any]]:
-        """What is left, complete or not."""
-        end = "" if self._rest.endswith("\n") else "\n"
-        blocks, rest = split_blocks(self._rest + end)  # behind the last item may stand more
-        self._rest = ""
-        return [self._annotation(one) for one in (*blocks, rest[: len(rest) - len(end)]) if one]
-
-    def _annotation(self, block: str, *, whole: bool = True) -> dict[str, Any]:
-        index, self._index = self._index, self._index + whole
-        length = len(block.encode("utf-16-le", "surrogatepass")) // 2
-        html = render_markdown(block, self._cite)
-        return {"block": {"index": index, "html": html, "length": length}}
-
-
-def encode_stream(events: Iterable[Event], *, cite: Cite | None = None) -> Iterator[bytes]:
-    """The lines of one answer in UTF-8.
-
-    Without `cite` exactly the public protocol; with it also what the page asks for.
-    A failure inside `events` becomes an error line: the stream always ends properly.
-    """
-    try:
-        for code, value in _lines(events, cite):
-            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            # A lone surrogate of a file's name or text must not end the stream.
-            yield f"{code}:{text}\n".encode("utf-8", "replace")
-    finally:
-        if close := getattr(events, "close", None):
-            close()
-
-
-def _lines(events: Iterable[Event], cite: Cite | None) -> Iterator[tuple[str, Any]]:
-    """Code and value of each line."""
-    renderer = BlockRenderer(cite) if cite else None
-    started, ended = time.monotonic(), "stop"
-    try:
-        for event in events:
-            moment = round(1000 * (time.monotonic() - started))
-            if event.kind == "token":
-                text = str(event.data["text"])
-                yield "0", text
-                if renderer:
-                    yield from (("8", [block]) for block in renderer.feed(text))
-                continue
-            if renderer and event.kind in ("done", "stopped", "error"):
-                yield from (("8", [block]) for block in renderer.finish())
-            if event.kind == "error":
-                ended = "error"
-                yield from _error(event.data, cite is not None)
-                break
-            if cite:
-                yield "8", [{**_for_page(event, cite), "milliseconds": moment}]
-            elif told := _public(event):
-                yield "8", [told]
-    except Exception as error:
-        ended = "error"
-        yield from _error(explained(error).as_data(), cite is not None)
-    yield "e", {"finishReason": ended}
-    yield "d", {"finishReason": ended}
-
-
-def _public(event: Event) -> dict[str, Any]:
-    """What is told of an event, nothing of most kinds."""
-    kind, data = event.kind, event.data
-    if kind == "retrieved":
-        counts = {name: data.get(name, 0) for name in ("num_docs", "similar_queries")}
-        return {"stage": kind, "retrieval_info": counts}
-    stage = {} if kind == "done" or kind not in PUBLIC else {"stage": kind}
-    return stage | {name: data.get(name) for name in PUBLIC.get(kind, ())}
-
-
-def _for_page(event: Event, cite: Cite) -> dict[str, Any]:
-    """All of it; an answer that a hook changed comes rendered anew."""
-    kind, data = event.kind, event.data
-    if kind == "stopped":
-        return {"stopped": True, "turn": data.get("turn", "")}
-    if kind == "step":
-        # `milliseconds` of a line is its moment, so that of the step has another name.
-        took = round(float(data.get("milliseconds", 0)), 1)
-        return {"stage": kind, "name": data.get("name"), "took": took}
-    if kind == "done" and (revised := data.get("revised")):
-        data = {**data, "revised_html": render_markdown(str(revised), cite)}
-    stage = {} if kind == "done" else {"stage": kind}
-    return {**stage, **data, **_public(event)}
-
-
-def _error(data: Mapping[str, Any], for_page: bool) -> Iterator[tuple[str, Any]]:
-    """`turn` is the id under which the part of the answer was kept that had come."""
-    error = {name: str(data.get(name, "")) for name in ("message", "hint", "code")}
-    message, hint = error["message"], error["hint"]
-    if for_page:
-        yield "8", [{"error": error, "turn": str(data.get("turn", ""))}]
-    yield "3", message if for_page else f"{message} {hint}".strip()
 
 
 class Place(NamedTuple):
@@ -225,8 +88,8 @@ class _AnswerStream:
 
     def noted(self, events: Iterator[Event]) -> Iterator[Event]:
         for event in events:
-            if event.kind == "asked":
-                self.turn = str(event.data["turn"])
+            if isinstance(event, Asked):
+                self.turn = event.turn
             yield event
 
     def add(self, line: bytes) -> None:
@@ -323,8 +186,8 @@ class _Elsewhere:
             if about and about.startswith(self._id):
                 alive = time.monotonic()
             elif told or time.monotonic() > alive + 2 * ALIVE_SECONDS:
-                error = Event("error", {**BROKE_OFF, "turn": self.turn or ""})
-                yield from encode_stream([error], cite=lambda path, start, end: None)
+                failed = Failed(BROKE_OFF, self.turn or "")
+                yield from encode_stream([failed], cite=lambda path, start, end: None)
                 return
             time.sleep(COPIED_EVERY)
 
@@ -368,7 +231,7 @@ class AnswerStreams:
 
         def until_end() -> Generator[Event]:
             try:
-                yield Event("asked")
+                yield Asked()
                 yield from asked
             finally:
                 self._leave(place, stream)

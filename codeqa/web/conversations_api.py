@@ -20,6 +20,7 @@ from pydantic import Field
 
 from codeqa.account import DeletionResult, StoredData
 from codeqa.chat.citations import CitedCode
+from codeqa.chat.events import as_json
 from codeqa.chat.record import TurnRecord
 from codeqa.engine import Engine
 from codeqa.errors import IndexMissingError, UsageError
@@ -27,7 +28,7 @@ from codeqa.render import inert_markdown, render_markdown
 from codeqa.state.records import ConversationMatch
 from codeqa.text.markdown import code_span, escape
 from codeqa.types import Chunk
-from codeqa.web.answer_streams import HEADERS
+from codeqa.web.ai_sdk import HEADERS
 from codeqa.web.endpoints import Endpoints, FilledId, Id, Schema, Text, Values
 from codeqa.web.questions_api import citer
 from codeqa.web.workspace import place_of, reader_gone, workspace
@@ -181,17 +182,19 @@ def context(turn: str, engine: Engine, user: str) -> Values:
     record = engine.conversations.turn(turn, user)
 
     def note(chunk: Chunk) -> Values:
-        name = (record.hit_of(chunk) or {}).get("name", chunk.name)  # the whole one
+        hit = record.hit_of(chunk)
         values = {field: getattr(chunk, field) for field in CHUNK_NOTE}
+        name = hit.name if hit else chunk.name  # the whole one
         return {**values, "name": name, "characters": len(chunk.content)}
 
+    names = ("model", "host", "tokens", "hyde", "stages")
     return {
-        **{name: getattr(record, name) for name in ("model", "host", "tokens", "hyde", "stages")},
+        **{name: as_json(getattr(record, name)) for name in names},
         "text": record.block.text,
         "chunks": list(map(note, record.chunks)),
         "dropped": list(map(note, record.dropped)),
-        "messages": record.sent,
-        "hits": record.hits_shown,
+        "messages": as_json(record.sent),
+        "hits": record.hits_shown(),
     }
 
 
@@ -245,7 +248,8 @@ def _turns_values(
         if cited:
             cited = replace(cited, chunks=turn.chunks)  # what was read of the files stays
             values["citations"] = [
-                {**one, "changed": one["verified"] and cited.has_changed(*_place(one))}
+                as_json(one)
+                | {"changed": one.verified and cited.has_changed(one.path, one.start, one.end)}
                 for one in turn.citations
             ]
         shown.append(values)

@@ -17,14 +17,15 @@ from typing import Annotated, Any, Literal
 from flask import Response
 from pydantic import BeforeValidator, Field
 
+from codeqa.chat.events import Event, Failed, Token, as_json
+from codeqa.chat.record import Done
 from codeqa.chat.values import AskOptions
 from codeqa.engine import whole_answer
 from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_from
 from codeqa.repositories.multi_repo import member_names
-from codeqa.types import Event
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import answer_values, ask_engine, exchanges_from_client
+from codeqa.web.questions_api import ask_engine, exchanges_from_client
 from codeqa.web.workspace import reader_gone, workspace
 
 MODEL = "codeqa"
@@ -100,19 +101,19 @@ def complete(body: CompletionBody) -> Response | Values:
         begun = []
         for event in events:
             begun.append(event)
-            if event.kind in ("token", "done"):
+            if isinstance(event, Token | Done):
                 break
         with_usage = bool(body.stream_options.include_usage)
         return Response(_stream(about, begun, events, with_usage), headers=HEADERS)
     answer = whole_answer(events)
-    done = answer.details
+    done = answer.done
     message = {"role": "assistant", "content": answer.text, "refusal": None}
     return {
         **about,
         "object": "chat.completion",
         "choices": [_choice("message", message, _finish_reason(done))],
         "usage": _usage(done),
-        "codeqa": answer_values(done),
+        "codeqa": done.whole(),
     }
 
 
@@ -120,14 +121,13 @@ def _choice(part: str, said: Mapping[str, Any], reason: str | None) -> Values:
     return {"index": 0, part: said, "logprobs": None, "finish_reason": reason}
 
 
-def _finish_reason(done: Mapping[str, Any]) -> str:
-    return "length" if done.get("cut") else "stop"
+def _finish_reason(done: Done) -> str:
+    return "length" if done.record.cut else "stop"
 
 
-def _usage(done: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens of the model behind the answer; none where none was asked."""
-    tokens = done.get("tokens") or {}
-    prompt, completion = (int(tokens.get(name, 0)) for name in ("prompt", "completion"))
+def _usage(done: Done) -> dict[str, int]:
+    """Return the tokens of the model behind the answer; none where none was asked."""
+    prompt, completion = done.record.tokens.prompt, done.record.tokens.completion
     total = prompt + completion
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
@@ -136,8 +136,8 @@ def _raised(events: Iterator[Event]) -> Generator[Event]:
     """`events`; an error among them is raised."""
     with closing(events):  # type: ignore[type-var]
         for event in events:
-            if event.kind == "error":
-                raise error_from(event.data)
+            if isinstance(event, Failed):
+                raise error_from(as_json(event.failure))
             yield event
 
 
@@ -154,12 +154,12 @@ def _stream(
     try:
         yield chunk({"role": "assistant", "content": ""})
         for event in chain(begun, events):
-            if event.kind == "token":
-                yield chunk({"content": event.data["text"]})
-            elif event.kind == "done":
-                yield chunk({}, _finish_reason(event.data), codeqa=answer_values(event.data))
+            if isinstance(event, Token):
+                yield chunk({"content": event.text})
+            elif isinstance(event, Done):
+                yield chunk({}, _finish_reason(event), codeqa=event.whole())
                 if with_usage:
-                    yield chunk({}, choices=[], usage=_usage(event.data))
+                    yield chunk({}, choices=[], usage=_usage(event))
                 yield b"data: [DONE]\n\n"
                 return
         raise RequestRefusedError(503)  # the server ends

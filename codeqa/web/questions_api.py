@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import fields, replace
 from functools import cache
@@ -15,9 +15,10 @@ from flask import Response, g, session
 from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
+from codeqa.chat.events import Event
 from codeqa.chat.options import QuestionOptions
 from codeqa.chat.pinned import PLACES
-from codeqa.chat.record import IN_ONE_PIECE
+from codeqa.chat.record import Done
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
@@ -26,8 +27,8 @@ from codeqa.llm.values import Cancelled
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.search.rerank import parse_rerank
-from codeqa.types import Event, Exchange
-from codeqa.web.answer_streams import HEADERS, encode_stream
+from codeqa.types import Exchange
+from codeqa.web.ai_sdk import HEADERS, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
 from codeqa.web.security import TERMINAL, member_of_request, require_owner
 from codeqa.web.workspace import Workspace, place_of, reader_gone, workspace
@@ -119,7 +120,7 @@ def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
     with closing(_ask_alone(*_asked_engine(body))) as events:
         answer = whole_answer(events)
-    return {"response": answer.text, **answer_values(answer.details)}
+    return {"response": answer.text, **answer.done.whole()}
 
 
 @endpoints.route("POST", "/")
@@ -141,10 +142,10 @@ def _titled(
     """`events` of an answer; once they are over its conversation gets a title, behind it."""
     for event in events:
         yield event
-    if event.kind == "done":
-        here = is_loopback(event.data["host"])  # such a server makes one answer at a time
+    if isinstance(event, Done):
+        here = is_loopback(event.record.host)  # such a server makes one answer at a time
         stop = lambda: space.closing.is_set() or (here and bool(space.asked))  # noqa: E731
-        args = (replace(options, cancelled=stop), event.data["turn"])
+        args = (replace(options, cancelled=stop), event.turn)
         Thread(target=engine.chat.give_title, args=args, name="title", daemon=True).start()
 
 
@@ -213,11 +214,6 @@ def ask_engine(engine: Engine, options: AskOptions, cancelled: Cancelled) -> Ite
     g.question, g.engine = options.question, engine
     ended: Cancelled = lambda: space.closing.is_set() or cancelled()  # noqa: E731
     return space.answer(engine, replace(options, user=user, cancelled=ended))
-
-
-def answer_values(done: Mapping[str, Any]) -> Values:
-    """What an answer in one piece tells of itself, from the data of its `done`."""
-    return {name: done.get(name) for name in IN_ONE_PIECE}
 
 
 def citer(engine: Engine) -> Cite:

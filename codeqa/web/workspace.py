@@ -14,6 +14,7 @@ from typing import cast
 from flask import current_app, request
 
 from codeqa.account import Privacy
+from codeqa.chat.events import Event
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
@@ -34,7 +35,6 @@ from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
 from codeqa.store.location import confirm, end_of, location_of
-from codeqa.types import Event
 from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.jobs import Jobs, ThreadJobs, before_indexing

@@ -29,7 +29,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from codeqa.chat.values import Gathered, ModelRequest, Piece, ToolStep
+from codeqa.chat.events import ToolStep
+from codeqa.chat.values import Gathered, ModelRequest, Piece
 from codeqa.chat.writers import Writers
 from codeqa.engine import Engine, open_engine, whole_answer
 from codeqa.errors import CodeQAError, ModelError
@@ -94,7 +95,7 @@ class Watched:
 
 
 def text_of(request: ModelRequest) -> str:
-    return "\n\n".join(text for message in request.messages for text in message["parts"])
+    return "\n\n".join(filter(None, (text for one in request.messages for text in one.parts)))
 
 
 def ask(engine: Engine, question: str, effort: str, model: Recorded | None) -> Watched:

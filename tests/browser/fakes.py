@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -17,7 +17,33 @@ from browser.fake_models import FakeModels
 from waiting import PATIENCE, until
 
 from codeqa.chat.citations import UNSENT
-from codeqa.chat.record import EARLIER, TurnRecord
+from codeqa.chat.events import (
+    Asked,
+    Citation,
+    Classified,
+    Drafted,
+    Drafting,
+    Event,
+    Failed,
+    Failure,
+    Generating,
+    HitPlace,
+    Hits,
+    Retrieved,
+    Rewritten,
+    Step,
+    Stopped,
+    Token,
+    Waiting,
+)
+from codeqa.chat.record import (
+    Done,
+    EarlierAnswer,
+    RecordedHit,
+    SentMessage,
+    Tokens,
+    TurnRecord,
+)
 from codeqa.chat.values import AskOptions
 from codeqa.errors import (
     CodeQAError,
@@ -28,7 +54,7 @@ from codeqa.errors import (
 )
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion
 from codeqa.store.tables import DEFINITION_COLUMNS
-from codeqa.types import Chunk, Event, IndexStatus
+from codeqa.types import Chunk, IndexStatus, StageTime
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""
 
@@ -107,7 +133,6 @@ EARLIER_ANSWERS = (
      "turn-7", "another"),
     ("how is a cookie read?", "By [src/store/sessions.py:25-33].", "turn-8", ""),
 )  # fmt: skip
-PLACE = ("path", "start_line", "end_line", "kind", "name")
 PART = 30
 BLOCK = "[CONTEXT]\n=== CHUNK 1 ===\nId: c1\nPath: <b>src</b>/store/sessions.py\n"
 
@@ -162,12 +187,13 @@ class FakeChat:
         turn.intent = intent
         turn.reasons = {
             "source": "tag" if tagged else "heuristics", "reason": "it names <b>code</b>",
-            "rules": ["the-code-is-asked-for"], "searched_automatically": automatic,
+            "rules": ("the-code-is-asked-for",), "searched_automatically": automatic,
             "searches": tagged or automatic, "goes_on": intent == "continuation",
             "left_out": "no code has pizza" if "pizza" in question else "",
             "suggest_codebase": "hello" in question and not tagged,
         }  # fmt: skip
         vars(turn).update(turn.reasons)
+        turn.typed = f"@codebase {text}" if tagged else text
         key = (user, conversation)
         kept = {one.id: one for one in self._kept.get(key, [])}
         beside = kept.get(options.replaces)
@@ -176,19 +202,19 @@ class FakeChat:
             self._kept.setdefault(key, []).append(turn)
             self._leaf[key] = turn.id
             self._titles.setdefault(key, " ".join(turn.question.split())[:80])
-        yield Event("asked", {"turn": turn.id})
+        yield Asked(turn.id)
         turn.hyde = (options.hyde or "two") if choice and intent == "knowledge_base" else "off"
-        turn.stages = turn.short_stages = stages_of(turn, question)
-        done: dict[str, Any] = {}
+        turn.stages = stages_of(turn, question)
+        last: Event | None = None
         try:
             for event in self._answer(text, turn, intent, choice, options.cancelled):
-                if event.kind == "token":
-                    turn.answer += event.data["text"]
-                done = dict(event.data) if event.kind in ("done", "error") else {}
+                if isinstance(event, Token):
+                    turn.answer += event.text
+                last = event
                 yield event
         finally:
-            turn.finished = "turn" in done and "message" not in done
-            if done and "turn" not in done:
+            turn.finished = isinstance(last, Done)
+            if isinstance(last, Failed) and not last.turn:
                 self._take_back(user, conversation, turn)
 
     def _turn(
@@ -196,19 +222,19 @@ class FakeChat:
     ) -> SimpleNamespace:
         """What is kept of an answer, as the real chat gives it."""
         return _Turn(
-            id=f"turn-{next(self._numbers)}", question=text, tagged=tagged, answer="",
+            id=f"turn-{next(self._numbers)}", question=text, typed=text, tagged=tagged, answer="",
             citations=[], finished=False, error=None, mode=mode or "explain",
             generator=choice.model if choice else "extractive",
             model=str(choice) if choice else "", host=self._models.host(choice),
             reranker="built-in" if rerank else "",
             notice="The ColBERT model is not on this machine: the built-in reranker was used."
             if rerank and "hurt" in text else "",
-            tokens={"prompt": 3120, "completion": 412, "estimated": "hurt" in text, "cost": 0.00318}
-            if choice else {"prompt": 0, "completion": 0, "estimated": True},
+            tokens=Tokens(3120, 412, "hurt" in text, 0.00318) if choice
+            else Tokens(estimated=True),
             coverage="4 of 4 files, by words and names; not by meaning",
-            created=time.time(), effort="", hyde="off", stages=[], short_stages=[],
+            created=time.time(), effort="", hyde="off", stages=[],
             parent="", earlier=[], steps=[], looked_up=[], suggestions=[], intent="",
-            confidence=0.92, reasons={}, rewritten="", hook_problems=[], retrieval_info={},
+            confidence=0.92, reasons={}, rewritten="", hook_problems=[], retrieval_info=Retrieved(),
         )  # fmt: skip
 
     def _answer(
@@ -220,79 +246,70 @@ class FakeChat:
         cancelled: Callable[[], bool],
     ) -> Iterator[Event]:
         found = intent == "knowledge_base" and "nothing" not in question
-        about = {"intent": intent, "confidence": 0.92}
         yield from self._steps(turn, "embed", "load", "classify")
-        yield Event("classified", {**about, **turn.reasons})
+        yield Classified(intent, 0.92, **turn.reasons)
         yield from self._steps(turn, "topic", "features", "policy", "prune")
         if "rewritten:" in question:
             turn.rewritten = question.partition("rewritten:")[2]
-            yield Event("rewritten", {"question": turn.rewritten, "by": "model"})
+            yield Rewritten(turn.rewritten, by="model")
         for seconds in (30, 29, 0) if "busy" in question else ():
             words = f"{turn.host} asks to wait {seconds} s" if seconds else ""
-            yield Event("waiting", {"text": words, "seconds": seconds, "begins": seconds == 30})
+            yield Waiting(words, seconds, begins=seconds == 30)
             if not self._wait(cancelled, self.more):
                 return
         if "crash" in question:
             raise RuntimeError("secret detail of the crash")
         if "fail" in question and "modelfail" not in question:
-            yield Event("error", CodeQAError("It did not work.", "Try it again.").as_data())
+            yield Failed(Failure("It did not work.", "Try it again.", CodeQAError.code))
             return
-        found_so_far = [{k: h[k] for k in PLACE} for h in hits_of(False)]
+        found_so_far = tuple(
+            HitPlace(one.path, one.start_line, one.end_line, one.kind, one.name)
+            for one in hits_of(False)
+        )
         if turn.hyde != "off" and choice:
-            yield Event("hits", {"hits": found_so_far})
+            yield Hits(found_so_far)
         for stage in turn.stages:
             yield from self._drafted(stage, choice, "held" in question)
         if turn.hyde != "off" and choice:
-            yield Event("hits", {"hits": found_so_far[::-1]})
-        info = {"num_docs": 4 if found else 0, "similar_queries": 2 if found else 0}
-        turn.retrieval_info = info
+            yield Hits(found_so_far[::-1])
         if found:
-            yield Event("retrieved", info)
+            turn.retrieval_info = Retrieved(num_docs=4, similar_queries=2)
+            yield turn.retrieval_info
         yield from self._steps(turn, "retrieve", "before_generation")
-        yield Event("generating")
+        yield Generating()
         if "silent" in question:
             self._wait(cancelled)
             return
         yield from self._tokens(question, choice, cancelled)
         if self.cancelled.is_set() and cancelled():
-            yield Event("stopped", {"turn": turn.id})
+            yield Stopped(turn.id)
             return
         if "modelfail" in question and choice:
             message = question.partition("because:")[2] or "The model's server refused the key."
-            turn.error = ModelError(message, "Enter another key, then try again.").as_data()
-            yield Event("error", {**turn.error, "turn": turn.id})
+            turn.error = Failure(message, "Enter another key, then try again.", ModelError.code)
+            yield Failed(turn.error, turn.id)
             return
         cited = [("src/store/sessions.py", 25, 33, True, True, "")] if found else []
         if "unverified" in question:
             cited.append(("src/store/long.py", 1200, 1210, False, True, UNSENT))
             cited.append(("src/store/sessions.py", 8, 20, False, False, "the file has 4 lines"))
-        names = ("path", "start", "end", "verified", "exists", "problem")
-        turn.citations = [dict(zip(names, one, strict=True)) for one in cited]
+        turn.citations = [Citation(*one) for one in cited]
         if "alike" in question:
-            turn.earlier = [dict(zip(EARLIER, one, strict=True)) for one in EARLIER_ANSWERS]
+            turn.earlier = [EarlierAnswer(*one) for one in EARLIER_ANSWERS]
         if "suggest:" in question:
             turn.suggestions = question.partition("suggest:")[2].split("|")
         yield from self._steps(turn, "generate", "after_generation", "persist")
-        told = ("model", "host", "generator", "reranker", "notice", "tokens", "mode", "coverage",
-                "hyde", "stages", "steps", "suggestions", "hook_problems", "earlier")  # fmt: skip
         learnt = [question.partition("learn:")[2].split("=", 1)] if "learn:" in question else []
         turn.hook_problems = [question.partition("plugged:")[2]] if "plugged:" in question else []
-        yield Event("done", {
-            **about, "retrieval_info": info, "query_tags": ["codebase"] if turn.tagged else [],
-            "turn": turn.id, "citations": turn.citations, "profile": dict(learnt),
-            **({"revised": question.partition("revise:")[2]} if "revise:" in question else {}),
-            **turn.reasons, **{name: getattr(turn, name) for name in told},
-        })  # fmt: skip
+        revised = question.partition("revise:")[2]
+        yield Done(turn.record(), turn.id, revised, dict(learnt))
 
-    def _drafted(self, stage: dict[str, Any], choice: Any, held: bool) -> Iterator[Event]:
-        name = stage["name"]
-        if name.startswith("hyde"):
-            about = {"name": name, "model": str(choice), "host": self._models.host(choice)}
-            yield Event("drafting", about)
+    def _drafted(self, stage: StageTime, choice: Any, held: bool) -> Iterator[Event]:
+        if stage.name.startswith("hyde"):
+            yield Drafting(stage.name, str(choice), self._models.host(choice))
             if held:
                 self.drafts.acquire(timeout=PATIENCE)
-            told = {"outcome": stage["outcome"], "took": stage["milliseconds"], "text": DRAFT}
-            yield Event("drafted", {"name": name, **told})
+            yield Drafted(stage.name, stage.outcome, DRAFT, round(stage.milliseconds))
 
     def _tokens(self, question: str, choice: Any, cancelled: Callable[[], bool]) -> Iterator[Event]:
         answer = question.split("say:", 1)[1] if "say:" in question else ANSWER
@@ -303,11 +320,11 @@ class FakeChat:
         for start in range(0, len(answer), 24):
             if "paced" in question and not self._wait(cancelled, self.more):
                 return
-            yield Event("token", {"text": answer[start : start + 24]})
+            yield Token(answer[start : start + 24])
         numbers = itertools.count()
         while "slow" in question:
             for number in itertools.islice(numbers, PART):
-                yield Event("token", {"text": f"Paragraph {number} of a long answer.\n\n"})
+                yield Token(f"Paragraph {number} of a long answer.\n\n")
             if not self._wait(cancelled, self.more):
                 return
 
@@ -322,9 +339,8 @@ class FakeChat:
 
     def _steps(self, turn: SimpleNamespace, *names: str) -> Iterator[Event]:
         for name in names:
-            step = {"name": name, "milliseconds": 812.4 if name == "generate" else 3.21}
-            turn.steps.append(step)
-            yield Event("step", step)
+            turn.steps.append(Step(name, 812.4 if name == "generate" else 3.21))
+            yield turn.steps[-1]
 
     def _take_back(self, user: str, conversation: str, turn: SimpleNamespace) -> None:
         kept = self._kept.get((user, conversation), [])
@@ -431,42 +447,42 @@ class FakeChat:
         turn = turns[0] if turns else self._turn("", True, False, "", self._models.current())
         chunk = Chunk("c1", "src/store/sessions.py", 25, 33, "python", "x" * 310, "u1", "named")
         left = Chunk("c2", "src/store/long.py", 1, 2000, "python", "y" * 40_000)
-        asked = {"model": turn.model, "host": turn.host, "text": DRAFT}
         stages = [
-            {**stage, **(asked if "hyde" in stage["name"] else dict.fromkeys(asked, ""))}
+            replace(stage, model=turn.model, host=turn.host, text=DRAFT)
+            if "hyde" in stage.name else stage
             for stage in (turn.stages if turn.tagged else [])
-        ]
+        ]  # fmt: skip
         hits = hits_of(turn.hyde != "off") if turn.tagged else []
-        record = TurnRecord(turn.id, turn.question, "", 0.0, "", hits=hits, chunks=(chunk,))
+        record = TurnRecord(turn.id, turn.question, hits=hits, chunks=(chunk,))
         return SimpleNamespace(
             block=SimpleNamespace(text=BLOCK, chunks=(chunk,), dropped=(left,)),
             chunks=(chunk,), dropped=(left,),
             sent=self._sent(turn) if turn.model else [], model=turn.model, host=turn.host,
-            tokens=turn.tokens if turn.model else {}, hyde=turn.hyde if turn.tagged else "",
+            tokens=turn.tokens if turn.model else Tokens(), hyde=turn.hyde if turn.tagged else "",
             stages=stages, hit_of=record.hit_of, hits_shown=record.hits_shown,
         )  # fmt: skip
 
-    def _sent(self, turn: SimpleNamespace) -> list[dict[str, Any]]:
+    def _sent(self, turn: SimpleNamespace) -> list[SentMessage]:
         instruction = f"[MODE: {turn.mode}]\n[INSTRUCTION]\n{turn.question}"
         return [
-            {"role": "system", "parts": ["Answer from the chunks alone. <i>Never</i> guess."]},
-            {"role": "user", "parts": ["What is a session?"]},
-            {"role": "assistant", "parts": ["A signed cookie."]},
-            {"role": "user", "parts": [instruction, BLOCK]},
+            SentMessage("system", ["Answer from the chunks alone. <i>Never</i> guess."]),
+            SentMessage("user", ["What is a session?"]),
+            SentMessage("assistant", ["A signed cookie."]),
+            SentMessage("user", [instruction, BLOCK]),
         ]
 
 
-def stages_of(turn: SimpleNamespace, question: str) -> list[dict[str, Any]]:
+def stages_of(turn: SimpleNamespace, question: str) -> list[StageTime]:
     """The stages of the search for a turn, without what was drafted."""
     second = "timed out" if "late" in question else "done"
     drafts = [("hyde-1", 2140.0, "done"), ("hyde-2", 1830.0, second)]
     stages = drafts[: {"one": 1, "two": 2}.get(turn.hyde, 0)]
     stages += [("search", 31.0, "done")] if turn.tagged else []
     stages += [("rerank", 84.0, "done")] if turn.tagged and turn.reranker else []
-    return [{"name": n, "milliseconds": ms, "outcome": outcome} for n, ms, outcome in stages]
+    return [StageTime(*stage) for stage in stages]
 
 
-def hits_of(drafts: bool) -> list[dict[str, Any]]:
+def hits_of(drafts: bool) -> list[RecordedHit]:
     """What a search found, best first; with `drafts` also by them."""
     channels = {"text": 3, "symbol": 1, "vector": 2}
     more = {"hyde-1 text": 5, "hyde-2 vector": 1} if drafts else {}
@@ -478,8 +494,8 @@ def hits_of(drafts: bool) -> list[dict[str, Any]]:
          {"<b>odd</b>": 7, "vector": 1}),
         ("u3", "src/store/long.py", 1200, 1210, "module", "", 0.25, [], {"text": 9}),
     ]  # fmt: skip
-    names = ("unit_id", *PLACE, "score", "why", "channels")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [RecordedHit(*place, unit_id, *rest) for unit_id, *place, rest in
+            ((*row[:6], row[6:]) for row in rows)]  # fmt: skip
 
 
 class FakeFiles:
@@ -555,7 +571,14 @@ class FakeIndex:
 
 
 class _Turn(SimpleNamespace):
-    page = TurnRecord.page
+    """A turn while it is answered, by the fields of its record."""
+
+    def record(self) -> TurnRecord:
+        names = [one.name for one in fields(TurnRecord)]
+        return TurnRecord(**{name: value for name, value in vars(self).items() if name in names})
+
+    def page(self) -> dict[str, Any]:
+        return self.record().page()
 
 
 class FakeEngine:

@@ -14,10 +14,10 @@ from chat_kit import answer, index, kinds
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import find_citations
+from codeqa.chat.events import Event
 from codeqa.engine import Engine
 from codeqa.selection import budget_of, build_context
 from codeqa.settings import load_settings
-from codeqa.types import Event
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")

@@ -273,12 +273,12 @@ def test_turns_that_an_earlier_version_judged_by_words_open_without_its_verdicts
         database.executescript(dump.decode().replace("shop-aef0503f", here))
     engine = shop.open(tmp_path / "kept")
     turns = engine.conversations.turns("kept")
-    places = [[(c["path"], c["start"], c["verified"]) for c in turn.citations] for turn in turns]
+    places = [[(c.path, c.start, c.verified) for c in turn.citations] for turn in turns]
     assert places == [
         [("shop/session.py", 6, True)],
         [("shop/session.py", 1, True)],
         [("shop/session.py", 8, True), ("shop/gone.py", 1, False)],
     ]
     assert {turn.notice for turn in turns} == {"Sent whole: 5 of 5 files, 1 KB."}
-    assert all("grounding" not in turn.told() for turn in turns)
+    assert all("grounding" not in turn.public() for turn in turns)
     engine.close()

@@ -9,6 +9,7 @@ from typing import Any
 from chat_kit import ASK, FILES, SAYS, Open, Script, ask, gathered, index, parts, told
 from openai_server import stream
 
+from codeqa.chat.events import as_json
 from codeqa.chat.messages import build_messages
 from codeqa.engine import Engine
 from codeqa.types import Exchange
@@ -22,7 +23,8 @@ def test_an_answer_with_a_thumb_up_is_sent_along_to_another_conversation(
     def sent(question: str = ASK, **options: Any) -> list[str]:
         done = told(ask(engine, question, conversation=uuid.uuid4().hex, **options), "done")
         kept = done["earlier"]
-        assert engine.conversations.turn(done["turn"], options.get("user", "local")).earlier == kept
+        stored = engine.conversations.turn(done["turn"], options.get("user", "local"))
+        assert as_json(stored.earlier) == kept
         along = "".join(p for p in parts(script.sent[-1]) if p.startswith("[EARLIER ANSWERS]"))
         assert bool(along) == bool(kept)
         assert all(f"Answer: {one['answer']}" in along for one in kept)

@@ -63,7 +63,7 @@ def test_the_messages_are_rules_then_history_then_the_question_with_the_block() 
 def test_each_mode_asks_for_something_of_its_own_below_the_question_as_it_was_typed() -> None:
     asked_for, question = set(), "what is $question {x} $$?"
     for mode in MODES:
-        text = as_sent(build_messages(asked(question, mode=mode)))[-1]["parts"][0]
+        text = as_sent(build_messages(asked(question, mode=mode)))[-1].parts[0]
         assert text.startswith(f"[MODE: {mode}]\n[INSTRUCTION]\n{question}\n\n")
         asked_for.add(text.partition(question)[2])
     assert len(asked_for) == len(MODES)
@@ -229,7 +229,7 @@ def test_question_code_and_as_much_of_the_history_as_fits_the_window_are_sent(
     with openai_server() as server, Model(ModelAddress(server.base_url, "m")) as model:
         pieces = list(Reader(model, nothing_cited).generate(turn))
     (request,) = (piece for piece in pieces if isinstance(piece, ModelRequest))
-    _, *earlier, last = (message["parts"] for message in request.messages)
+    _, *earlier, last = (message.parts for message in request.messages)
     assert not window or count_tokens(request.messages) <= window * 7 / 8
     assert question in last[0] and last[1].startswith(packed.text[:1_000])
     assert (len(last[1]) < len(packed.text)) == bool(request.warning) == cut

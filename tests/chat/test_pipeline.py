@@ -17,6 +17,7 @@ from waiting import AT_ONCE, PATIENCE
 from codeqa import selection
 from codeqa.chat import ask as ask_module
 from codeqa.chat.conversations import HISTORY_MESSAGES
+from codeqa.chat.events import as_json
 from codeqa.chat.gather import RETRIEVAL_K
 from codeqa.chat.messages import build_messages
 from codeqa.chat.question import read_question
@@ -52,7 +53,7 @@ def test_a_turn_is_twelve_steps_in_their_order_each_with_its_time(engine: Engine
     done = told(events, "done")
     assert [step["name"] for step in done["steps"]] == list(STEPS)
     (turn,) = engine.conversations.turns("talk")
-    assert turn.steps == done["steps"][:-1], "all that was over when it was kept"
+    assert as_json(turn.steps) == done["steps"][:-1], "all that was over when it was kept"
 
 
 def test_a_turn_that_fails_takes_its_later_steps_all_the_same(
@@ -65,7 +66,7 @@ def test_a_turn_that_fails_takes_its_later_steps_all_the_same(
     events = ask(engine, ASK)
     assert events[-1].kind == "error"
     assert [e.data["name"] for e in events if e.kind == "step"] == list(STEPS)
-    assert engine.conversations.turns("talk")[0].error["message"] == "The disk is full."  # type: ignore[index]
+    assert engine.conversations.turns("talk")[0].error.message == "The disk is full."  # type: ignore[index]
 
 
 # What is done for which message.
@@ -516,7 +517,7 @@ def test_a_question_that_is_not_kept_in_time_is_refused_in_a_sentence_and_kept_w
     slow.set()
     monkeypatch.setattr(ask_module, "FLUSH_SECONDS", PATIENCE)
     (turn,) = engine.conversations.turns("talk")  # whoever reads it waits for it
-    assert turn.error == {name: last.data[name] for name in ("message", "hint", "code")}
+    assert as_json(turn.error) == {name: last.data[name] for name in ("message", "hint", "code")}
 
 
 @pytest.mark.slow

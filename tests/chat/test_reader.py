@@ -23,14 +23,13 @@ from openai_server import (
 )
 
 from codeqa.chat import reader
+from codeqa.chat.events import RESULT_CHARACTERS, Event
 from codeqa.chat.looks import MARK, may_be_looks, read_looks
 from codeqa.chat.reader import ANSWER_NOW, SHORTENED
 from codeqa.chat.record import TurnRecord
-from codeqa.chat.values import KEPT_RESULT
 from codeqa.engine import Engine
 from codeqa.llm.answer import MOST_CALLS
 from codeqa.llm.client import Model
-from codeqa.types import Event
 from research.evals.agent.player import Player
 
 if TYPE_CHECKING:
@@ -205,8 +204,8 @@ def test_what_a_model_thinks_is_told_apart_from_its_answer_and_kept(
     assert told == "It ends [shop/session.py:1-2] so." and answer(events) == "".join(ENDS)
     turn = kept(engine)
     (thought_of,) = turn.looked_up
-    assert [thought_of[name] for name in ("tool", "summary", "text")] == ["", "Reasoning", told]
-    assert [one["path"] for one in turn.citations] == ["shop/visit.py"], "thoughts cite nothing"
+    assert (thought_of.tool, thought_of.summary, thought_of.text) == ("", "Reasoning", told)
+    assert [one.path for one in turn.citations] == ["shop/visit.py"], "thoughts cite nothing"
     # What is cited is checked before the words that end it are told.
     order = [event.kind for event in events if event.kind in ("cited", "token")]
     assert order[-2:] == ["cited", "token"]
@@ -225,8 +224,8 @@ def test_what_a_look_has_shown_may_be_cited_and_is_kept(
     ]  # fmt: skip
     turn = kept(engine)
     *_, last = turn.looked_up
-    assert last["summary"] == "read shop/part2.py 1-61 of 61 lines"
-    assert len(last["text"]) <= KEPT_RESULT + 2
+    assert last.summary == "read shop/part2.py 1-61 of 61 lines"
+    assert len(last.text) <= RESULT_CHARACTERS + 2
     left_out = {chunk.path for chunk in engine.conversations.turn(turn.id).dropped}
     assert left_out and left_out.isdisjoint(files), "what was looked at is left out no more"
 

@@ -28,12 +28,12 @@ from redis_server import RedisServer, redis_server
 from serving import PATIENT, serving
 from waiting import AT_ONCE, LOOK_AGAIN, PATIENCE, Clock, until
 
+from codeqa.chat.events import Asked, Event
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
 from codeqa.state import cache, database
-from codeqa.types import Event
 from codeqa.web import answer_streams
 from codeqa.web.app import bind, create_app
 from codeqa.web.errors import RequestRefusedError
@@ -366,7 +366,7 @@ def test_another_process_finds_what_is_kept_of_an_answer_and_that_it_broke_off(
     model: Dictated,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("codeqa.chat.ask.KEPT_EVERY", AT_ONCE)
+    monkeypatch.setattr("codeqa.chat.ask.SAVED_EVERY", AT_ONCE)
     begin(page, model)
 
     def kept_by_now() -> str:
@@ -378,7 +378,7 @@ def test_another_process_finds_what_is_kept_of_an_answer_and_that_it_broke_off(
     with open_engine(settings, shop) as later:  # as the next one begins after a crash
         (turn,) = later.conversations.turns("c", *user or ())
     assert turn.question in QUESTION and turn.answer.startswith("One. ")
-    assert not turn.finished and turn.error and turn.error["code"] == "broke_off"
+    assert not turn.finished and turn.error and turn.error.code == "broke_off"
 
 
 def test_where_questions_wait_for_long_the_next_is_refused_at_once(
@@ -389,7 +389,7 @@ def test_where_questions_wait_for_long_the_next_is_refused_at_once(
 
     def slow(cancelled: Callable[[], bool]) -> Iterator[Event]:
         goes_on.wait(PATIENCE)
-        yield Event("asked", {"turn": "t"})
+        yield Asked("t")
 
     def ask(number: int) -> Iterator[bytes]:
         place = answer_streams.Place("shop", "anna", f"c{number}")

@@ -35,6 +35,8 @@ from openai_server import (
 from redis import Redis
 from redis_server import redis_server
 
+from codeqa.chat.events import as_json
+from codeqa.chat.record import Tokens
 from codeqa.chat.values import NO_CONTEXT
 from codeqa.engine import Engine, open_engine
 from codeqa.errors import NotFoundError
@@ -169,11 +171,9 @@ def test_tokens_and_cost_are_those_of_every_request_for_the_answer(
     follow_up = ask(engine, "and what of it?", retrieval="auto", hyde="off", effort="normal")
     assert len(script.small_calls) == 1, "what it means is asked as well"
     first, second = (turn.tokens for turn in engine.conversations.turns("talk"))
-    assert first == {"prompt": 200, "completion": 20, "estimated": False, "cost": 0.0024}
-    assert second == {"prompt": 107, "completion": 15, "estimated": False, "cost": 0.0012}, (
-        "of the call, and the answer"
-    )
-    assert follow_up[-1].data["tokens"] == second
+    assert first == Tokens(200, 20, cost=0.0024)
+    assert second == Tokens(107, 15, cost=0.0012), "of the call, and the answer"
+    assert follow_up[-1].data["tokens"] == as_json(second)
 
 
 def test_an_answer_that_is_cut_off_says_so_and_uncounted_has_an_estimate(
@@ -546,7 +546,7 @@ def test_a_refusal_is_a_sentence_with_a_next_step_and_the_turn_is_kept(
     (kept,) = engine.conversations.turns("talk")
     assert kept.id == error["turn"]
     assert not kept.finished
-    assert kept.error == {name: error[name] for name in ("message", "hint", "code")}
+    assert as_json(kept.error) == {name: error[name] for name in ("message", "hint", "code")}
     assert engine.conversations.turn(kept.id).sent
     script.replies = [stream(SAYS)]
     ask(engine, "and?")
@@ -571,7 +571,7 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     assert "part of the code" in done["notice"]
     assert engine.conversations.turn(done["turn"]).block.text == half
     assert engine.conversations.turn(done["turn"]).dropped
-    assert engine.conversations.turn(done["turn"]).sent[-1]["parts"][1] == half
+    assert engine.conversations.turn(done["turn"]).sent[-1].parts[1] == half
     assert engine.conversations.turns("talk")[-1].notice == done["notice"]
     ask(engine, "and?")
     assert parts(script.sent[-1])[1] == half, "a follow-up does not run into it again"
@@ -579,7 +579,7 @@ def test_a_context_that_is_too_long_is_sent_once_again_at_half_its_size(
     last = ask(engine, question)[-1]
     assert last.kind == "error" and len(script.bodies) == asked + 2, "once again, and no more"
     sent = engine.conversations.turn(last.data["turn"]).sent
-    assert sent[-1]["parts"] == parts(script.sent[-1]), "the last of what was sent"
+    assert sent[-1].parts == parts(script.sent[-1]), "the last of what was sent"
 
 
 def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came_and_not_begun_anew(
@@ -594,7 +594,7 @@ def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came_and_not_begun_anew(
         assert len(script.bodies) == number
         kept = engine.conversations.turns("talk")[-1]
         assert kept.answer == "".join(SAYS) and kept.error and not kept.finished
-        assert [c["verified"] for c in kept.citations] == [True] and kept.tokens["estimated"]
+        assert [c.verified for c in kept.citations] == [True] and kept.tokens.estimated
 
 
 def test_stopping_reaches_a_silent_model_and_keeps_the_turn(engine: Engine, script: Script) -> None:
@@ -622,4 +622,4 @@ def test_an_answer_that_is_stopped_or_left_ends_the_request_and_is_kept_as_far_a
     assert script.server.wait_for_disconnects()
     (kept,) = engine.conversations.turns("talk")
     assert kept.answer == "word " and not kept.finished
-    assert kept.tokens["estimated"] is True
+    assert kept.tokens.estimated is True

@@ -7,10 +7,11 @@ import threading
 
 import pytest
 
+from codeqa.chat.events import Waiting
 from codeqa.cli import command, console
 from codeqa.cli.ask import watched
 from codeqa.errors import RepositoryError, UsageError
-from codeqa.types import Event, IndexSummary, Progress
+from codeqa.types import IndexSummary, Progress
 
 
 class Terminal(io.StringIO):
@@ -103,8 +104,8 @@ def test_a_display_that_nobody_listens_to_any_more_ends_quietly() -> None:
 
 
 def test_on_a_terminal_the_seconds_that_a_model_is_waited_for_count_down() -> None:
-    told = {"text": "api.example.com asks to wait 7 s", "begins": True}
-    events = [Event("waiting", {**told, "seconds": left}) for left in (7, 0)]
+    words = "api.example.com asks to wait 7 s"
+    events = [Waiting(words, left, begins=True) for left in (7, 0)]
     stream = Terminal()
     list(watched(iter(events), console.Line(stream), use_model=True))
     shown = [line.rstrip() for line in stream.getvalue().split("\r\x1b[K") if line]

@@ -202,7 +202,11 @@ def test_commands_load_only_what_they_use(run_python: Run, shop: Path) -> None:
         ("mcp .", "codeqa.mcp", HEAVY | {"pydantic", "numpy", "codeqa.engine", "mcp.server"}),
         ("models", "codeqa.llm", HEAVY | {"flask", "numpy", "codeqa.store", "codeqa.search"}),
         ("repos list", "codeqa.repositories", HEAVY | {"flask", "codeqa.engine"}),
-        ("index nowhere", "codeqa.indexing", {"flask", "openai", "codeqa.chat", "codeqa.engine"}),
+        (
+            "index nowhere",
+            "codeqa.indexing",
+            {"flask", "openai", "codeqa.chat.ask", "codeqa.engine"},
+        ),
         ("privacy show", "codeqa.account", HEAVY | {"flask", "psycopg", "codeqa_server"}),
         ("index .", "codeqa.indexing.indexer", {"flask", "codeqa_server", "lance", "ray"}),
         ("search nothing", "codeqa.search.hybrid", {"flask", "openai", CLUSTER}),

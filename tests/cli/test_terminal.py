@@ -23,7 +23,7 @@ from codeqa.cli import served as asking
 from codeqa.cli.serve import terminal_door
 from codeqa.environment import digest_of
 from codeqa.settings import Settings
-from codeqa.web.answer_streams import encode_stream
+from codeqa.web.ai_sdk import encode_stream
 from codeqa.web.app import create_app
 from codeqa.web.running import FOLDER, running_servers
 from codeqa.web.security import HELLO_PATH, TERMINAL_TOKEN
@@ -42,6 +42,8 @@ LIGHT = (
     | {f"codeqa.cli.{name}" for name in ("ask", "command", "console", "main")}
     | {"codeqa.cli.served", "codeqa.cli.tools", "codeqa.web.running"}
     | {"codeqa.chat", "codeqa.chat.options"}
+    | {"codeqa.chat", "codeqa.chat.events", "codeqa.chat.record"}
+    | {"codeqa.context", "codeqa.context.block", "codeqa.text.markdown", "codeqa.text.tokens"}
 )
 SECRET_WORDS = b"how is an article"
 ASKED = {"question": QUESTION, "conversation": "c", "without_model": True}

@@ -15,6 +15,7 @@ from openai_server import Reply, ScriptedServer, stream
 from repositories import write
 from waiting import PATIENCE, Clock
 
+from codeqa.chat.events import Event
 from codeqa.chat.question import read_question
 from codeqa.chat.values import AskOptions, Gathered, Piece
 from codeqa.engine import Engine, open_engine
@@ -24,7 +25,7 @@ from codeqa.routing.policy import Features, extract_features
 from codeqa.search.query import parse_query
 from codeqa.settings import load_settings
 from codeqa.store import Tables, locate, open_once
-from codeqa.types import Event, Mode
+from codeqa.types import Mode
 
 FILES = {
     "README.md": "# Shop\n\nA small shop that sells teapots.\n",

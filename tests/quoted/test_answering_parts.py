@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from codeqa.chat.citations import find_citations
-from codeqa.chat.values import Citation
+from codeqa.chat.events import Citation
 from codeqa.code.descriptions import first_sentence, leading_doc
 from codeqa.quoted import QuotedEvidence, quoted_answer
 from codeqa.quoted.condense import BODIES, condensed

@@ -11,7 +11,7 @@ from chat_kit import Script, answer, ask, told
 from openai_server import Streamed, delta, stream
 from serving import client_of
 
-from codeqa.chat.values import ToolStep
+from codeqa.chat.events import ToolStep
 from codeqa.cli import main
 from codeqa.engine import Engine
 from codeqa.errors import UsageError

@@ -476,7 +476,7 @@ def test_stopping_the_turn_ends_the_draft_that_is_being_written(opened: Open, st
         assert "answer" not in asked_for(server)
     assert events[-1].kind == "stopped"
     kept = engine.conversations.turn(events[-1].data["turn"])
-    ended = {one["name"]: one["outcome"] for one in kept.stages}
+    ended = {one.name: one.outcome for one in kept.stages}
     assert ended[stage] == "stopped"
     assert "rerank" not in ended
 

@@ -17,10 +17,10 @@ from redis_server import RedisServer, redis_server, server_binaries
 from repositories import write
 from waiting import until
 
+from codeqa.chat.events import Asked, Event, Token
 from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import RedisCache
 from codeqa.store import list_locations
-from codeqa.types import Event
 from codeqa.web.answer_streams import AnswerStreams, Place, checked_line
 from codeqa.web.app import create_app
 from codeqa.web.errors import RequestRefusedError
@@ -187,7 +187,7 @@ class Scripted:
         self.events: Queue[Event | None] = Queue()
 
     def __call__(self, _: object) -> Iterator[Event]:
-        yield Event("asked", {"turn": "t1"})
+        yield Asked("t1")
         yield from iter(self.events.get, None)
 
 
@@ -200,7 +200,7 @@ def test_who_reads_along_after_redis_lost_everything_has_the_answer_from_its_beg
     lines = makes.start(place, answer, lambda *_: None, lambda: False)
     stream = makes._streams[place]
     for n, lost in enumerate((False, True, False)):
-        answer.events.put(Event("token", {"text": f"part {n} "}))
+        answer.events.put(Token(f"part {n} "))
         until(lambda n=n: any(f"part {n} ".encode() in one for one in stream._lines))
         makes._copied({place: stream})
         if lost:

@@ -15,13 +15,16 @@ from browser.payloads import PAYLOADS
 from flask.testing import FlaskClient
 from serving import client_of
 
+from codeqa.chat.events import Event, Stopped, Token, Waiting
+from codeqa.chat.record import Done, TurnRecord
 from codeqa.errors import SettingsError
 from codeqa.llm.providers import ModelChoice
 from codeqa.render import split_blocks
 from codeqa.settings import Settings, load_settings
-from codeqa.types import Event, Skipped
-from codeqa.web import answer_streams, security
-from codeqa.web.answer_streams import AnswerStreams, Place, encode_stream
+from codeqa.types import Skipped
+from codeqa.web import ai_sdk, security
+from codeqa.web.ai_sdk import encode_stream
+from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.app import create_app
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.questions_api import QuestionBody
@@ -91,7 +94,7 @@ def test_an_error_ends_the_stream_with_its_message(client: FlaskClient) -> None:
 
 def test_that_a_model_is_waited_for_is_told_to_a_page_and_to_no_other_client() -> None:
     wait = {"text": "api.example.com asks to wait 70 s", "seconds": 70, "begins": True}
-    events = [Event("waiting", wait), Event("token", {"text": "a"}), Event("done", {})]
+    events = [Waiting(**wait), Token("a"), Done(TurnRecord())]
     plain = [line[:2] for line in encode_stream(events)]
     assert plain == [b"0:", b"8:", b"e:", b"d:"], "what it tells at its end is the one annotation"
     first, *_ = encode_stream(events, cite=lambda *_: None)
@@ -109,9 +112,9 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
         parsed.append(len(text))
         return split_blocks(text)
 
-    monkeypatch.setattr(answer_streams, "split_blocks", counting)
+    monkeypatch.setattr(ai_sdk, "split_blocks", counting)
     text = "| a | b |\n| - | - |\n" * row.startswith("|") + "".join(map(row.format, range(400)))
-    renderer = answer_streams.BlockRenderer(lambda path, start, end: None)
+    renderer = ai_sdk.BlockRenderer(lambda path, start, end: None)
     blocks = [block for line in text.splitlines(True) for block in renderer.feed(line)]
     blocks += renderer.finish()
     assert sum(block["block"]["length"] for block in blocks) == len(text)
@@ -133,7 +136,7 @@ def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation() -> None
 
 def test_any_text_fits_on_one_line_and_stopping_ends_the_stream_properly() -> None:
     text = 'a"\n\r\u2028\u2029\x00\ud800\U0001f600\\'
-    sent, *rest = encode_stream([Event("token", {"text": text}), Event("stopped", {})])
+    sent, *rest = encode_stream([Token(text), Stopped()])
     assert rest == [b'e:{"finishReason":"stop"}\n', b'd:{"finishReason":"stop"}\n']
     assert sent.count(b"\n") == 1
     assert json.loads(sent[2:].decode()) == text.replace("\ud800", "?")
@@ -490,7 +493,7 @@ def test_the_log_says_where_something_failed_and_nothing_of_what_was_asked(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> Iterator[Event]:
-        yield Event("token", {"text": "so far"})
+        yield Token("so far")
         try:
             raise KeyError("wom" + "bats")  # the line of the code itself may be logged
         except KeyError as error:

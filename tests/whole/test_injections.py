@@ -12,11 +12,11 @@ from block_grammar import parse_block
 from chat_kit import answer, parts
 from markdown_it import MarkdownIt
 
+from codeqa.chat.events import Event
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine
 from codeqa.prompts import render_prompt
 from codeqa.settings import load_settings
-from codeqa.types import Event
 from tests.kit.injections import INJECTIONS, Injection
 from tests.kit.openai_server import ScriptedServer, openai_server, stream
 from tests.kit.repositories import write

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codeqa.render import SYNTAX_CLASSES, highlight_lines, render_markdown, sanitise, split_blocks
-from codeqa.web.answer_streams import BlockRenderer
+from codeqa.web.ai_sdk import BlockRenderer
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from codeqa.chat.events import Citation
 from codeqa.chat.pinned import parse_place
 from codeqa.types import Chunk, Unit
 from research.evals.answers.cases import Case, says, shown_lines
@@ -90,10 +90,10 @@ FIGURES = (
 )  # fmt: skip
 
 
-def judge(case: Case, answer: str, citations: Iterable[Mapping[str, Any]]) -> Verdict:
+def judge(case: Case, answer: str, citations: Iterable[Citation]) -> Verdict:
     """Judge an answer by its text and its checked citations (`TurnRecord.citations`); one that is
     wrong counts for nothing."""
-    places = [(c["path"], c["start"], c["end"]) for c in citations if c["verified"]]
+    places = [(c.path, c.start, c.end) for c in citations if c.verified]
     cited = tuple(any(_cites(places, one) for one in group) for group in case.must_cite)
     mentioned = tuple(any(says(answer, one) for one in group) for group in case.must_mention)
     said = tuple(one for one in case.must_not_say if says(answer, one))

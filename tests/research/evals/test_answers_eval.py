@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from codeqa.chat.events import Citation
 from research.benchmarks.retrieval.sets import HERE, questions_of
 from research.evals.answers.cases import Case, Place, commits, load_cases, problems
 from research.evals.answers.judge import judge
@@ -36,7 +38,7 @@ CASES = (
     ),
 )
 RIGHT = "`Cart.total` sums the prices, less the discount [shop/cart.py:4-6]."
-CITED = [{"path": "shop/cart.py", "start": 5, "end": 5, "verified": True}]
+CITED = [Citation("shop/cart.py", 5, 5, verified=True)]
 
 
 def test_the_cases_are_sound_and_balanced_and_none_is_of_a_set_held_out() -> None:
@@ -55,8 +57,8 @@ def test_each_rule_can_fail() -> None:
     for case, answer, citations, passed in (
         (CASES[0], RIGHT, CITED, True),
         (CASES[0], RIGHT, [], False),
-        (CASES[0], RIGHT, [{**CITED[0], "verified": False}], False),
-        (CASES[0], RIGHT, [{**CITED[0], "start": 7, "end": 9}], False),
+        (CASES[0], RIGHT, [replace(CITED[0], verified=False)], False),
+        (CASES[0], RIGHT, [replace(CITED[0], start=7, end=9)], False),
         (CASES[0], "The total is totally discounted.", CITED, False),
         (CASES[0], f"{RIGHT} Then tax is added.", CITED, False),
         (CASES[2], "There is no such thing in this repository.", [], True),
