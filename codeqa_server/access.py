@@ -32,22 +32,22 @@ EVERYBODY = "*"
 
 
 class Rules(BaseModel):
-    """Where a file is only half written the rest is missing, and nobody sees more than by all of
-    it: the first pattern that fits decides, and what none fits nobody sees but the owners."""
+    """Say which groups see which repositories: the first pattern that fits decides, and owners
+    alone see what none fits. So nobody sees more by a file of which half is written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     owners: frozenset[str] = frozenset()
     repositories: dict[str, frozenset[str]] = {}
-    """Pattern → groups. With a `/` it is for where a clone comes from (`host/owner/name`, each
-    branch of it, with or without the port), or for the path of a folder, else for the name."""
+    """Pattern → groups. One with a `/` is matched with the source of a clone (`host/owner/name`,
+    with or without the port, without the branch) or the path of a folder, others with the name."""
 
     def allow(self, groups: frozenset[str], location: Location) -> bool:
         """Whether one of `groups` sees a repository."""
         return not self.groups_of(location).isdisjoint(groups)
 
     def groups_of(self, location: Location) -> frozenset[str]:
-        """The groups that see a repository; of a snapshot those that see what it is of."""
+        """Return the groups that see a repository, or that of a snapshot."""
         if location.snapshot_of:
             folder = location.folder.parents[2] / "repos" / location.snapshot_of
             root = read_note(folder / NOTE).get("root")
@@ -63,22 +63,22 @@ class Rules(BaseModel):
             servers = {f"{host}:{port}", host} if host and port.isdigit() else {server}
             sources = {f"{one}/{'/'.join(path).partition('@')[0]}" for one in servers}
         for pattern, groups in self.repositories.items():
-            asked = sources if "/" in pattern else {location.name}
-            if any(fnmatchcase(one, pattern) for one in asked):
+            names = sources if "/" in pattern else {location.name}
+            if any(fnmatchcase(name, pattern) for name in names):
                 return groups
         return frozenset()
 
 
 def read_rules(path: Path) -> Rules:
-    """Raises SettingsError while they cannot be used."""
+    """Read the rules in `path`, anew where it has changed. Raises SettingsError."""
     try:
-        about = path.stat()
-        return _parsed(path, about.st_ino, about.st_ctime_ns, about.st_size)
+        status = path.stat()
+        return _parsed(path, status.st_ino, status.st_ctime_ns, status.st_size)
     except ValidationError as error:
-        why = "{loc}: {msg}".format_map(error.errors()[0])
+        problem = "{loc}: {msg}".format_map(error.errors()[0])
     except (OSError, ValueError, RecursionError) as error:
-        why = str(error)
-    raise SettingsError(f"{path} cannot be used: {why}.", "Write it as docs/security.md shows.")
+        problem = str(error)
+    raise SettingsError(f"{path} cannot be used: {problem}.", "Write it as docs/security.md shows.")
 
 
 @lru_cache(maxsize=1)
@@ -87,26 +87,27 @@ def _parsed(path: Path, *version: int) -> Rules:
 
 
 class Proxy:
-    """Tells who asks by the headers of a reverse proxy. Raises SettingsError."""
+    """Authenticate by the headers of a reverse proxy. Raises SettingsError."""
 
     def __init__(self, settings: Settings) -> None:
         self._user, self._groups = settings.auth_user, settings.auth_groups
         self._rules = settings.config_dir / "access.toml"
         try:
-            self._own = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
+            networks = [ipaddress.ip_network(one.strip()) for one in settings.auth_from.split(",")]
         except ValueError:
-            self._own = []
-        if not self._own or not all(one.prefixlen for one in self._own):
+            networks = []
+        if not networks or not all(network.prefixlen for network in networks):
             raise SettingsError(
                 "CODEQA_AUTH_FROM must name the proxy's addresses.", "As in 10.0.3.7, 10.1.0.0/16."
             )
+        self._networks = networks
         read_rules(self._rules)
 
     def member(self) -> Member:
-        """Who sent this request. Raises RequestRefusedError where it came from elsewhere (403),
-        where it does not name one user (401), and while the rules cannot be read (503)."""
+        """Return who sent this request. Raises RequestRefusedError for one that came from elsewhere
+        (403) or does not name one user (401), and while the rules cannot be read (503)."""
         address = ip_address(request.remote_addr or "")
-        if address is None or not any(address in one for one in self._own):
+        if address is None or not any(address in network for network in self._networks):
             raise RequestRefusedError(403, "Come through the proxy that signs people in.")
         user, groups = self._header(self._user), self._header(self._groups).split(",")
         if not user or "," in user:
@@ -116,14 +117,15 @@ class Proxy:
         except SettingsError as error:
             log.error("nobody sees any repository: %s", error)
             raise RequestRefusedError(503, "Its log says what is wrong in access.toml.") from None
-        mine = frozenset(one.strip(" \t") for one in groups) - {""} | {EVERYBODY}
+        own = frozenset(one.strip(" \t") for one in groups) - {""} | {EVERYBODY}
         name = f"user-{quote(user, safe='@')}"  # escaped: no two names become one
-        if not mine.isdisjoint(rules.owners):
+        if not own.isdisjoint(rules.owners):
             return Member(name)
-        return Member(name, owner=False, sees=partial(rules.allow, mine))
+        return Member(name, owner=False, sees=partial(rules.allow, own))
 
     def _header(self, name: str) -> str:
-        """Raises RequestRefusedError (401) where it came twice: one may be the user's own."""
+        """Return a header's value. Raises RequestRefusedError (401) for one that came twice, of
+        which one may be the user's own."""
         text = request.headers.get(name, "").encode("latin-1").decode("utf-8", "surrogateescape")
         if name.upper() in request.headers.get(TWICE, "").split() or not text.isprintable():
             raise RequestRefusedError(401, f"The proxy must send {name} once, in plain UTF-8.")

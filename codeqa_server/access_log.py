@@ -1,4 +1,4 @@
-"""The log of who asked when of which repository, as lines of JSON: `CODEQA_ACCESS_LOG`."""
+"""Log who asked when of which repository, as lines of JSON: `CODEQA_ACCESS_LOG`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class AccessLog:
-    """Adds lines to the file that the settings name. Raises SettingsError where it cannot."""
+    """Append to the file that the settings name. Raises SettingsError where that is impossible."""
 
     def __init__(self, settings: Settings) -> None:
         self._path, self._text = settings.access_log, settings.access_log_text
@@ -28,7 +28,7 @@ class AccessLog:
             raise SettingsError("CODEQA_ACCESS_LOG cannot be written.", "Name another file.")
 
     def note(self, status: int) -> None:
-        """Add this request."""
+        """Add a line for this request, which ended with `status`."""
         values = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "user": member_of_request().user,

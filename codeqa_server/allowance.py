@@ -10,28 +10,30 @@ from codeqa.web.security import Allowance, token_digest
 
 
 class SharedAllowance(Allowance):
-    """The same for all processes that use `redis`, from the first request on anew after `seconds`;
-    each counts alone while Redis is gone."""
+    """Count for all processes that use `redis`, in windows of `seconds` that begin with a request;
+    each process counts alone while Redis is gone."""
 
     def __init__(self, redis: RedisCache, name: str, most: int, seconds: int) -> None:
         super().__init__(name, most, seconds)
         self._redis = redis
 
-    def key(self, key: str) -> str:
+    def redis_key(self, key: str) -> str:
         return f"codeqa:allowance:{self._name}:{token_digest(key)}"
 
     def check(self, key: str, advice: str = "") -> None:
         super().check(key, advice)
-        name = self.key(key)
-        told, left = self._redis.together([("GET", name), ("TTL", name)]) or ("0", 0)
-        if told and (left < 0 or not re.fullmatch("[0-9]{1,9}", told)):  # none of ours, or for ever
-            self._redis.delete(name)
-        elif int(told or 0) >= self._most:
+        redis_key = self.redis_key(key)
+        replies = self._redis.together([("GET", redis_key), ("TTL", redis_key)])
+        number, lifetime = replies or ("0", 0)
+        if number and (lifetime < 0 or not re.fullmatch("[0-9]{1,9}", number)):  # none of ours
+            self._redis.delete(redis_key)
+        elif int(number or 0) >= self._most:
             raise RequestRefusedError(429, advice)
 
     def count(self, key: str, advice: str = "") -> None:
         super().count(key, advice)
-        name = self.key(key)
-        counted = [("SET", name, 0, "NX", "EX", self._seconds), ("INCR", name)]
-        if (told := self._redis.together(counted)) and told[1] > self._most:
+        redis_key = self.redis_key(key)
+        commands = [("SET", redis_key, 0, "NX", "EX", self._seconds), ("INCR", redis_key)]
+        replies = self._redis.together(commands)
+        if replies and replies[1] > self._most:
             raise RequestRefusedError(429, advice)

@@ -1,8 +1,8 @@
-"""Jobs in a queue of RQ in Redis, which `codeqa worker` does: `CODEQA_JOBS=rq`.
+"""Jobs in a queue of RQ in Redis, done by `codeqa worker`: `CODEQA_JOBS=rq`.
 
-A job is named by its repository, so a second request joins the first. It says how far it is in its
-`meta`; a key beside it says that it is cancelled. A run that is killed is completed by the next, so
-the job of a dead worker is simply done again.
+A job has the id of its repository, so a second request joins the first. Its `meta` holds its
+progress; a key beside it cancels it. The next run completes one that was killed, so the job of a
+dead worker is simply done again.
 """
 
 from __future__ import annotations
@@ -33,80 +33,85 @@ from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import redis_client
 from codeqa.types import Progress
 from codeqa.web.errors import RequestRefusedError, explained
-from codeqa.web.jobs import BUSY, LONGEST_WAIT, Given, before_indexing
+from codeqa.web.jobs import BUSY, LONGEST_WAIT, Arguments, before_indexing
 from codeqa.web.security import secret_key
 
 log = logging.getLogger(__name__)
 
-TELL_SECONDS = 0.4
-"""Between two words of a worker on how far it is, and looks whether it is to end."""
-SHOWN, TRIED_AGAIN, KEPT_SECONDS = 500, 2, 7 * 86_400
-"""Jobs of each state that are told of; tries after a worker died; how long a failure is told."""
+REPORT_SECONDS = 0.4
+"""Between two reports of a worker's progress, each with a look whether it is cancelled."""
+MOST_JOBS, RETRIES, FAILURE_SECONDS = 500, 2, 7 * 86_400
+"""Jobs of each state that are listed; tries after a worker died; how long a failure is listed."""
 DIED = (
     "The workers that did this were killed. It is not lost: start it again, and look at their log."
 )
 PERFORM = "codeqa.web.jobs.perform"
-"""Under which Redis holds our jobs; nothing is imported by it."""
+"""Name of the function in our jobs, as Redis holds it; nothing is imported by it."""
 CANCELLED = "codeqa:cancelled:"
 
 
 class QueuedJobs:
-    """`codeqa.web.jobs.Jobs` in Redis, which outlive this process. Each call but `reports` raises
-    RequestRefusedError (503) without Redis; SettingsError where it or RQ is not set up."""
+    """Keep `codeqa.web.jobs.Jobs` in Redis, where they outlive this process. Raises SettingsError
+    without REDIS_URL; each call but `reports` raises RequestRefusedError (503) while Redis is gone.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._queue, self._settings = open_queue(settings), settings
 
     def reports(self) -> dict[str, RepositoryReport]:
-        """Those at work, where dead workers are noticed; those that ended badly; those to come."""
-        queue = self._queue
-        with suppress(RequestRefusedError), self._asked():
-            ended = queue.failed_job_registry, queue.finished_job_registry
-            places = (queue.started_job_registry, *ended, queue)
+        """Return the jobs that run (reading these notices dead workers), failed, or wait."""
+        queue, reports = self._queue, dict[str, RepositoryReport]()
+        with suppress(RequestRefusedError), self._refusals():
+            registries = queue.started_job_registry, queue.failed_job_registry
             _drop_unreadable(queue)
-            ids = dict.fromkeys(id_ for one in places for id_ in one.get_job_ids(0, SHOWN))
-            jobs = filter(None, map(queue.fetch_job, ids))
-            return {job.id: told for job in jobs if (told := _told(job))}
-        return {}
+            for registry in (*registries, queue.finished_job_registry, queue):
+                for repo in registry.get_job_ids(0, MOST_JOBS):
+                    job = queue.fetch_job(repo)
+                    if job and (report := _report(job)):
+                        reports.setdefault(repo, report)
+        return reports
 
     def start(
-        self, repo: str, before: RepositoryReport, doing: str, given: Given
+        self, repo: str, before: RepositoryReport, doing: str, arguments: Arguments
     ) -> RepositoryReport:
         queue = self._queue
         meta = {"doing": doing, "before": asdict(replace(before, progress=None))}
-        with self._asked():
+        with self._refusals():
             waits = queue.get_job_position(repo) is not None
             if not waits and repo not in queue.started_job_registry.get_job_ids():
                 queue.connection.delete(CANCELLED + repo)
-                if ended := queue.fetch_job(repo):
-                    ended.delete()
+                if old := queue.fetch_job(repo):
+                    old.delete()
                 queue.connection.delete(queue.job_class.key_for(repo))  # be it ours or not
             with suppress(DuplicateJobError):
+                signature = _signature(self._settings, doing, repo, *arguments)
                 queue.enqueue_call(
-                    PERFORM, (doing, repo, *given, _mark(self._settings, doing, repo, *given)),
-                    job_id=repo, unique=True,
-                    description=doing, timeout=-1, result_ttl=0, failure_ttl=KEPT_SECONDS,
-                    retry=Retry(max=TRIED_AGAIN), meta=meta,
+                    PERFORM, (doing, repo, *arguments, signature), job_id=repo, unique=True,
+                    description=doing, timeout=-1, result_ttl=0, failure_ttl=FAILURE_SECONDS,
+                    retry=Retry(max=RETRIES), meta=meta,
                 )  # fmt: skip
             job = queue.fetch_job(repo)
             if job and job.args[0] != doing:
                 raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
-            return (job and _told(job)) or before
+            return (job and _report(job)) or before
 
     def cancel(self, repo: str) -> None:
         end = time.monotonic() + LONGEST_WAIT
-        with self._asked():
-            while (job := self._queue.fetch_job(repo)) and _at_work(job) and time.monotonic() < end:
-                self._queue.connection.set(CANCELLED + repo, 1, ex=KEPT_SECONDS)
+        with self._refusals():
+            job = self._queue.fetch_job(repo)
+            while job and _is_running(job) and time.monotonic() < end:
+                self._queue.connection.set(CANCELLED + repo, 1, ex=FAILURE_SECONDS)
                 time.sleep(0.1)
-            if job and not _at_work(job):
+                job = self._queue.fetch_job(repo)
+            if job and not _is_running(job):
                 job.delete()
 
     def close(self) -> None:
         self._queue.connection.close()
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _refusals(self) -> Iterator[None]:
+        """Raise RequestRefusedError (503) in place of Redis' own errors."""
         try:
             yield
         except RedisError as error:  # its own words may quote what was sent
@@ -115,14 +120,14 @@ class QueuedJobs:
             raise RequestRefusedError(503, hint) from None
 
 
-def _mark(settings: Settings, *arguments: str) -> str:
-    """Return what tells a job of ours from one that somebody else wrote into Redis."""
+def _signature(settings: Settings, *arguments: str) -> str:
+    """Sign the arguments of a job: others may write into Redis."""
     key = settings.secret_key.get_secret_value().encode() or secret_key(settings.data_dir)
     return hmac.new(key, json.dumps(arguments).encode(), "sha256").hexdigest()
 
 
 def _drop_unreadable(queue: Queue) -> None:
-    """Remove what is no id from the lists and sets of RQ, which would fail at it for ever."""
+    """Remove from RQ's lists and sets what is no id: RQ would fail at it for ever."""
     redis: Any = queue.connection
     for key in (queue.key, queue.intermediate_queue_key):
         _drop(redis.lrange(key, 0, -1), partial(redis.lrem, key, 0))
@@ -139,21 +144,21 @@ def _drop(entries: Iterable[bytes], remove: Callable[[bytes], Any], begin: bytes
             remove(entry)
 
 
-def _told(job: Job) -> RepositoryReport | None:
-    """What a job says of itself; None for nothing that this version understands."""
+def _report(job: Job) -> RepositoryReport | None:
+    """Return the state of a job; None for one that this version cannot read."""
     try:
         meta = _Meta.model_validate(job.meta)
     except ValidationError:
         return None
     if job.get_status(refresh=False) in ("failed", "finished"):
         return replace(meta.before, problem=meta.problem or DIED)
-    told = meta.progress if _at_work(job) else None
-    step = told or Progress("waiting for a `codeqa worker`", 0, 0)
-    return replace(meta.before, state=meta.doing, progress=step, problem="")
+    progress = meta.progress if _is_running(job) else None
+    progress = progress or Progress("waiting for a `codeqa worker`", 0, 0)
+    return replace(meta.before, state=meta.doing, progress=progress, problem="")
 
 
 class _Meta(BaseModel):
-    """What a job tells; it comes from Redis, where others may have written it."""
+    """Hold the `meta` of a job, which others may have written into Redis."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -163,13 +168,13 @@ class _Meta(BaseModel):
     problem: str = ""
 
 
-def _at_work(job: Job) -> bool:
-    """As it was when it was fetched: one that has ended since is gone from Redis."""
+def _is_running(job: Job) -> bool:
+    """Whether it was running when it was fetched: one that has ended since is gone from Redis."""
     return job.get_status(refresh=False) == "started"
 
 
 class OwnJob(Job):
-    """A job of ours: any other record in Redis is none, and of none is anything else called."""
+    """Read only jobs of ours from Redis, and call only `perform`, whatever is written there."""
 
     @property
     def func(self) -> Callable[..., None]:
@@ -188,12 +193,12 @@ class OwnJob(Job):
         raise NoSuchJobError
 
     def restore(self, raw_data: Any) -> None:
-        told = {key: raw_data[key] for key in raw_data if not re.search(b"callback|hook", key)}
-        super().restore(told)
+        fields = {key: raw_data[key] for key in raw_data if not re.search(b"callback|hook", key)}
+        super().restore(fields)
 
 
 def open_queue(settings: Settings, seconds: float | None = 5.0) -> Queue:
-    """The queue, in which arguments are JSON; nothing is connected yet. Raises SettingsError."""
+    """Return the queue, not yet connected; arguments are JSON. Raises SettingsError."""
     if not settings.redis_url:
         raise SettingsError("CODEQA_JOBS=rq needs Redis.", "Set REDIS_URL.")
     connection = redis_client(settings.redis_url, decode_responses=False, socket_timeout=seconds)
@@ -201,14 +206,14 @@ def open_queue(settings: Settings, seconds: float | None = 5.0) -> Queue:
 
 
 def perform(doing: str, repo: str, *arguments: str) -> None:
-    """One job, in a process that a worker forked for it: its settings are those of the worker."""
-    job, told = get_current_job(), 0.0
+    """Do one job, in the process that a worker forked for it, with the worker's settings."""
+    job, reported_at = get_current_job(), 0.0
     assert job is not None
 
-    def tell(step: Progress) -> None:
-        nonlocal told
-        if time.monotonic() > told + TELL_SECONDS:
-            told = time.monotonic()
+    def report(step: Progress) -> None:
+        nonlocal reported_at
+        if time.monotonic() > reported_at + REPORT_SECONDS:
+            reported_at = time.monotonic()
             with suppress(RedisError):  # the work goes on without it
                 if job.connection.exists(CANCELLED + repo):
                     raise CancelledError("It was cancelled.")
@@ -217,24 +222,25 @@ def perform(doing: str, repo: str, *arguments: str) -> None:
                     job.save_meta()  # type: ignore[no-untyped-call]
 
     try:
-        tell(Progress("beginning", 0, 0))
-        *given, mark = arguments
-        settings = load_settings(None if doing == "cloning" else Path(given[0]))
-        if not hmac.compare_digest(mark.encode(), _mark(settings, doing, repo, *given).encode()):
+        report(Progress("beginning", 0, 0))
+        *own, signature = arguments
+        settings = load_settings(None if doing == "cloning" else Path(own[0]))
+        expected = _signature(settings, doing, repo, *own)
+        if not hmac.compare_digest(signature.encode(), expected.encode()):
             raise UsageError("This job is none of this server's.", "Start it on the page.")
-        location = open_location(settings, before_indexing(settings, doing, given, tell))
+        location = open_location(settings, before_indexing(settings, doing, own, report))
         job.meta["doing"] = "indexing"  # a clone can be opened from now on
-        Indexer(settings, location).run(tell)
+        Indexer(settings, location).run(report)
         report_on(location)  # noted, so that the page need not count
     except CancelledError:
         pass
     except Exception as error:  # what RQ sees fail it would do again
-        job.meta["problem"], job.result_ttl = str(explained(error)), KEPT_SECONDS
+        job.meta["problem"], job.result_ttl = str(explained(error)), FAILURE_SECONDS
         job.save_meta()  # type: ignore[no-untyped-call]
 
 
 def work(settings: Settings) -> None:
-    """Do what the queue holds until a signal ends it, each job in a fork of this process, which
+    """Do the jobs of the queue until a signal ends it, each in a fork of this process, which
     therefore loads nothing of LanceDB. Raises SettingsError."""
     queue = open_queue(settings, None)
     while True:
@@ -247,4 +253,4 @@ def work(settings: Settings) -> None:
             worker.work(logging_level="WARNING")
         if worker._shutdown_requested_date:
             return
-        time.sleep(TELL_SECONDS)
+        time.sleep(REPORT_SECONDS)

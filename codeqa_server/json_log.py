@@ -1,4 +1,4 @@
-"""The log of a server as lines of JSON, for programs: `CODEQA_LOG_FORMAT=json`."""
+"""Write the log of a server as lines of JSON, for programs: `CODEQA_LOG_FORMAT=json`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from codeqa.web.logs import who
 
 
 class JsonLines(logging.Formatter):
-    """A JSON object for each record: time, level, logger, message, and where there is a request its
-    id and user; of an exception where it came from, without its words."""
+    """Format a record as a JSON object: time, level, logger, message, id and user of the request if
+    there is one; of an exception where it came from, without its words."""
 
     def format(self, record: logging.LogRecord) -> str:
         values = {

@@ -1,5 +1,7 @@
-"""Measure a running server for Prometheus: how much and how long it took, by how it ended. No
-names, no paths, no text."""
+"""Measure a running server for Prometheus: how much was done and how long it took, by how it ended.
+
+No names, no paths, no text.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from typing import Any
 from codeqa.extensions import not_installed
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""Names the folder in which processes add up; prometheus-client reads it when it is imported."""
+"""Variable that names the folder where processes add up; prometheus-client reads it on import."""
 SECONDS = (.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1_800)  # fmt: skip
-"""Upper ends of what is counted together."""
+"""Upper bounds of the histograms' buckets."""
 MEASURED = {
     "questions": ("Questions that were asked", ()),
     "answers_open": ("Answers that are being made", ()),
@@ -29,9 +31,8 @@ MEASURED = {
 
 
 class PrometheusMetrics:
-    """MEASURED, in this process and, with several `processes`, in those that it forks: they add up
-    in a folder of their own, or in the one that SHARED names. Raises SettingsError where
-    prometheus-client is not installed."""
+    """Hold the values of MEASURED. Several `processes`, which this one forks, add up in the folder
+    that SHARED names, or in a temporary one. Raises SettingsError without prometheus-client."""
 
     def __init__(self, processes: int) -> None:
         if processes > 1 and not os.environ.get(SHARED):

@@ -1,5 +1,7 @@
-"""The state in a PostgreSQL server, for several processes and machines. Neither the password nor
-anything that was said reaches a message: of the server's only its sentence, without the values."""
+"""Keep the state in a PostgreSQL server, for several processes and machines.
+
+No message holds the password or a value: of the server's errors only the sentence is repeated.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ CONNECTIONS = 8  # most of a process: a transaction takes some thousandths of a 
 OURS = {"connect_timeout": 3, "tcp_user_timeout": 20_000, "options": "-c lock_timeout=20s"}
 LIMITED = "SET LOCAL statement_timeout = '25s'"
 SILENT_SECONDS = 30.0
-"""After which a server is given up that says nothing at all: a frozen one keeps its connections."""
-_WORDS = (
+"""After which a silent server is given up: a frozen one keeps its connections."""
+_DIALECT = (
     (r"\buser\b", '"user"'),  # else it is whoever opened the connection
     (r"\?", "%s"),
     (r"json_each\(%s\)", "json_array_elements_text(%s::json)"),
@@ -41,30 +43,33 @@ _WORDS = (
         r"EXECUTE FUNCTION \1();",
     ),
 )
-"""What SQLite says → what PostgreSQL says, one after the other. Of text it takes no NUL."""
+"""Patterns in SQLite's words → PostgreSQL's, replaced one after the other."""
 
 
 class _Connection(psycopg.Connection[Any]):
-    hurried = True
-    """Whether a server that says nothing is given up."""
+    impatient = True
+    """Whether a silent server is given up."""
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-        options |= {"timeout": SILENT_SECONDS} if self.hurried else {}
+        options |= {"timeout": SILENT_SECONDS} if self.impatient else {}
         try:
             return super().wait(gen, *args, **options)
         except psycopg.errors._WaitTimeout:
-            told = f"it said nothing for {SILENT_SECONDS:.0f} seconds"
-            raise psycopg.OperationalError(told) from None
+            problem = f"it said nothing for {SILENT_SECONDS:.0f} seconds"
+            raise psycopg.OperationalError(problem) from None
 
     def execute(self, query: Any, parameters: Any = (), **options: Any) -> Any:  # type: ignore[override]
-        for said, instead in _WORDS:
-            query = re.sub(said, instead, query)
-        given = [one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in parameters]
-        return super().execute(query, given or None, **options)
+        for sqlite, postgres in _DIALECT:
+            query = re.sub(sqlite, postgres, query)
+        # PostgreSQL takes no NUL in a text.
+        values = [
+            one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in parameters
+        ]
+        return super().execute(query, values or None, **options)
 
 
 class Postgres(Database):
-    """The database at `address`. Raises SettingsError when that is none."""
+    """Open the database at `address` when it is first used. Raises SettingsError for no address."""
 
     def __init__(self, address: str) -> None:
         self._idle = defaultdict(list)
@@ -78,34 +83,34 @@ class Postgres(Database):
         host, port, name = map(self._address.get, ("host", "port", "dbname"))
         self.place = f"PostgreSQL at {host or 'localhost'}:{port or 5432}/{name or ''}"
         self._wait_until: float | None = 0.0
-        """Until when one that went away is waited for; None while it answers, 0 before it did."""
+        """When waiting for a lost server ends; None while it answers, 0 before it ever did."""
         self._free = defaultdict[int, Any](lambda: threading.Semaphore(CONNECTIONS))
 
     def reading(self) -> AbstractContextManager[_Connection]:
-        return self._begun(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {LIMITED}")
+        return self._transaction(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {LIMITED}")
 
     def writing(self, user: str = "") -> AbstractContextManager[_Connection]:
         number = zlib.crc32(user.encode(errors="replace"))
-        return self._begun(f"BEGIN; {LIMITED}; SELECT pg_advisory_xact_lock({number})")
+        return self._transaction(f"BEGIN; {LIMITED}; SELECT pg_advisory_xact_lock({number})")
 
     def size(self) -> int:
         return int(self.rows("SELECT pg_database_size(current_database())")[0][0])
 
     def compact(self) -> str:
-        with self._begun(f"VACUUM {', '.join(NAMES)}", hurried=False):
+        with self._transaction(f"VACUUM {', '.join(NAMES)}", impatient=False):
             return "Logs, copies and backups of PostgreSQL may hold it: ask whoever runs it."
 
     @contextmanager
-    def _begun(self, statement: str, *, hurried: bool = True) -> Iterator[_Connection]:
-        """A connection with its first statement done; what follows is kept as a whole, or not at
-        all when the block raises. A server that went away is waited for, for BUSY_SECONDS."""
+    def _transaction(self, statement: str, *, impatient: bool = True) -> Iterator[_Connection]:
+        """Yield a connection on which `statement` has begun a transaction: the block's work is kept
+        as a whole, or not at all when it raises. Wait up to BUSY_SECONDS for a lost server."""
         connection, idle = None, self._idle[(os.getpid(),)]
         with self._free[os.getpid()]:
             try:
                 while True:
                     try:
                         connection = idle.pop() if idle else self._connect()
-                        connection.hurried = hurried
+                        connection.impatient = impatient
                         connection.execute(statement)
                         break
                     except psycopg.Error as error:
@@ -116,18 +121,22 @@ class Postgres(Database):
                 yield connection
                 connection.execute("COMMIT")
             except psycopg.Error as error:
-                said = error.diag.message_primary or str(error).splitlines()[0].rstrip(".")
+                problem = error.diag.message_primary or str(error).splitlines()[0].rstrip(".")
                 raise (GoneError if self._gone(error) else StorageError)(
-                    f"The state in {self.place} cannot be used: {said}.",
+                    f"The state in {self.place} cannot be used: {problem}.",
                     "Nothing that was kept is lost: see to the server, and to CODEQA_STATE.",
                 ) from None
             finally:
-                if connection:  # which is closed where it is in the middle of something
-                    done = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-                    idle.append(connection) if done else connection.close()
+                if connection:
+                    status = connection.info.transaction_status
+                    if status == psycopg.pq.TransactionStatus.IDLE:
+                        idle.append(connection)
+                    else:  # it is in the middle of something
+                        connection.close()
 
     def _gone(self, error: psycopg.Error) -> bool:
-        """Whether the server is not there: starting, ending, full or out of reach."""
+        """Whether the server is not there: starting, ending, full or out of reach. If so, close its
+        connections and begin to wait."""
         lost = isinstance(error, psycopg.OperationalError)
         if not lost or not (error.sqlstate or "08").startswith(("08", "57P", "53300")):
             return False
@@ -137,7 +146,8 @@ class Postgres(Database):
         return True
 
     def _connect(self) -> _Connection:
-        """A new connection to tables of our version, which are made where there are none."""
+        """Connect, and make the tables where there are none. Raises StorageError for those of
+        another version."""
         connection = _Connection.connect(**self._address, autocommit=True)
         if connection.execute("SELECT to_regclass('codeqa')").fetchone() == (None,):
             made = f"CREATE TABLE IF NOT EXISTS codeqa AS SELECT {VERSION} AS version"

@@ -7,9 +7,9 @@ from codeqa.state.database import NAMES, Database
 
 
 def copy_state(source: Database, target: Database, replace: bool = False) -> dict[str, int]:
-    """Copy all rows as they are now, all or none; gives their number by their table. Raises
-    UsageError for a target that holds any, unless these are to be replaced, and StorageError."""
-    done: dict[str, int] = {}
+    """Copy all rows as they are now, all or none, and return their number for each table. Raises
+    UsageError for a target that holds rows, unless `replace`, and StorageError."""
+    counts: dict[str, int] = {}
     with source.reading() as there, target.writing() as here:
         for table in NAMES:
             if here.execute(f"SELECT * FROM {table} LIMIT 1").fetchone() and not replace:
@@ -25,7 +25,7 @@ def copy_state(source: Database, target: Database, replace: bool = False) -> dic
                 for last, *row in rows:  # noqa: B007
                     here.execute(f"INSERT INTO {table} ({some}) VALUES ({marks})", row)
             count = f"SELECT count(*) FROM {table}"
-            (done[table],) = there.execute(count).fetchone()
-            if here.execute(count).fetchone() != (done[table],):
+            (counts[table],) = there.execute(count).fetchone()
+            if here.execute(count).fetchone() != (counts[table],):
                 raise StorageError("Less came than there was, so that nothing of it is kept.")
-    return done
+    return counts

@@ -1,4 +1,4 @@
-"""The page served by several processes: forks of this one, which all listen on its socket.
+"""Serve the page by several processes: forks of this one, which all listen on its socket.
 
 Each opens its tables, its state and its threads after the fork: a table that was opened before it
 hangs.
@@ -19,21 +19,21 @@ from codeqa import metrics
 from codeqa.web.errors import explained
 
 LONGEST_PAUSE = 60.0
-"""Seconds before a new process at most, where those before ended within as many: 1, 3, 7, …"""
+"""Most seconds before a new process where the ones before lived no longer: 1, 3, 7, …"""
 
 log = logging.getLogger(__name__)
 
 
 def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
-    """Have `number` forks `serve`, and new ones in place of those that end, until this process is
-    told to end, which they are told as well. Raises SystemExit where one fails."""
+    """Have `number` forks `serve`, and new ones in place of those that end, until a signal ends
+    this process, which passes it on. Raises SystemExit where one fails."""
     running: dict[int, float] = {}
-    told: list[int] = []
+    signals: list[int] = []
     pause = 0.0
-    held, alive = os.pipe()
+    pipe, own_end = os.pipe()  # which closes with this process, however it ends
 
     def end(signum: int, frame: object = None) -> None:
-        told.append(signum)
+        signals.append(signum)
         for process in [*running]:
             with suppress(ProcessLookupError):
                 os.kill(process, signum)
@@ -42,13 +42,13 @@ def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
         signal.signal(signum, end)
     failed = False
     while True:
-        while len(running) < number and not told:
+        while len(running) < number and not signals:
             if not (process := os.fork()):
-                os.close(alive)
-                _serve(serve, held)
+                os.close(own_end)
+                _serve(serve, pipe)
             running[process] = time.monotonic()
-            if told:  # while it was made
-                os.kill(process, told[-1])
+            if signals:  # while it was made
+                os.kill(process, signals[-1])
         if not running and failed:
             sys.exit(1)
         if not running:
@@ -62,19 +62,19 @@ def serve_with_workers(number: int, serve: Callable[[], None]) -> None:
         if code > 0:
             failed = True
             end(signal.SIGTERM)
-        elif not told:
-            says = "A process of the server ended (%d); a new one takes its place in %d s."
-            log.error(says, code, pause)
+        elif not signals:
+            text = "A process of the server ended (%d); a new one takes its place in %d s."
+            log.error(text, code, pause)
             until = time.monotonic() + pause
-            while time.monotonic() < until and not told:
+            while time.monotonic() < until and not signals:
                 time.sleep(0.1)
 
 
-def _serve(serve: Callable[[], None], held: int) -> None:
-    """What a fork does, and ends with; also when the process that made it is gone."""
+def _serve(serve: Callable[[], None], pipe: int) -> None:
+    """Serve in a fork, until the process that made it is gone, and end it."""
 
     def end_with_parent() -> None:
-        os.read(held, 1)
+        os.read(pipe, 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
     code = 1

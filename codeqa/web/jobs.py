@@ -24,52 +24,52 @@ LONGEST_WAIT = 10.0
 """Seconds until a job that was cancelled is left to itself; it looks several times a second."""
 BUSY = "is being cloned or refreshed."
 
-Given = Sequence[str]
+Arguments = Sequence[str]
 """Address and branch of what is cloned, else the folder."""
-Work = Callable[[str, Given, Report], object]
-"""Takes what to do, as `before_indexing` does, what for, and whom to tell how far it is."""
+Work = Callable[[str, Arguments, Report], object]
+"""Takes the kind of a job, as `before_indexing` does, its arguments and a listener of progress."""
 
 
-def before_indexing(settings: Settings, doing: str, given: Given, tell: Report) -> Path:
-    """What comes before an index is brought up to date: its folder is `cloning`, `refreshing` (if
-    it is a clone) or `describing` by a model; `indexing` alone needs nothing. Raises CodeQAError,
-    and what `tell` raises."""
+def before_indexing(settings: Settings, doing: str, arguments: Arguments, report: Report) -> Path:
+    """Do what comes before indexing and return the folder: clone it (`cloning`), fetch a clone anew
+    (`refreshing`) or have a model describe its methods (`describing`); `indexing` needs nothing.
+    Raises CodeQAError, and what `report` raises."""
     if doing == "cloning":
-        return take_clone(settings, read_remote(*given), tell).root
-    location = open_location(settings, Path(given[0]))
+        return take_clone(settings, read_remote(*arguments), report).root
+    location = open_location(settings, Path(arguments[0]))
     if doing == "refreshing":
-        sync_clone(settings, location, tell)
+        sync_clone(settings, location, report)
     elif doing == "describing":
         with closing(Models(settings)) as models:
             if (model := models.answer_model()) is None:
                 raise UsageError("No language model is chosen.", "Choose one, or set CODEQA_MODEL.")
             units, ask = plan_comments(settings, location, model.name).units, model.complete
-            add_comments(settings, location, units, ask, model.name, tell, model.close)
+            add_comments(settings, location, units, ask, model.name, report, model.close)
     return location.root
 
 
 class Jobs(Protocol):
-    """Such work behind the page, one job for each repository (by id) at a time."""
+    """Do such work behind the page, one job for each repository (by id) at a time."""
 
     def reports(self) -> dict[str, RepositoryReport]:
-        """What is being done, and what failed until it is started anew or dismissed."""
+        """Return what is being done, and what failed until it is started anew or dismissed."""
 
     def start(
-        self, repo: str, before: RepositoryReport, doing: str, given: Given
+        self, repo: str, before: RepositoryReport, doing: str, arguments: Arguments
     ) -> RepositoryReport:
-        """Do what is to be done in the background, which the page is told as the state `doing`, and
-        `before` again when it fails. Gives what is told; raises IndexBusyError while another job
-        goes on for that repository."""
+        """Start a job of the kind `doing` and return its report, `before` with that state; if it
+        fails it is `before` again, with the problem. Raises IndexBusyError while another job goes
+        on for that repository."""
 
     def cancel(self, repo: str) -> None:
-        """End what goes on for that repository and wait for it, or forget that it failed."""
+        """End the job of that repository and wait for it, or forget that it failed."""
 
     def close(self) -> None:
-        """End what this process does."""
+        """End the jobs of this process."""
 
 
 class ThreadJobs:
-    """Jobs in threads of this process, each of which does `work`."""
+    """Do jobs in threads of this process, by `work`."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -82,9 +82,11 @@ class ThreadJobs:
         return dict(self._reports)
 
     def start(
-        self, repo: str, before: RepositoryReport, doing: str, given: Given
+        self, repo: str, before: RepositoryReport, doing: str, arguments: Arguments
     ) -> RepositoryReport:
-        thread = threading.Thread(target=self._run, args=(repo, before, doing, given), daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(repo, before, doing, arguments), daemon=True
+        )
         with self._lock:
             if repo in self._threads:
                 raise IndexBusyError(f"{before.name} {BUSY}", "Wait, or cancel that.")
@@ -95,15 +97,15 @@ class ThreadJobs:
         thread.start()
         return started
 
-    def _run(self, repo: str, before: RepositoryReport, doing: str, given: Given) -> None:
-        def tell(step: Progress) -> None:
+    def _run(self, repo: str, before: RepositoryReport, doing: str, arguments: Arguments) -> None:
+        def report(step: Progress) -> None:
             if repo in self._cancelled:
                 raise CancelledError("It was cancelled.")
             self._reports[repo] = replace(self._reports[repo], progress=step)
 
         problem = ""
         try:
-            self._work(doing, given, tell)
+            self._work(doing, arguments, report)
         except CancelledError:
             pass
         except Exception as error:  # there is nobody to raise it to

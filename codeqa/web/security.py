@@ -1,4 +1,4 @@
-"""Who may talk to the server, and what a page of it may do.
+"""Decide who may talk to the server, and what a page of it may do.
 
 Without a token the server answers this machine only, whatever it is bound to. Requests
 must name a host that is ours (a foreign name that resolves to us is an attack), and
@@ -77,21 +77,20 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Somebody who may use the server."""
+    """Hold somebody who may use the server."""
 
     user: str
-    """Under which conversations and contexts are kept; nobody else sees them."""
+    """Name of the owner of conversations and contexts; nobody else sees them."""
     owner: bool = True
-    """Whether it is this user who chooses the language model, where everybody's questions go,
-    and which folders everybody sees."""
+    """Whether this user chooses the language model for everybody, and which folders there are."""
     mark: str = field(default="", repr=False)
-    """What a session that was let in holds; without its token it is worth nothing."""
+    """Kept in the session that was let in; worth nothing once its token is gone."""
     sees: Callable[[Location], bool] | None = field(default=None, repr=False)
     """Which repositories there are for this member; None for all."""
 
 
 def may_see(member: Member, location: Location) -> bool:
-    """Whether there is a repository at `location` for `member`. This alone decides it: what they
+    """Whether there is a repository at `location` for `member`. Nothing else decides it: what they
     may not see is everywhere as if it were not there."""
     return member.sees is None or member.sees(location)
 
@@ -106,21 +105,21 @@ SCRAPER = Member("metrics", owner=False)
 
 
 class Allowance:
-    """At most `most` of something called `name` in each `seconds`, for each of many."""
+    """Allow at most `most` of something in each `seconds`, for each of many keys."""
 
     def __init__(self, name: str, most: int, seconds: int) -> None:
         self._name, self._most, self._seconds = name, most, seconds
         self._times: defaultdict[str, deque[float]] = defaultdict(partial(deque, maxlen=most))
 
     def check(self, key: str, advice: str = "") -> None:
-        """Raises RequestRefusedError (429) where it is used up."""
-        times = self._times.get(key) or deque()  # who only asks leaves no entry
+        """Raise RequestRefusedError (429) where that of `key` is used up."""
+        times = self._times.get(key) or deque()  # a check leaves no entry
         if len(times) >= self._most and time.monotonic() - times[0] <= self._seconds:
             raise RequestRefusedError(429, advice)
 
     def count(self, key: str, advice: str = "") -> None:
-        """Count one more, which `check` has let in. Raises as that does, where the count is shared
-        and was used up meanwhile."""
+        """Count one more, after `check`. A shared count raises as that does where another process
+        used it up meanwhile."""
         if len(self._times) >= KEYS_KEPT:
             self._times.clear()
         self._times[key].append(time.monotonic())
@@ -128,18 +127,18 @@ class Allowance:
 
 AllowanceFactory = Callable[[str, int, int], Allowance]
 Authenticate = Callable[[], Member | None]
-"""Says who sent a request; None for nobody known. May raise RequestRefusedError."""
+"""Returns who sent the request, None for nobody known; may raise RequestRefusedError."""
 
 
 class Sessions(SecureCookieSessionInterface):
-    """Cookies that a browser behind TLS sends over TLS alone: it says where its page is from."""
+    """Mark cookies for TLS alone where the browser says that its page came over TLS."""
 
     def get_cookie_secure(self, app: Flask) -> bool:
         return request.headers.get("Origin", "").startswith("https://")
 
 
 class Gate:
-    """Compares tokens in constant time and stops guessing; without tokens it stands open."""
+    """Compare tokens in constant time and stop guessing; without tokens let everybody in."""
 
     def __init__(self, tokens: Sequence[str], allowance: AllowanceFactory = Allowance) -> None:
         self._by_digest = {}
@@ -159,8 +158,8 @@ class Gate:
         """Requests of each user that hold a thread."""
 
     def member(self) -> Member | None:
-        """Who sent this request, by session or bearer token; None for nobody known. Raises as
-        `admit` does."""
+        """Return who sent this request, by session or bearer token; None for nobody known. Raises
+        as `admit` does."""
         if not self.closed:
             return LOCAL
         member = _find(str(session.get("mark", "")), self._by_mark)
@@ -169,8 +168,8 @@ class Gate:
         return member
 
     def admit(self, token: str, address: str) -> Member | None:
-        """Whose `token` it is; None for a wrong one. Raises RequestRefusedError (429) after many
-        wrong ones from `address`."""
+        """Return whose `token` it is; None for a wrong one. Raises RequestRefusedError (429) after
+        many wrong ones from `address`."""
         with self._lock:
             self._guesses.check(address, "The tokens were wrong. Wait half a minute.")
             if member := _find(token_digest(token.strip()), self._by_digest):
@@ -179,19 +178,18 @@ class Gate:
         return None
 
     def count_question(self, user: str) -> None:
-        """Raises RequestRefusedError (429) when `user` asked too many lately."""
+        """Raise RequestRefusedError (429) where `user` asked too many questions lately."""
         with self._lock:
             self._questions.check(user)
             self._questions.count(user)
 
     def hold(self, user: str, threads: int) -> Callable[[], None]:
-        """Count a request that holds one of `threads`; what is returned ends that. Raises
-        RequestRefusedError (429) where `user` has too many, or all have so many that nothing else
-        would be answered."""
-        mine = max(threads // 4, min(threads - 1, 16))
+        """Count a request that holds one of `threads`, and return a function that releases it.
+        Raises RequestRefusedError (429) where `user` holds too many, or all users nearly all."""
+        most = max(threads // 4, min(threads - 1, 16))
         with self._lock:
             every = self._answered.total()
-            if self._answered[user] >= mine or every >= threads - max(1, threads // 8):
+            if self._answered[user] >= most or every >= threads - max(1, threads // 8):
                 raise RequestRefusedError(429, "Too much is being answered: wait for some of it.")
             self._answered[user] += 1
 
@@ -295,19 +293,19 @@ def guard(app: Flask, settings: Settings) -> None:
 
 
 def member_of_request() -> Member:
-    """Who sent this request; the checks before every view have found it out."""
+    """Return who sent this request, as the checks before every view noted."""
     return cast(Member, g.member)
 
 
 def require_owner(may: str) -> None:
-    """Raises RequestRefusedError for a request of somebody else than the server's owner."""
+    """Raise RequestRefusedError (403) for a request of somebody else than the server's owner."""
     if not (member := member_of_request()).owner:
         who = "owners of access.toml" if member.sees else "first token in CODEQA_TOKEN"
         raise RequestRefusedError(403, f"Only the {who} may {may}.")
 
 
 def _check_host(settings: Settings, gate: Gate) -> None:
-    """A page elsewhere may have its own name resolve to us; we do not answer to that name.
+    """Refuse host names that are not ours: a page elsewhere may have its own name resolve to us.
 
     Bound to every address, the server cannot know its names: then the token, which is
     required there and whose cookie belongs to one name, keeps such pages out.
@@ -326,7 +324,7 @@ def _check_host(settings: Settings, gate: Gate) -> None:
 
 
 def _check_origin() -> None:
-    """Browsers say where a request comes from; programs that are no browser say nothing."""
+    """Refuse requests of foreign pages. Only browsers say where one comes from."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None and site not in ("same-origin", "none"):
         raise RequestRefusedError(403)
@@ -336,7 +334,7 @@ def _check_origin() -> None:
 
 
 def _wants_page() -> bool:
-    """Whether it is a browser that asks, for something to show."""
+    """Whether a browser asks for a page to show."""
     page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
     return page and not _bearer()
 
@@ -357,16 +355,18 @@ def _bears(token: str) -> bool:
 
 
 def _bearer() -> str:
-    """The token that the request brings, if it does."""
+    """Return the request's bearer token, '' for none."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token if scheme.lower() == "bearer" else ""
 
 
-def _find(given: str, members: Mapping[str, Member]) -> Member | None:
-    """All are compared, so that the time tells nothing of which one came near."""
-    known = members.items()
-    found = [one for key, one in known if hmac.compare_digest(given.encode(), key.encode())]
-    return found[0] if found else None
+def _find(key: str, members: Mapping[str, Member]) -> Member | None:
+    """Return the member with `key`. All are compared, so that the time tells nothing."""
+    match = None
+    for other, member in members.items():
+        if hmac.compare_digest(key.encode(), other.encode()):
+            match = member
+    return match
 
 
 def token_digest(token: str) -> str:

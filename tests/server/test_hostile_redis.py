@@ -115,7 +115,7 @@ def test_a_worker_goes_on_after_entries_that_are_no_jobs_and_calls_nothing_for_t
     spoil(redis)
     private = write(tmp_path / "private", {"a.py": "x = 1\n"})
     ours, forged = ("indexing", "last", str(shop)), ["indexing", "forged", str(private), "0" * 64]
-    signed = [*ours, jobs._mark(queued, *ours)]
+    signed = [*ours, jobs._signature(queued, *ours)]
     for id_, arguments in (("forged", forged), ("last", signed)):
         call = ["codeqa.web.jobs.perform", None, arguments, {}]
         record(redis, id_, data=json.dumps(call))
@@ -148,7 +148,7 @@ def test_a_record_in_the_place_of_a_job_keeps_that_from_nothing(
 @pytest.mark.parametrize("value", ["many", "-1", "²", "٣", "7", "9" * 5_000])
 def test_what_is_no_number_under_an_allowance_is_none(redis: RedisServer, value: str) -> None:
     allowance = SharedAllowance(cache := RedisCache(redis.url), "questions", 3, 60)
-    redis.command("SET", allowance.key("anna"), value)
+    redis.command("SET", allowance.redis_key("anna"), value)
     for _ in range(3):
         allowance.check("anna")
         allowance.count("anna")

@@ -24,7 +24,7 @@ from codeqa.settings import load_settings
 from codeqa.web.app import create_app
 from codeqa.web.security import LOCAL
 from codeqa.web.workspace import Workspace
-from codeqa_server.jobs import QueuedJobs, _told, open_queue
+from codeqa_server.jobs import QueuedJobs, _report, open_queue
 from tests.kit.git_server import git_server
 from tests.kit.repositories import write
 from tests.kit.waiting import until
@@ -175,7 +175,7 @@ def test_a_job_that_ends_while_it_is_looked_at_is_told_as_it_was(
     jobs = client.application.extensions["codeqa"].jobs
     job = jobs._queue.fetch_job(repo)
     assert job and redis.command("DEL", f"rq:job:{repo}") == ":1\r\n"
-    assert _told(job).state == "indexing"
+    assert _report(job).state == "indexing"
 
 
 def test_without_redis_what_is_indexed_stays_and_the_reason_is_said(
