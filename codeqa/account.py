@@ -1,6 +1,8 @@
-"""What is stored of a user and who receives it, counted whenever it is asked; and its deletion from
-state and cache, for good: a state file is written anew, so that no free page of it holds what was
-said. The page, the HTTP API and the terminal tell and do the same."""
+"""Count what is stored of a user, name who receives it, and delete it from state and cache.
+
+Deleting is for good: a state file is written anew, so that no free page of it holds what was said.
+The page, the HTTP API and the terminal use the same functions.
+"""
 
 from __future__ import annotations
 
@@ -84,22 +86,22 @@ class Privacy:
     models: Models = field(repr=False)
 
     def stored(self, user: str) -> StoredData:
-        """What is stored of `user`. Raises StorageError."""
-        keys = self.settings.data_dir / "models.json"
-        cached = [cache.keys(_prefix_of(user)) for cache in {self.cache, self.state.values}]
+        """Count what is stored of `user`. Raises StorageError."""
+        keys_file = self.settings.data_dir / "models.json"
+        cached = [cache.keys(_prefix_of(user)) for cache in self._caches()]
         return StoredData(
             user=user,
             shared=bool(self.settings.tokens or self.settings.auth),
             **asdict(self.state.user_data.counts(user)),
             profile=self.state.profile.facts(user),
-            cached=None if None in cached else sum(len(found or ()) for found in cached),
+            cached=None if None in cached else sum(len(keys or ()) for keys in cached),
             folder=str(self.settings.data_dir),
             state=self.state.place,
             state_bytes=self.state.size(),
             redis=self.cache.address if isinstance(self.cache, RedisCache) else "",
             receivers=tuple(self._receivers()),
             plugins=bool(self.settings.plugins),
-            keys_file=str(keys) if keys.exists() else "",
+            keys_file=str(keys_file) if keys_file.exists() else "",
         )
 
     def delete(
@@ -112,67 +114,78 @@ class Privacy:
             raise UsageError("There is nothing of that name.", f"Choose one: {', '.join(SCOPES)}.")
         if scope == "conversation" and not conversation:
             raise UsageError("No conversation is named.", "Name one, or choose another scope.")
-        state, data = self.state, self.state.user_data
-        before = asdict(data.counts(user))
+        before = asdict(self.state.user_data.counts(user))
         if scope == "conversation":
             place = self.conversation(conversation, user, repository).repository
-            state.conversations.delete(conversation, user, place)
+            self.state.conversations.delete(conversation, user, place)
         elif scope == "profile":
-            state.profile.clear(user)
+            self.state.profile.clear(user)
         else:
-            data.delete(user)
-        problems, cached = [], 0
-        for cache in {self.cache, self.state.values} if scope != "profile" else ():
-            name = conversation if scope == "conversation" else ""
-            deleted = cache.delete_prefix(_prefix_of(user, name))
-            cache.delete_prefix(cache_prefix(user))
-            cached += deleted or 0
-            problems += [NOT_UNCACHED] if deleted is None else []
+            self.state.user_data.delete(user)
+        cached, problems = 0, []
+        if scope != "profile":
+            prefix = _prefix_of(user, conversation if scope == "conversation" else "")
+            for cache in self._caches():
+                number = cache.delete_prefix(prefix)
+                cache.delete_prefix(cache_prefix(user))
+                cached += number or 0
+                if number is None:
+                    problems.append(NOT_UNCACHED)
+        problems += self._traces()
+        after = asdict(self.state.user_data.counts(user))
+        deleted = {name: max(0, number - after[name]) for name, number in before.items()}
+        del deleted["repositories"]
+        return DeletionResult(scope, {**deleted, "cached": cached}, tuple(problems))
+
+    def _caches(self) -> set[Cache]:
+        """Return the caches with values of users; without Redis they are one, the state's."""
+        return {self.cache, self.state.values}
+
+    def _traces(self) -> Iterator[str]:
+        """Write the state anew, and yield a sentence on each file that may hold deleted values."""
         try:
-            problems += filter(None, [state.compact()])
+            if problem := self.state.compact():
+                yield problem
         except StorageError as error:
-            problems.append(str(error))
-        old = f"{state.path.name}{'' if state.address else ASIDE}*"
-        for path in sorted(state.path.parent.glob(old)):
-            problems.append(f"{path} is of an earlier time and may hold it still: delete it.")
-        after = asdict(data.counts(user))
-        gone = {name: max(0, number - after[name]) for name, number in before.items()}
-        gone.pop("repositories")
-        return DeletionResult(scope, {**gone, "cached": cached}, tuple(problems))
+            yield str(error)
+        path = self.state.path
+        for old in sorted(path.parent.glob(f"{path.name}{'' if self.state.address else ASIDE}*")):
+            yield f"{old} is of an earlier time and may hold it still: delete it."
 
     def conversation(
         self, conversation: str, user: str, repository: str | None = None
     ) -> Conversation:
-        """The conversation of this id about `repository`, or the one that was continued last.
-        Raises NotFoundError."""
-        found = self.state.conversations.get(conversation, user, repository)
-        if found is None:
-            raise NotFoundError("There is no such conversation.", "It may be gone already.")
-        return found
+        """Return the conversation of this id about `repository`, or else the one that was continued
+        last. Raises NotFoundError."""
+        if record := self.state.conversations.get(conversation, user, repository):
+            return record
+        raise NotFoundError("There is no such conversation.", "It may be gone already.")
 
     def _receivers(self) -> Iterator[Receiver]:
-        settings, found = self.settings, []
+        settings = self.settings
         with suppress(CodeQAError):  # a setting that names no model: nothing can be sent
             if model := self.models.current():
-                found.append(("model", str(model), self.models.base_url(model)))
-        embedding, reranker = settings.embedding, settings.reranker.strip()
-        hosted = reranker.partition("/")[0] in RERANK_URLS
-        embeddings = {alias: known.url for alias, known in PROVIDERS.items()}
-        for part, name, urls in (
-            ("embedding", "" if local_model(embedding) else embedding, embeddings),
-            ("reranker", reranker if hosted else "", RERANK_URLS),
-        ):
-            alias = (name or "").partition("/")[0]
-            known = alias in urls
-            address = (getattr(settings, f"{alias}_base_url") or urls[alias]) if known else ""
-            found += [(part, name, address)] if name else []
-        for part, name, address in found:
-            host = urlsplit(address)
-            yield Receiver(part, name, host.netloc, is_loopback(host.hostname or ""))
+                yield _receiver("model", str(model), self.models.base_url(model))
+        if settings.embedding and not local_model(settings.embedding):
+            urls = {alias: provider.url for alias, provider in PROVIDERS.items()}
+            yield _receiver("embedding", settings.embedding, self._url(settings.embedding, urls))
+        reranker = settings.reranker.strip()
+        if url := self._url(reranker, RERANK_URLS):
+            yield _receiver("reranker", reranker, url)
+
+    def _url(self, name: str, urls: Mapping[str, str]) -> str:
+        """Return the address of the provider that `name` begins with; '' for another."""
+        alias = name.partition("/")[0]
+        return (getattr(self.settings, f"{alias}_base_url") or urls[alias]) if alias in urls else ""
+
+
+def _receiver(part: str, name: str, url: str) -> Receiver:
+    address = urlsplit(url)
+    return Receiver(part, name, address.netloc, is_loopback(address.hostname or ""))
 
 
 def _prefix_of(user: str, conversation: str = "") -> str:
-    """How the keys of all cached values of a user, or of one conversation, begin."""
+    """Return the beginning of the keys of all cached values of a user or of one conversation."""
     return context_key(user, conversation).removesuffix("chat_context")
 
 
@@ -198,7 +211,7 @@ _COUNTED = {
 
 
 def privacy_report(stored: StoredData) -> str:
-    """All that is stored, where, how long, and who receives it, as Markdown."""
+    """Tell all that is stored, where, how long, and who receives it, as Markdown."""
     keys = f" in {code_span(stored.keys_file)}" if stored.keys_file else ""
     redis = f" and the Redis server at {code_span(stored.redis)}" if stored.redis else ""
     seen = "everybody who uses CodeQA on this machine: without tokens all are one user."
@@ -251,27 +264,29 @@ def _receivers(stored: StoredData) -> Iterator[str]:
 
 
 def deletion_preview(scope: str, stored: StoredData) -> str:
-    """What a deletion would take away and what stays; '' when there is nothing."""
+    """Tell what a deletion would take away and what stays; '' when there is nothing."""
     name, stays = _SCOPES[scope]
-    parts = {"profile": {"facts": stored.facts}, "everything": asdict(stored)}
-    goes = _counted(parts.get(scope, {}))
-    found = goes or (scope == "conversation" and stored.turns)
-    return f"{name} would be deleted for good{goes and f': {goes}'}. {stays}" if found else ""
+    if scope == "conversation":
+        return f"{name} would be deleted for good. {stays}" if stored.turns else ""
+    numbers = _counted({"facts": stored.facts} if scope == "profile" else asdict(stored))
+    return f"{name} would be deleted for good: {numbers}. {stays}" if numbers else ""
 
 
 def deletion_question(scope: str, stored: StoredData) -> str:
-    """What a deletion would take away, and how it is confirmed."""
-    if not (preview := deletion_preview(scope, stored)):
+    """Tell what a deletion would take away, and how it is confirmed."""
+    preview = deletion_preview(scope, stored)
+    if not preview:
         return "Nothing of that is stored, so there is nothing to delete."
     how = f"Nothing has been deleted yet. To do it, send exactly:\n\n`{CONFIRMATIONS[scope]}`"
     return f"{preview}\n\n{how}"
 
 
-def deletion_report(erased: DeletionResult) -> str:
-    """What was deleted, and what could not be done."""
-    gone = _counted(erased.counts)
-    told = f"{_SCOPES[erased.scope][0]} is deleted{f': {gone}' if gone else '; there was nothing'}."
-    return "\n\n".join((told, *(f"- {escape(one)}" for one in erased.problems))) + "\n"
+def deletion_report(result: DeletionResult) -> str:
+    """Tell what was deleted, and what could not be done."""
+    numbers = _counted(result.counts)
+    numbers = f": {numbers}" if numbers else "; there was nothing"
+    problems = "".join(f"\n\n- {escape(problem)}" for problem in result.problems)
+    return f"{_SCOPES[result.scope][0]} is deleted{numbers}.{problems}\n"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

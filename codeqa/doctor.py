@@ -1,4 +1,4 @@
-"""Checks of an installation, its state file and its indices, and the repair of these two.
+"""Check an installation, its state file and its indices, and repair these two.
 
 A check that raises something has failed, and the next one goes on. None tells a secret. An index is
 made anew from the files; of a damaged state file all that can be read is kept.
@@ -47,55 +47,61 @@ class Check:
     """What was wrong before, and what was done about it."""
 
 
-Found = tuple[bool, str, str]
-"""Whether it is sound, what was found, and what to do when it is not."""
+Outcome = tuple[bool, str, str]
+"""Whether a check passed, its details, and a hint for when it did not."""
 
 
 def examine(
     settings: Settings, only: Path | None = None, *, repair: bool = False
 ) -> Iterator[Check]:
-    """Run all checks; `only` is the root of the one index to look at. `repair` mends the state and
-    the indices."""
+    """Run all checks; `only` is the root of the one index to look at. `repair` mends the rights of
+    the data folder, the state and the indices."""
+
+    def close() -> str:
+        return f"{make_private(settings.data_dir):,} are this user's alone now"
+
+    def run(
+        name: str, check: Callable[[], Outcome], mend: Callable[[], str] | None = None
+    ) -> Check:
+        return _run(name, check, mend if repair else None)
+
     state = settings.data_dir / "state.sqlite"
-    yield run_check("git", lambda: (True, trusted_git(settings).program, ""))
-    yield run_check("data", partial(_data, settings))
-    mend = repair and (lambda: f"{make_private(settings.data_dir):,} are this user's alone now")
-    yield run_check("rights", partial(_rights, settings), mend)
-    mend = repair and not settings.state and partial(_rescue, state)
-    yield run_check("state", partial(_state, settings, state), mend)
-    yield run_check("model", partial(_model, settings))
+    yield run("git", lambda: (True, trusted_git(settings).program, ""))
+    yield run("data", partial(_data, settings))
+    yield run("rights", partial(_rights, settings), close)
+    rescue = None if settings.state else partial(_rescue, state)
+    yield run("state", partial(_state, settings, state), rescue)
+    yield run("model", partial(_model, settings))
     status = reranker_status(settings)
-    yield run_check("reranker", lambda: (status.usable, status.text, status.hint))
+    yield run("reranker", lambda: (status.usable, status.text, status.hint))
     if settings.plugins:
-        yield run_check("hooks", partial(_hooks, settings))
-    yield run_check("repositories", partial(check_repositories, settings))
+        yield run("hooks", partial(_hooks, settings))
+    yield run("repositories", partial(check_repositories, settings))
     for location in list_locations(settings, "repos", "revs/*"):
         if only is None or location.root == only:
-            mend = repair and partial(_rebuild, settings, location)
-            yield run_check(f"index of {location.name}", partial(check_index, location), mend)
-    for together in () if only else collections(settings):
-        name, mend = f"collection {together.name}", repair and partial(_empty, together)
-        yield run_check(name, partial(_collection, together.location), mend)
+            rebuild = partial(_rebuild, settings, location)
+            yield run(f"index of {location.name}", partial(check_index, location), rebuild)
+    if only is None:
+        for collection in collections(settings):
+            check, empty = partial(_collection, collection.location), partial(_empty, collection)
+            yield run(f"collection {collection.name}", check, empty)
 
 
-def run_check(
-    name: str, check: Callable[[], Found], mend: Callable[[], str] | bool = False
-) -> Check:
-    """The outcome of `check`, after `mend` where that is given and it fails."""
+def _run(name: str, check: Callable[[], Outcome], mend: Callable[[], str] | None) -> Check:
+    """Run `check`; if it fails, `mend` and run it again."""
     try:
         ok, detail, hint = check()
-        found = Check(name, ok, detail, "" if ok else hint)
-        if not found.ok and callable(mend):
-            done = mend()
-            return replace(run_check(name, check), repaired=f"{found.detail} {done}")
+        if ok or mend is None:
+            return Check(name, ok, detail, "" if ok else hint)
+        repaired = f"{detail} {mend()}"
+        return replace(_run(name, check, None), repaired=repaired)
     except CodeQAError as error:
         return Check(name, False, error.message, error.hint)
     except Exception as error:  # a doctor must survive what it diagnoses
         return Check(name, False, f"{type(error).__name__}: {error}")
-    return found
 
 
-def _data(settings: Settings) -> Found:
+def _data(settings: Settings) -> Outcome:
     folder = settings.data_dir
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
@@ -104,17 +110,17 @@ def _data(settings: Settings) -> Found:
     return usable, f"{folder}, {free / 1e9:,.1f} GB free", hint
 
 
-def _rights(settings: Settings) -> Found:
-    """Whether what is kept is its user's alone."""
-    every = [*settings.data_dir.rglob("*")]
-    opened = [path for path in every if not path.is_symlink() and path.lstat().st_mode & OTHERS]
-    first = f", such as {opened[0]}" if opened else ""
-    told = f"{len(opened):,} of {len(every):,} files and folders are open to others{first}"
-    return not opened, told, "Run 'codeqa doctor --repair'."
+def _rights(settings: Settings) -> Outcome:
+    """Check that what is stored is its user's alone."""
+    paths = [*settings.data_dir.rglob("*")]
+    open_ = [path for path in paths if not path.is_symlink() and path.lstat().st_mode & OTHERS]
+    example = f", such as {open_[0]}" if open_ else ""
+    detail = f"{len(open_):,} of {len(paths):,} files and folders are open to others{example}"
+    return not open_, detail, "Run 'codeqa doctor --repair'."
 
 
-def _model(settings: Settings) -> Found:
-    """The model that answers, its host and where the key comes from; nothing is sent."""
+def _model(settings: Settings) -> Outcome:
+    """Check the model that answers, its host and where the key comes from; nothing is sent."""
     models = Models(settings)
     if problem := models.problem():
         return False, problem, "Pick the model and enter its key again."
@@ -125,68 +131,68 @@ def _model(settings: Settings) -> Found:
     return True, f"{choice} at {host}, key {key}, {SOURCES[models.source()]}", ""
 
 
-def _hooks(settings: Settings) -> Found:
+def _hooks(settings: Settings) -> Outcome:
     hooks = load_hooks(settings)
     order = [f"{name} {', '.join(hooks.names(name)) or '-'}" for name in ARGUMENTS]
     return not hooks.skipped, "; ".join(hooks.skipped or order), "Correct or remove the plugin."
 
 
-def check_repositories(settings: Settings) -> Found:
-    """Whether every index names its repository: one that does not is in no list."""
-    every = settings.data_dir / "repos"
-    known = {one.folder.name for one in list_locations(settings, "repos", "revs/*")}
+def check_repositories(settings: Settings) -> Outcome:
+    """Check that every index names its repository: one that does not is in no list."""
+    folder = settings.data_dir / "repos"
+    names = {location.folder.name for location in list_locations(settings, "repos", "revs/*")}
     # One without a file but a lock was left by a question about what was not indexed.
-    files = (one for one in every.glob("*/**/*") if one.is_file() and one.name != "lock")
-    lost = {one.relative_to(every).parts[0] for one in files} - known
-    if lost or (os.path.lexists(every) and not every.is_dir()):
+    files = (path for path in folder.glob("*/**/*") if path.is_file() and path.name != "lock")
+    lost = {path.relative_to(folder).parts[0] for path in files} - names
+    if lost or (os.path.lexists(folder) and not folder.is_dir()):
         hint = "Run 'codeqa index' on the repository, which mends it, or delete the folder."
-        return False, f"{every / min(lost, default='')} is no index.", hint
-    return True, f"{len(known):,} indexed", ""
+        return False, f"{folder / min(lost, default='')} is no index.", hint
+    return True, f"{len(names):,} indexed", ""
 
 
-def check_index(location: Location) -> Found:
+def check_index(location: Location) -> Outcome:
     if holder_of(location):
         return True, "a run is writing it", ""
     if not location.root.is_dir():  # nothing to make it anew from
         hint = f"Run 'codeqa repos remove {location.id}'."
         raise StorageError(f"The repository {location.root} is gone.", hint)
-    anew = f"Run 'codeqa index {location.root}', which makes it anew."
-    if found := damage(location):
-        return False, found, anew
+    hint = f"Run 'codeqa index {location.root}', which makes it anew."
+    if problem := damage(location):
+        return False, problem, hint
     try:
         tables = Tables(location)
-        counts, made = tables.counts(), tables.meta().vector
+        counts, embedding = tables.counts(), tables.meta().vector
     except IndexMissingError as error:
         return False, error.message, error.hint
-    if made and "vector" not in dict(tables.vector_columns()):
-        return False, f"its search by meaning was made with {made}, which is not here", anew
+    if embedding and "vector" not in dict(tables.vector_columns()):
+        return False, f"its search by meaning was made with {embedding}, which is not here", hint
     return True, f"{counts.files:,} files, {counts.units:,} pieces in {location.tables}", ""
 
 
 def _rebuild(settings: Settings, location: Location) -> str:
-    """What the chosen embedding costs is left to `codeqa index`."""
+    """Index the files anew; what the chosen embedding costs is left to `codeqa index`."""
     files = Indexer(settings, location).run(refine=False, wait=False).files
     return f"{files:,} files are indexed; `codeqa index` makes what was paid for again"
 
 
-def _collection(location: Location) -> Found:
-    """Whether what was copied of several repositories, to ask them together, can be read."""
-    found = "" if holder_of(location) else damage(location)
-    return not found, found or f"in {location.folder}", "Ask all of them: it is then made anew."
+def _collection(location: Location) -> Outcome:
+    """Check that what was copied of several repositories, to ask them together, can be read."""
+    problem = "" if holder_of(location) else damage(location)
+    return not problem, problem or f"in {location.folder}", "Ask all of them: it is then made anew."
 
 
-def _empty(together: Collection) -> str:
-    with hold(together.location, wait=False):
-        together.mend()
+def _empty(collection: Collection) -> str:
+    with hold(collection.location, wait=False):
+        collection.mend()
     return "the next question over several repositories makes it anew"
 
 
 # The conversations
 
 
-def _state(settings: Settings, path: Path) -> Found:
-    """Whether the file that holds the conversations can be read whole. Raises StorageError when it
-    cannot be opened though it is not damaged: it is locked, say, or another version wrote it."""
+def _state(settings: Settings, path: Path) -> Outcome:
+    """Check that the file of the conversations can be read whole. Raises StorageError when it is
+    not damaged and yet cannot be opened: it is locked, say, or another version wrote it."""
     if settings.state:
         server = open_state(settings)
         return server.size() > 0, f"{server.place} holds the conversations", ""
@@ -194,19 +200,19 @@ def _state(settings: Settings, path: Path) -> Found:
         return True, "no conversations yet", ""
     try:
         row = SqliteDatabase(path).row("PRAGMA integrity_check(1)") or ["no answer"]
-        found = str(row[0]).splitlines()[-1]  # what the heading of a list is about
+        problem = str(row[0]).splitlines()[-1]  # below the heading of a list
     except StorageError as error:
         code = getattr(error.__cause__, "sqlite_errorcode", 0) & PRIMARY_CODE
         if path.is_file() and code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise
-        found = str(error.__cause__)
-    if found != "ok":
-        return False, f"{path} is damaged: {found}.", "Run 'codeqa doctor --repair'."
+        problem = str(error.__cause__)
+    if problem != "ok":
+        return False, f"{path} is damaged: {problem}.", "Run 'codeqa doctor --repair'."
     return True, f"{path} holds the conversations", ""
 
 
 def _rescue(path: Path) -> str:
-    """Move the damaged state file away, whole, and make a new one of what can be read of it."""
+    """Move the damaged state file aside, whole, and make a new one of what can be read of it."""
     aside = path.with_name(f"{path.name}{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
     for ending in BESIDE:
         with contextlib.suppress(FileNotFoundError):
@@ -218,19 +224,20 @@ def _rescue(path: Path) -> str:
                 shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
         with SqliteDatabase(path).writing() as connection:
             if copy.exists():
-                _take_over(copy, connection)
+                _copy_rows(copy, connection)
             (turns,) = connection.execute("SELECT count(*) FROM turn").fetchone()
     return f"{turns:,} questions could be read and are kept; the damaged file is now {aside}"
 
 
-def _take_over(copy: Path, connection: sqlite3.Connection) -> None:
-    with copy.open("r+b") as file, contextlib.suppress(OSError):  # the head is garbled as well
+def _copy_rows(damaged: Path, connection: sqlite3.Connection) -> None:
+    """Insert every row that can be read of the file `damaged`."""
+    with damaged.open("r+b") as file, contextlib.suppress(OSError):  # the head is garbled as well
         # SQLite reads nothing of a file that is shorter than its head says.
         head = file.read(32)
-        said = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
-        file.truncate(max(said, copy.stat().st_size))
+        size = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
+        file.truncate(max(size, damaged.stat().st_size))
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as old:
+    with contextlib.closing(sqlite3.connect(damaged, isolation_level=None)) as old:
         old.text_factory = lambda text: text.decode(errors="replace")
         for (table,) in tables:
             for order in ("", "DESC"):  # up to the damage from both ends

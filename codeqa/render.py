@@ -1,9 +1,10 @@
-"""Markdown and code as HTML, the only place where text becomes markup; and Markdown to be opened
-elsewhere, without HTML, images and links that run anything.
+"""Render Markdown and code as HTML, and make Markdown safe to open in other programs.
 
-What comes out is safe to insert into a page whatever went in: raw HTML is text, every
-tag, attribute and class is on a list, nothing loads from anywhere. Code is coloured by
-classes (`static/css/syntax.css` has the rules), because the page allows no inline style.
+Text becomes markup only here. The HTML is safe to insert into a page whatever the text was: raw
+HTML is text, every tag, attribute and class is on a list, nothing loads from anywhere. Classes
+colour code (`static/css/syntax.css`), for the page allows no inline style. Answers are rendered
+block by block while they are written, so footnotes and maths have rules of their own here: with
+those of mdit-py-plugins a later block changes an earlier one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from io import StringIO
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import nh3
@@ -59,6 +60,7 @@ _EXTERNAL = re.compile(r"(?:https?://|mailto:)[^\s/]", re.IGNORECASE)
 
 END = "codeqa-end"
 """Set behind a text to see whether it becomes part of the last block."""
+_TOP_ITEM = ("list_item_open", 1)
 _OPEN_ENDED = ("bullet_list_open", "ordered_list_open", "code_block")
 """Blocks that may go on behind a blank line."""
 _CODE_OR_DANGER = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|<|&|!(?=\[)|\](?=[(:])", re.DOTALL)
@@ -68,10 +70,10 @@ _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t].*\w")
 _FOOTNOTE = re.compile(r"\[\^([\w-]{1,20})\](:?)")
 _TASKS = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
 _MATHS = re.compile(
-    r"(?<![\w$\\])\$(?![\s$])[^$\n]*[^$\s\\]\$(?![\w$])|\$\$[^$]+\$\$|\\\(.+?\\\)",
-    re.DOTALL,
+    r"(?<![\w$\\])\$(?![\s$])[^$\n]*[^$\s\\]\$(?![\w$])|\$\$[^$]+\$\$|\\\((?:[^\\]|\\[^()\[])+\\\)"
 )
-"""As models write them; `$HOME/$PATH` is none."""
+"""As models write them; `$HOME/$PATH` is none. No second `\\(` before the end: many would take
+quadratic time."""
 _ESCAPES = {"<": "&lt;", "&": "&amp;", "!": "\\!", "]": "\\]"}
 _TAGS = {
     "a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
@@ -94,7 +96,7 @@ _CLASSES = {
 
 
 def render_markdown(text: str, cite: Cite | None = None) -> str:
-    """`text` as sanitised HTML.
+    """Render `text` as sanitised HTML.
 
     Citations `[path:12-34]` outside code become links where `cite` knows the lines, and
     are struck where it knows that there are none; a place written as code becomes a link where
@@ -122,37 +124,36 @@ def split_blocks(text: str) -> tuple[list[str], str]:
     if not whole or len(text) > MARKDOWN_CHARACTERS:
         return [], text
     lines = text[:whole].split("\n")[:-1]
-    found = [
+    starts = [
         (token.type, token.map[0])
         for token in _parser().parse(text[:whole] + END, {})
         if token.level == 0 and token.nesting >= 0 and token.map
     ]
-    if len(found) > 1 and found[-1][1] == len(lines) and found[-2][0] in _OPEN_ENDED:
-        found.pop()
+    if len(starts) > 1 and starts[-1][1] == len(lines) and starts[-2][0] in _OPEN_ENDED:
+        starts.pop()
     # A block ends where the next one begins.
-    marks = [0, *(begin for _, begin in found[1:])]
-    blocks = ["".join(f"{line}\n" for line in lines[one:two]) for one, two in pairwise(marks)]
+    bounds = [0, *(line for _, line in starts[1:])]
+    blocks = ["".join(f"{line}\n" for line in lines[one:two]) for one, two in pairwise(bounds)]
     return blocks, text[sum(map(len, blocks)) :]
 
 
 def finished_items(text: str) -> int:
-    """Where the last item begins of a list that `text`, the rest of `split_blocks`, begins with:
-    what is before it renders as it will, but for the paragraphs of a list with blank lines. 0 for
-    another text and for a single item."""
+    """Return where the last item of the list begins that `text`, the rest of `split_blocks`, begins
+    with; 0 without a second item. What is before it renders as it will, but for the paragraphs of a
+    list with blank lines."""
     end = text.rfind("\n") + 1
-    begun = text if _ITEM.match(text, end) else text[:end]
-    tokens = _parser().parse(normal(begun), {})
+    if not _ITEM.match(text, end):
+        text = text[:end]
+    tokens = _parser().parse(normal(text), {})
     if not tokens or tokens[0].type not in _OPEN_ENDED[:2]:
         return 0
-    list_ = tokens[: next(n for n, one in enumerate(tokens) if n and not one.level) + 1]
-    begins = [
-        one.map[0] for one in list_ if one.type == "list_item_open" and one.level == 1 and one.map
-    ]
-    return sum(len(line) + 1 for line in text.split("\n")[: begins[-1]]) if begins[1:] else 0
+    inside = takewhile(lambda token: token.level > 0, tokens[1:])
+    starts = [one.map[0] for one in inside if one.map and (one.type, one.level) == _TOP_ITEM]
+    return sum(len(line) + 1 for line in text.split("\n")[: starts[-1]]) if len(starts) > 1 else 0
 
 
 def inert_markdown(text: str) -> str:
-    """`text`, which is Markdown, with HTML as text and images as links.
+    """Return the Markdown `text` with HTML as text and images as links.
 
     Code keeps every character where a reader of Markdown can tell it from HTML. An open fence
     is closed, so that what is written below it is not code.
@@ -160,14 +161,14 @@ def inert_markdown(text: str) -> str:
     text = normal(text).rstrip()
     for danger in (_CODE_OR_DANGER, _DANGER):
         if _is_alive(text):
-            text = danger.sub(lambda found: _ESCAPES.get(found[0], found[0]), text)
+            text = danger.sub(lambda match: _ESCAPES.get(match[0], match[0]), text)
     last = [token for token in _reader().parse(f"{text}\n\n{END}") if token.map][-1:]
     is_open = any(one.type == "fence" and one.content.rstrip().endswith(END) for one in last)
     return f"{text}\n{last[0].markup}" if is_open else text
 
 
 def _is_alive(text: str) -> bool:
-    """Whether it holds HTML, an image, or a link that may do more than lead somewhere."""
+    """Say whether it holds HTML, an image, or a link that may do more than lead somewhere."""
     for token in _reader().parse(text):
         for one in (token, *(token.children or ())):
             if one.type in ("html_block", "html_inline", "image"):
@@ -179,7 +180,7 @@ def _is_alive(text: str) -> bool:
 
 
 def sanitise(html: str) -> str:
-    """`html` with nothing but the tags, attributes, classes and schemes of the lists."""
+    """Return `html` with nothing but the tags, attributes, classes and schemes of the lists."""
     return nh3.clean(
         html,
         tags=_TAGS,
@@ -208,7 +209,7 @@ def _parser() -> MarkdownIt:
 
 @cache
 def _reader() -> MarkdownIt:
-    """Of Markdown as other programs read it."""
+    """Make the parser of Markdown as other programs read it."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     return parser
@@ -230,39 +231,42 @@ def _citation_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _footnote_rule(state: StateInline, silent: bool) -> bool:
-    """A mark, and its number where the note stands; nothing leads from one to the other."""
-    if not (match := _FOOTNOTE.match(state.src, state.pos, state.posMax)):
+    """Parse a mark, and its number where the note stands; nothing leads from one to the other."""
+    match = _FOOTNOTE.match(state.src, state.pos, state.posMax)
+    if match is None:
         return False
     if not silent:
         state.push("footnote", "", 0).content = match[1]
-    state.pos = match.end() - bool(match[2] and state.pos)
+    # The colon belongs to the number of a note, which begins a line; elsewhere it is text.
+    state.pos = match.end(1) + 1 if state.pos else match.end()
     return True
 
 
 def _maths_rule(state: StateInline, silent: bool) -> bool:
-    if state.src[state.pos] not in "$\\":
-        return False
     match = _MATHS.match(state.src, state.pos, state.posMax)
-    if match and not silent:
+    if match is None:
+        return False
+    if not silent:
         state.push("maths", "", 0).content = match[0]
-    state.pos = match.end() if match else state.pos
-    return bool(match)
+    state.pos = match.end()
+    return True
 
 
 def _maths_block_rule(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Lines from `$$` or `\\[` to its end, or to an empty one: later text changes no block."""
+    """Parse a line `\\[ … \\]`, or the lines from `$$` or `\\[` to its end or to an empty one."""
     lines = [state.getLines(first, first + 1, state.blkIndent, False)]
-    closing = {"$$": "$$", "\\[": "\\]"}.get(lines[0].strip())
-    if not closing:
+    opening = lines[0].strip()
+    is_whole = opening.startswith("\\[") and opening.endswith("\\]")
+    closing = {"$$": "$$", "\\[": "\\]"}.get(opening)
+    if not is_whole and closing is None:
         return False
     if silent:
         return True
     for line in range(first + 1, end):
-        if state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+        if is_whole or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
             break
         lines.append(state.getLines(line, line + 1, state.blkIndent, False))
-        if closing in lines[-1]:
-            break
+        is_whole = str(closing) in lines[-1]
     token = state.push("maths_block", "", 0)
     token.content, token.map = "\n".join(lines), [first, first + len(lines)]
     state.line = first + len(lines)
@@ -270,7 +274,7 @@ def _maths_block_rule(state: StateBlock, first: int, end: int, silent: bool) -> 
 
 
 def _tasks_rule(state: StateCore) -> None:
-    """`[x]` at the beginning of an item is a box."""
+    """Make `[x]` at the beginning of an item a box."""
     for item, inline in zip(state.tokens, state.tokens[2:], strict=False):
         children = inline.children or []
         text = children[0] if children else None
@@ -280,7 +284,7 @@ def _tasks_rule(state: StateCore) -> None:
 
 
 class _Html(RendererHTML):
-    """Each method renders the tokens of its name; the environment holds `cite` and open links."""
+    """Render each token with the method of its name; `env` holds `cite` and the open links."""
 
     def citation(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         path, start, end = (tokens[index].meta[key] for key in ("path", "start", "end"))
@@ -290,8 +294,8 @@ class _Html(RendererHTML):
         if address is not None:
             return escape(tokens[index].content)
         title = "No indexed file has these lines"
-        shown = _place(path, start, end)
-        return f'<span class="citation unverified" title="{title}">{shown}</span>'
+        place = _place(path, start, end)
+        return f'<span class="citation unverified" title="{title}">{place}</span>'
 
     def code_inline(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         cite = env.get("cite")
@@ -303,15 +307,15 @@ class _Html(RendererHTML):
         return f"<code>{escape(tokens[index].content)}</code>"
 
     def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
-        """Code; behind its language may stand where it does (`path:12-34`), which the page needs to
-        number its lines."""
+        """Render code; its lines are numbered by the place (`path:12-34`) behind the language."""
         language, _, place = tokens[index].info.strip().partition(" ")
-        found, cite = _EXCERPT.fullmatch(place), env.get("cite")
-        known = found and cite and cite(found[1], int(found[2]), int(found[3]))
-        where = f' data-place="{escape(place)}"' if known else ""
+        match, cite = _EXCERPT.fullmatch(place), env.get("cite")
+        attribute = ""
+        if match and cite and cite(match[1], int(match[2]), int(match[3])):
+            attribute = f' data-place="{escape(place)}"'
         code = "\n".join(highlight_lines(tokens[index].content, language.lower()))
         return (
-            f'<div class="code-block" data-language="{escape(language.lower()[:40])}"{where}>'
+            f'<div class="code-block" data-language="{escape(language.lower()[:40])}"{attribute}>'
             f"<pre><code>{code}\n</code></pre></div>\n"
         )
 
@@ -321,7 +325,7 @@ class _Html(RendererHTML):
         return f"<sup>{escape(tokens[index].content)}</sup>"
 
     def maths(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """As it is written: nothing here sets formulas."""
+        """Show a formula as it is written: nothing here sets it."""
         return f'<span class="maths">{escape(tokens[index].content)}</span>'
 
     def maths_block(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
@@ -331,12 +335,12 @@ class _Html(RendererHTML):
         return f'<span class="task">{tokens[index].content}</span>'
 
     def image(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Any) -> str:
-        """Nothing is fetched: a picture is its description."""
+        """Show the description of a picture; nothing is fetched."""
         text = self.renderInlineAsText(tokens[index].children or [], options, env)
         return f'<span class="image">{escape(text or "image")}</span>'
 
     def link_open(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
-        """A link that leads outside; one into the repository or with code in it is its text."""
+        """Render a link that leads outside; of another only the text stays."""
         address = str(tokens[index].attrGet("href") or "")
         env["links"].append(bool(_EXTERNAL.match(address)))
         if not env["links"][-1]:
@@ -374,7 +378,7 @@ def _link_to(address: str, path: str, start: int, end: int) -> str:
 
 
 def highlight_lines(text: str, language: str) -> list[str]:
-    """One piece of HTML per line of `text`, coloured as `language`; '' for an empty line.
+    """Return a piece of HTML for each line of `text`, coloured as `language`; '' for an empty one.
 
     Lines are those of `text.split("\\n")` without an empty last one. State carries over:
     a string or comment of several lines is coloured on each. An unknown language, a text that
@@ -388,13 +392,13 @@ def highlight_lines(text: str, language: str) -> list[str]:
 
 
 def normal(text: str) -> str:
-    """Line ends as `\\n` only, without moving anything: offsets into `text` stay true."""
+    """Return `text` with `\\n` as its only line end; offsets stay true, for nothing moves."""
     return text.replace("\r", " ")
 
 
 def _coloured(language: str, text: str) -> str | None:
-    """`text` with spans that never cross a line end; None for an unknown language, and when it
-    takes COLOUR_SECONDS."""
+    """Return `text` with spans that never cross a line end; None for an unknown language, and
+    after COLOUR_SECONDS."""
     name = language.strip().lower()
     name = language_called(name).lexer or name
     try:
@@ -413,7 +417,8 @@ def _coloured(language: str, text: str) -> str | None:
 
 @cache
 def _shown_as(kind: _TokenType) -> _TokenType:
-    """`kind` or its nearest parent with a colour; the root of all, which is plain, for none."""
+    """Return `kind` or its nearest parent with a colour; the root of all, which is plain, if none
+    has one."""
     while kind.parent is not None and STANDARD_TYPES.get(kind) not in SYNTAX_CLASSES:
         kind = kind.parent
     return kind

@@ -1,6 +1,8 @@
-"""The scripts and the styles of a page as one file each, small and compressed, so that a page
-takes two requests instead of sixty. The files themselves stay as they are, and are what a page
-takes with `?source=yes`."""
+"""Join the scripts of a page into one file and its styles into another, small and compressed.
+
+A page takes two requests instead of sixty; with `?source=yes` it takes the files as they are. The
+expressions rely on the form that `make lint` keeps; rjsmin and rcssmin have wheels for Linux alone.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ SHEETS = (
 """Of static/css, in this order: later ones win."""
 IMPORT = re.compile(r'^import \{([^}]+)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const)) (\w+)", re.MULTILINE)
+DECLARATION = r"\1 \2"
 COMMENT = re.compile(r"^\s*(?://.*|/\*(?s:.*?)\*/)\n", re.MULTILINE)
 # One behind code goes as well, unless quotes in it could be the end of a string around it.
 BEHIND = re.compile(r"(?<=[;,{}\])]) // [^\"'`\n]*$", re.MULTILINE)
@@ -31,72 +34,75 @@ INDENT = re.compile(r"^\s+", re.MULTILINE)
 PRIVATE = re.compile(r"(?:(?<=\.)|(?<=\n)|(?<=\nasync )|(?<=\nget ))#(\w+)")
 
 
-def script(entry: Path) -> str:
-    """The module `entry` and all that it imports, each a function that is called once and returns
-    what it exports: names of one are hidden from the others, as they were."""
+def bundle(entry: Path) -> str:
+    """Join the module `entry` with all that it imports. Each becomes a function that is called once
+    and returns its exports, so that the names of one module stay hidden from the others."""
     numbers: dict[Path, int] = {}
-    written: list[str] = []
+    functions: list[str] = []
 
-    def imported(folder: Path, match: re.Match[str]) -> str:
+    def constants(folder: Path, match: re.Match[str]) -> str:
         names = " ".join(match[1].replace(" as ", ": ").split())
-        return f"const {{ {names} }} = m{add(folder / match[2])};\n"
+        return f"const {{ {names} }} = m{add((folder / match[2]).resolve())};\n"
 
     def add(path: Path) -> int:
-        path = path.resolve()
+        """Append the module after those that it imports. Return its number."""
         if path not in numbers:
-            text = IMPORT.sub(partial(imported, path.parent), path.read_text(encoding="utf-8"))
-            names = ",".join(name for _, name in EXPORT.findall(text))
+            text = IMPORT.sub(partial(constants, path.parent), path.read_text(encoding="utf-8"))
             numbers[path] = len(numbers)
-            body = EXPORT.sub(r"\1 \2", text)
-            written.append(
-                f"const m{numbers[path]} = (() => {{\n{body}return {{{names}}};\n}})();\n"
-            )
+            body = f"{EXPORT.sub(DECLARATION, text)}return {{{exports(text)}}};\n"
+            functions.append(f"const m{numbers[path]} = (() => {{\n{body}}})();\n")
         return numbers[path]
 
-    add(entry)
-    if names := ",".join(name for _, name in EXPORT.findall(entry.read_text(encoding="utf-8"))):
-        written.append(f"export const {{{names}}} = m{numbers[entry.resolve()]};\n")
+    number = add(entry.resolve())
+    if names := exports(entry.read_text(encoding="utf-8")):
+        functions.append(f"export const {{{names}}} = m{number};\n")
     short: dict[str, str] = {}  # what no other class can name needs no name to be read
-    text = smaller("".join(written))
-    return PRIVATE.sub(lambda one: f"#{short.setdefault(one[1], f'p{len(short):x}')}", text)
+    text = smaller("".join(functions))
+    return PRIVATE.sub(lambda match: f"#{short.setdefault(match[1], f'p{len(short):x}')}", text)
+
+
+def exports(module: str) -> str:
+    return ",".join(name for _, name in EXPORT.findall(module))
 
 
 def smaller(text: str) -> str:
-    """`text` without comments and indents, which a string over several lines would lose too."""
+    """Return `text` without comments and indents; a string of several lines loses them too."""
     return INDENT.sub("", BEHIND.sub("", COMMENT.sub("", text)))
 
 
 @cache
 def asset(folder: Path, name: str) -> tuple[bytes, str]:
-    """The file `name` made of those in `folder`, compressed, and a digest of it; made once."""
+    """Make the file `name` of those in `folder`, once. Return it compressed, and its digest."""
     if name == STYLES:
         sheets = [folder / "css" / f"{sheet}.css" for sheet in SHEETS]
         text = smaller("".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
     else:
-        text = script(folder / "js" / name)
+        text = bundle(folder / "js" / name)
     return gzip.compress(text.encode(), mtime=0), hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def address_of(name: str) -> str:
-    """Where a page finds the script or the styles `name`; another address when they change."""
-    return url_for("pages.asset_file", name=name, v=asset(_folder(), name)[1])
+    """Return the address of the script or the styles `name`; another one when they change."""
+    return url_for(
+        "pages.asset_file", name=name, v=asset(Path(str(current_app.static_folder)), name)[1]
+    )
 
 
 def send_asset(name: str) -> Response:
-    """The file at `address_of(name)`. Raises NotFoundError."""
+    """Send the file at `address_of(name)`. Raises NotFoundError."""
     if name not in (STYLES, *SCRIPTS):
         raise NotFoundError("There is no such file.", "Load the page again.")
-    body, digest = asset(_folder(), name)
+    body, digest = asset(Path(str(current_app.static_folder)), name)
     response = sent(body, "text/css" if name == STYLES else "text/javascript")
     response.set_etag(digest)
     # The address has the digest: what is there never changes.
-    fresh = request.args.get("v") == digest
-    response.headers["Cache-Control"] = f"max-age={31_536_000 if fresh else 0}"
+    is_current = request.args.get("v") == digest
+    response.headers["Cache-Control"] = f"max-age={31_536_000 if is_current else 0}"
     return response.make_conditional(request.environ)
 
 
 def sent(body: bytes, kind: str) -> Response:
-    """A reply of `body`, which is compressed, to a client that takes it so, or that does not."""
+    """Reply with `body`, which is compressed, and is unpacked for a client that does not ask so."""
     response = Response(body, mimetype=kind)
     response.vary.add("Accept-Encoding")
     if request.accept_encodings.quality("gzip"):
@@ -104,7 +110,3 @@ def sent(body: bytes, kind: str) -> Response:
     else:
         response.set_data(gzip.decompress(body))
     return response
-
-
-def _folder() -> Path:
-    return Path(str(current_app.static_folder))

@@ -179,7 +179,8 @@ PIECES = [
     "* star\n", "+ plus\n", "\\\n", "a  \n", "*not\n", "closed*\n", "text without an end", "`",
     "\t- tab\n",
     "\r\n", "x\ry\n", "&amp;\n", "😀 end\n", "- [ ] task\n", "***\n", "#\n", "-\n", "1.\n",
-    "$$\n", "\\[\n", "\\]\n", "in $x_1$\n", "[^1]: note\n", "- [x] done\n", "2. second\n", "- $x$",
+    "$$\n", "\\[\n", "\\]\n", "\\[ x \\]\n", "in $x_1$\n",
+    "[^1]: note\n", "- [x] done\n", "2. second\n", "- $x$",
 ]  # fmt: skip
 
 
@@ -250,9 +251,16 @@ def test_tasks_notes_and_maths_are_readable_without_anything_that_sets_them() ->
         ("\\(a_1*b_1*\\)", "<p>\\(a_1*b_1*\\)</p>"),
         ("$$\na\n+ b_1 < c_1\n$$", "$$\na\n+ b_1 &lt; c_1\n$$"),
         ("$HOME/$PATH and $5 or $6, `$x$`", "$HOME/$PATH and $5 or $6, <code>$x$</code>"),
+        ("\\(a \\\\ \\frac{b*c*d}{2}\\)", "<p>\\(a \\\\ \\frac{b*c*d}{2}\\)</p>"),
+        ("So\n\\[ a_1*b_1* \\]\nis", "\\[ a_1*b_1* \\]"),
         ("list\\[int\\] and \\[*x*\\]", "list[int] and [<em>x</em>]"),
     ):
         assert html in re.sub(r"</?span.*?>", "", render_markdown(text))
+
+
+def test_openings_of_formulas_without_an_end_are_read_in_linear_time() -> None:
+    for opening in ("\\(", "\\( a ", "\\[", "$a ", "$$ "):
+        render_markdown(opening * (100_000 // len(opening)))
 
 
 # Code, line by line
