@@ -30,8 +30,8 @@ const SCOPES = {
   },
 };
 
-/** `conversation()` gives the one in view or null; `deleted(scope)` is called when something is gone. */
-export function setUpPrivacyDialog(repo, hooks) {
+/** `page` holds the parts of the conversation page, which this script is not bundled with. */
+export function setUpPrivacyDialog(page) {
   const dialog = byId("privacy");
   const body = byId("privacy-body");
 
@@ -44,7 +44,7 @@ export function setUpPrivacyDialog(repo, hooks) {
   }
 
   function deletions({ conversations, turns, profile }) {
-    const current = hooks.conversation();
+    const current = page.view?.turns.length ? page.view : null;
     const known = plural(Object.keys(profile).length, "thing");
     const what = {
       conversation:
@@ -71,10 +71,10 @@ export function setUpPrivacyDialog(repo, hooks) {
     const keep = element("button.button", { onclick: leave }, "Keep it");
     async function erase() {
       go.disabled = true;
-      const named = scope === "conversation" ? query({ id: current.id, repo }) : "";
+      const named = scope === "conversation" ? query({ id: current.id, repo: page.repo }) : "";
       try {
         const erased = await request(`/api/privacy/${scope}${named}`, { method: "DELETE" });
-        hooks.deleted(scope);
+        page.deleted(scope);
         await show([resultOf(erased)]);
         body.scrollTo(0, 0);
         body.focus();

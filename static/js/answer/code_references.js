@@ -4,13 +4,14 @@
 import { query, request } from "../lib/api.js";
 import { element, icon, setHtml } from "../lib/dom.js";
 import { plural, splitPath } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { copyButton } from "../lib/widgets.js";
 import { drawDiagram, fitDiagram } from "./diagram.js";
 
 const NUMBERS = /:\d+(?:-\d+)?$/;
 const PLACE = /^(.*):(\d+)(?:-(\d+))?$/;
 const GAP = /^([ \t]*)… \d+ lines? \((\d+)(?:-(\d+))?\)$/; // how an excerpt says what it leaves out
-const SEVERAL = document.body.dataset.repo.includes("~"); // repositories are asked together
+const SEVERAL = page.repo.includes("~"); // repositories are asked together
 const INDENT = /^(?:<[^>]*>)*([ \t]*)/; // of a line of HTML
 const SOURCES_SHOWN = 8;
 const FOLDED_FROM = 24; // lines of a block
@@ -99,7 +100,7 @@ function linkTo(citation, kind, exists = true) {
   const numbers = placeOf(citation).slice(path.length);
   const parts = [...folderOf(folder), element("span.lines", name, numbers)];
   if (!exists) return element(`span.${kind}`, ...parts);
-  const { repo } = document.body.dataset;
+  const { repo } = page;
   const href = `/${query({ repo, file: path, lines: `${start}-${end}` })}`;
   const title = placeOf(citation);
   const where = { href, title, "data-path": path, "data-start": start, "data-end": end };
@@ -207,7 +208,7 @@ function gapButton(path, first, last, margin) {
 
 /** Lines of a file as safe HTML, with its address at the host: `{ lines, hosted }`. Throws what the server says. */
 export const excerptOf = (path, start, end) =>
-  request(`/api/file${query({ repo: document.body.dataset.repo, path, start, end })}`);
+  request(`/api/file${query({ repo: page.repo, path, start, end })}`);
 
 /** A numbered line of a file. */
 export function numberedLine(html, number) {

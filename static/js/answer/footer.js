@@ -3,6 +3,7 @@
 import { query } from "../lib/api.js";
 import { element, icon, setHtml } from "../lib/dom.js";
 import { chosenCode, plural } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { noticeLine, questionButton } from "../lib/widgets.js";
 
 export const actionButton = (symbol, label, title, onclick) =>
@@ -62,7 +63,7 @@ export function earlierOf(earlier) {
 }
 
 function earlierAnswer({ question, answer, conversation }) {
-  const { repo } = document.body.dataset;
+  const { repo } = page;
   const asked = conversation
     ? element("a", { href: `/${query({ repo, c: conversation })}` }, question)
     : element("strong", question);

@@ -1,7 +1,8 @@
 // The lines that a citation names, while it is pointed at or reached with Tab.
 
 import { inAddress } from "../lib/address.js";
-import { element } from "../lib/dom.js";
+import { byId, element } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 import { placeBeside } from "../lib/popup.js";
 import { excerptOf, numberedLine } from "./code_references.js";
 
@@ -25,8 +26,10 @@ function hostLink(hosted, start, end) {
   return element("a", { href, target: "_blank", rel: "noopener" }, `Open on ${name[host] ?? host}`);
 }
 
-/** Has links of `thread` that carry `data-path`, `data-start` and `data-end` show their lines. */
-export function setUpPreview(thread) {
+/** Has links of answers that carry `data-path`, `data-start` and `data-end` show their lines: beside
+ * the pointer, and by a click in the panel. */
+export function setUpPreview() {
+  const thread = byId("thread");
   const node = element("div.preview.code-block", { popover: "manual" });
   document.body.append(node);
   let wanted = null; // the link whose lines are in view, or will be
@@ -59,6 +62,14 @@ export function setUpPreview(thread) {
     placeBeside(link, node);
   };
 
+  // With a modifier key a new tab as usual.
+  thread.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-path]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const { path, start, end } = link.dataset;
+    page.panel.openFile(path, Number(start), Number(end), { opener: link });
+  });
   thread.addEventListener("pointerover", ({ target, pointerType }) => {
     const link = linkAt(target);
     if (link && link !== wanted && pointerType === "mouse") later(SOON, link);

@@ -1,6 +1,8 @@
 // Thumbs up and down for an answer, with an optional reason after a thumb down.
 
+import { query, request } from "../lib/api.js";
 import { announce, element, icon } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 import { failureText } from "../lib/widgets.js";
 
 const REASON_CHARACTERS = 2000; // as the server takes
@@ -29,13 +31,13 @@ export class Thumbs {
   below = element("div", this.#details, this.#problem);
   #given;
   #kept; // as the server has it: what a failure goes back to
-  #keep;
+  #address;
   #saving = Promise.resolve();
 
-  /** `given` is `{ value, reason }` as kept; `keep(value, reason)` resolves once it is, or throws. */
-  constructor(given, keep) {
+  /** `given` is `{ value, reason }` as the server keeps it for the turn `id`. */
+  constructor(id, given) {
     this.#kept = { value: given?.value ?? 0, reason: given?.reason ?? "" };
-    this.#keep = keep;
+    this.#address = `/api/turns/${encodeURIComponent(id)}/feedback${query({ repo: page.repo })}`;
     this.buttons.append(...this.#thumbs);
     this.#show(this.#kept);
     this.#field.addEventListener("keydown", (event) => {
@@ -95,7 +97,7 @@ export class Thumbs {
     this.#show(wanted);
     this.#saving = this.#saving.then(async () => {
       try {
-        await this.#keep(wanted.value, wanted.reason);
+        await request(this.#address, { body: wanted });
         this.#kept = wanted;
       } catch (error) {
         if (wanted === this.#given) this.#show(this.#kept, failureText(error)); // not pressed again

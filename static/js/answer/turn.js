@@ -2,6 +2,7 @@
 
 import { announce, byId, element, icon, setHtml } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { openMenu } from "../lib/popup.js";
 import { copyButton, failureCard, noticeLine } from "../lib/widgets.js";
 import { WITH_CHOICE } from "../panel/chunk_choice.js";
@@ -32,7 +33,7 @@ export class Turn {
   #text = "";
   #index = -1; // of the last block: items of a list come one by one under that of their list
   #settled = 0; // UTF-16 units of the text that finished blocks stand for
-  #hooks;
+  #conversation;
   #stages;
   #citations = new Citations();
   #answer = element("div.answer");
@@ -48,19 +49,16 @@ export class Turn {
 
   /**
    * `asked` is `{ text, codebase, effort, rerank, hyde, retrieval, strict, withoutModel, model, pin,
-   * exclude }`; `hooks` are what its buttons do: `again(turn, changes)`, `context(turn, opener)`,
-   * `edit(turn)`, `ask(text)`, `branch(turn, id, step)`, `versions(turn)`, `models()` that are set up,
-   * `chooseModel()`, `rate(turn, value, reason)`, `choiceWaits(id)` whether code was chosen to answer
-   * it again with, `following` how many questions follow a version, by its id.
+   * exclude }`; its buttons ask again and show other versions in `conversation`.
    */
-  constructor(asked, hooks) {
+  constructor(asked, conversation) {
     this.asked = asked;
-    this.#hooks = hooks;
+    this.#conversation = conversation;
     this.#stages = new Stages(asked.model);
     this.#branches = new Branches(
-      (id, step) => hooks.branch(this, id, step),
+      (id, step) => conversation.branch(this, id, step),
       (button) => this.#compare(button),
-      hooks.following,
+      conversation.following,
     );
     const bubble = element(
       "div",
@@ -68,7 +66,7 @@ export class Turn {
       asked.text,
     );
     const title = "Edit the question";
-    const pencil = { title, "aria-label": title, onclick: () => hooks.edit(this) };
+    const pencil = { title, "aria-label": title, onclick: () => page.edit(this) };
     const edit = element("button.icon-button.edit", pencil, icon("edit"));
     const lines = asked.text.split("\n").length;
     if (asked.text.length > LONG.characters || lines > LONG.lines) {
@@ -91,20 +89,20 @@ export class Turn {
   }
 
   /** A turn whose answer `model` is still writing, as far as the server kept it. */
-  static joined(kept, hooks, model = "") {
+  static joined(kept, conversation, model = "") {
     // Where nothing could be drafted, nothing is known of what was wanted.
     const { question: text, tagged: codebase, effort } = kept;
     const hyde = codebase && kept.model ? kept.hyde : "";
     const rerank = Boolean(kept.reranker);
-    const turn = new Turn({ text, codebase, effort, rerank, hyde, model }, hooks);
+    const turn = new Turn({ text, codebase, effort, rerank, hyde, model }, conversation);
     turn.id = kept.id;
     turn.siblings = kept.siblings ?? [];
     return turn;
   }
 
   /** A turn as the server kept it. */
-  static restored(kept, hooks) {
-    const turn = Turn.joined(kept, hooks);
+  static restored(kept, conversation) {
+    const turn = Turn.joined(kept, conversation);
     turn.#past = true;
     turn.#text = kept.answer;
     turn.#settled = kept.answer.length;
@@ -211,7 +209,9 @@ export class Turn {
     this.#citations.mark(this.#answer);
     this.#found.remove();
     const { failure, notice, stopped } = outcome;
-    const search = this.asked.codebase ? null : () => this.#hooks.again(this, { codebase: true });
+    const search = this.asked.codebase
+      ? null
+      : () => this.#conversation.again(this, { codebase: true });
     const actions = this.#text || this.id || stopped ? this.#actions(outcome) : null;
     const below = [
       this.#citations.sources,
@@ -222,7 +222,7 @@ export class Turn {
       earlierOf(outcome.earlier),
       actions,
       this.#text.trim() && this.id && !failure ? this.#thumbs(actions) : null,
-      suggestionsOf(outcome.suggestions, (text) => this.#hooks.ask(text)),
+      suggestionsOf(outcome.suggestions, page.ask),
     ];
     this.#footer.append(...below.filter(Boolean));
   }
@@ -246,19 +246,22 @@ export class Turn {
 
   #waysOut() {
     const again = this.outcome.failure.code === "broke_off" ? "Answer again" : "Try again";
-    const ways = [[again, () => this.#hooks.again(this)]];
+    const ways = [[again, () => this.#conversation.again(this)]];
     if (!MODELS_FAULT.includes(this.outcome.failure.code)) return ways;
-    ways.push(["Answer without the model", () => this.#hooks.again(this, { withoutModel: true })]);
-    ways.push(["Change the model", () => this.#hooks.chooseModel()]);
+    ways.push([
+      "Answer without the model",
+      () => this.#conversation.again(this, { withoutModel: true }),
+    ]);
+    ways.push(["Change the model", () => page.models.choose()]);
     return ways;
   }
 
   #actions({ failure, goes_on: goesOn, suggest_codebase: suggested }) {
-    const again = (changes) => this.#hooks.again(this, changes);
+    const again = (changes) => this.#conversation.again(this, changes);
     const made = "Exactly what the answer was made from, and what was sent";
     const same = "Ask the same question once more; this answer stays beside the new one";
     const context = actionButton("layers", "Context", made, () =>
-      this.#hooks.context(this, context),
+      page.panel.openContext(this.id || this.replaces, { opener: context }),
     );
     const regenerate = actionButton("retry", "Regenerate", same, () => again({ with_model: "" }));
     const other = actionButton("model", "with model…", "Have another model answer it", () =>
@@ -285,12 +288,12 @@ export class Turn {
   /** Has the button say whether code was chosen to answer again with. */
   showChoice() {
     if (this.#regenerate)
-      this.#regenerate.textContent = this.#hooks.choiceWaits(this.id) ? WITH_CHOICE : "Regenerate";
+      this.#regenerate.textContent = page.panel.choiceWaits(this.id) ? WITH_CHOICE : "Regenerate";
   }
 
   /** Entries of a menu: the models that are set up, to answer this question. */
   #models(again) {
-    return this.#hooks.models().map(({ name, model, host, local }) => ({
+    return page.models.known.map(({ name, model, host, local }) => ({
       symbol: local ? "home" : "cloud",
       label: `${model} · ${local ? "this machine" : host}`,
       action: () => again({ with_model: name }),
@@ -301,16 +304,14 @@ export class Turn {
   async #compare(button) {
     const shown = this.node.querySelector(".versions");
     shown?.remove();
-    const versions = shown ? null : await this.#hooks.versions(this);
+    const versions = shown ? null : await this.#conversation.versions(this).catch(page.failed);
     if (versions) this.node.append(element("div.versions", ...versions));
     button.setAttribute("aria-pressed", String(Boolean(versions)));
   }
 
   /** Adds the thumbs to the actions; returns the node for the reason, which goes below. */
   #thumbs(actions) {
-    const thumbs = new Thumbs(this.outcome.feedback, (value, reason) =>
-      this.#hooks.rate(this, value, reason),
-    );
+    const thumbs = new Thumbs(this.id, this.outcome.feedback);
     actions.append(thumbs.buttons);
     return thumbs.below;
   }

@@ -2,6 +2,7 @@
 // Nothing that was typed or read is lost.
 
 import { byId, element } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 
 const SOON = 1000; // milliseconds between two looks at first
 const LATER = 5000; // and at most
@@ -9,13 +10,7 @@ const GOOD_NEWS = 8000; // milliseconds for which it is said that all is well ag
 
 export class Connection {
   #node = byId("connection");
-  #back;
   #away = false;
-
-  /** `back()` is called once the server answers again. */
-  constructor(back) {
-    this.#back = back;
-  }
 
   /** A request did not reach the server. */
   async lost() {
@@ -31,7 +26,8 @@ export class Connection {
         () => false,
       ));
     }
-    this.#back();
+    for (const part of [page.list, page.models, page.index]) part.refresh();
+    if (page.view?.turns.at(-1)?.outcome.failure?.code === "away") page.view.refresh();
     this.#say("ready", "The server is back.");
     setTimeout(() => this.settle(), GOOD_NEWS);
   }

@@ -7,6 +7,7 @@ import { effortOf, rememberAnswerTime } from "../composer/answer_options.js";
 import { query, request, streamAnswer } from "../lib/api.js";
 import { announce, element } from "../lib/dom.js";
 import { withoutProvider } from "../lib/format.js";
+import { page } from "../lib/page.js";
 
 const TAG = /(?<!\w)@codebase\b/i;
 const LEADING_TAG = /^@codebase\s+(?=\S)/i;
@@ -18,28 +19,17 @@ export class Conversation {
   turns = [];
   grounded = false; // code was found in it, which a follow-up goes on from
   codebase = true; // whether the next question is to be searched for
-  #repo;
-  #hooks;
-  #following = new Map(); // by the id of a version that was in view: how many questions follow it
+  following = new Map(); // by the id of a version that was in view: how many questions follow it
+  title = "";
   #running = null; // the AbortController of the answer that is being written
 
-  /**
-   * `hooks`: `changed(conversation)` after each step, `context(id, opener)`, `edit(turn)`,
-   * `ask(text)`, `model()` the name of the model in use or "", `models()` all that are set up,
-   * `answerOptions()` how to answer, `chosen(id)` takes the code chosen to ask a question again with,
-   * `choiceWaits(id)` whether there is some,
-   * `chooseModel()`, `failed(error)`, `refused(asked, error)` for what cannot be asked now.
-   */
-  constructor(repo, id, hooks, title = "") {
-    this.#repo = repo;
-    this.#hooks = hooks;
+  constructor(id = newId()) {
     this.id = id;
-    this.title = title;
   }
 
   /** Reads a conversation from the server. Throws what the server says. */
-  static async open(repo, id, hooks) {
-    const conversation = new Conversation(repo, id, hooks);
+  static async open(id) {
+    const conversation = new Conversation(id);
     const kept = await request(conversation.#address());
     conversation.title = kept.title;
     conversation.codebase = !(kept.context && kept.turns.at(-1)?.model);
@@ -62,8 +52,8 @@ export class Conversation {
       ? { ...given, text: given.text.replace(LEADING_TAG, ""), codebase: true }
       : given;
     const { text, codebase, untouched, withoutModel, with_model: other, ...options } = asked;
-    const model = withoutModel ? "" : other ? withoutProvider(other) : this.#hooks.model();
-    const turn = new Turn({ ...asked, model }, this.#turnHooks());
+    const model = withoutModel ? "" : other ? withoutProvider(other) : page.models.name;
+    const turn = new Turn({ ...asked, model }, this);
     turn.replaces = instead?.id || instead?.replaces || "";
     const after = instead ? "" : (this.turns.findLast(({ id }) => id)?.id ?? "");
     if (instead) this.#replace(instead, turn);
@@ -77,7 +67,7 @@ export class Conversation {
       hyde: model || options.hyde === "off" ? options.hyde : "",
       retrieval: options.retrieval || "auto",
       conversation: this.id,
-      repo: this.#repo,
+      repo: page.repo,
       render: true,
       tag_is_default: Boolean(codebase && untouched && !tagged),
       replaces: turn.replaces,
@@ -87,7 +77,7 @@ export class Conversation {
     };
     const versions = () => this.#versions(turn, instead);
     const refused = await this.#write(turn, "/chat/stream", body, versions);
-    if (refused) this.#hooks.refused(given, refused);
+    if (refused) page.refused(given, refused);
   }
 
   /**
@@ -98,14 +88,14 @@ export class Conversation {
     const controller = new AbortController();
     const { signal } = controller;
     this.#running = controller;
-    this.#hooks.changed(this, { asked: turn });
+    page.changed(this, { asked: turn });
     announce("Looking for an answer");
     const ending = {};
     try {
       const breathe = breather();
       for await (const event of streamAnswer(address, { body, signal })) {
         if (signal.aborted) break;
-        this.#hooks.accepted();
+        page.accepted();
         turn.take(event);
         await breathe();
       }
@@ -116,7 +106,7 @@ export class Conversation {
       if (kept) {
         this.#running = null;
         this.#take(kept);
-        this.#hooks.changed(this, { answered: turn });
+        page.changed(this, { answered: turn });
         return error;
       }
       if (signal.aborted) ending.stopped = true;
@@ -133,7 +123,7 @@ export class Conversation {
       if (model) this.codebase = false;
     }
     this.#running = null;
-    this.#hooks.changed(this, { answered: turn });
+    page.changed(this, { answered: turn });
     return null;
   }
 
@@ -163,7 +153,7 @@ export class Conversation {
     } catch (error) {
       if (error.code === "not_found") last.id = ""; // nothing was kept of it
     }
-    this.#hooks.changed(this, {});
+    page.changed(this, {});
   }
 
   /** The turn in view that the server keeps under `id`, if there is one. */
@@ -173,23 +163,23 @@ export class Conversation {
 
   /** The turn that the server keeps under `id`, on whichever branch; null when it is gone. */
   async reveal(id) {
-    if (!this.turnOf(id) && !this.#running) await this.#choose(id).catch(this.#hooks.failed);
+    if (!this.turnOf(id) && !this.#running) await this.#choose(id).catch(page.failed);
     return this.turnOf(id) ?? null;
   }
 
   /** Shows the version `id` of `turn` and what was asked after it. */
-  async #branch(turn, id, step) {
+  async branch(turn, id, step) {
     if (this.#running) return;
     const at = this.turns.indexOf(turn);
-    this.#following.set(turn.id, this.turns.length - at - 1);
+    this.following.set(turn.id, this.turns.length - at - 1);
     try {
       await this.#choose(id, at);
     } catch (error) {
-      this.#hooks.failed(error);
+      page.failed(error);
       return;
     }
     const shown = this.turnOf(id);
-    this.#hooks.changed(this, { switched: shown });
+    page.changed(this, { switched: shown });
     if (!shown) return;
     shown.focusBranches(step);
     announce(`Version ${shown.siblings.indexOf(id) + 1} of ${shown.siblings.length}`);
@@ -205,19 +195,19 @@ export class Conversation {
     for (const turn of this.turns.splice(from)) turn.node.remove();
     for (const one of kept.turns.slice(from)) {
       if (one.id === kept.answering) this.#join(one);
-      else this.#append(Turn.restored(one, this.#turnHooks()));
+      else this.#append(Turn.restored(one, this));
     }
   }
 
   /** Reads along what the server is writing, from its beginning on. */
   #join(kept) {
-    const turn = Turn.joined(kept, this.#turnHooks(), this.#hooks.model());
+    const turn = Turn.joined(kept, this, page.models.name);
     this.#append(turn);
     this.#write(turn, this.#address("/answer"));
   }
 
   #address(below = "") {
-    return `/api/conversations/${encodeURIComponent(this.id)}${below}${query({ repo: this.#repo })}`;
+    return `/api/conversations/${encodeURIComponent(this.id)}${below}${query({ repo: page.repo })}`;
   }
 
   /** Ids of all versions of `turn`, which became one of `instead`. */
@@ -227,25 +217,10 @@ export class Conversation {
     return [...new Set([...earlier, turn.id])].filter(Boolean);
   }
 
-  #turnHooks() {
-    return {
-      ...this.#hooks,
-      again: (turn, changes) => this.again(turn, changes),
-      context: (turn, opener) => this.#hooks.context(turn.id || turn.replaces, opener),
-      ask: (text) => {
-        if (!this.#running) this.#hooks.ask(text);
-      },
-      branch: (turn, id, step) => this.#branch(turn, id, step),
-      versions: (turn) => this.#beside(turn).catch(this.#hooks.failed),
-      rate: (turn, value, reason) => this.#rate(turn, value, reason),
-      following: this.#following,
-    };
-  }
-
   /** All versions of a turn, as they are kept; with its question only where that was another. */
-  async #beside({ id, asked }) {
+  async versions({ id, asked }) {
     const { turns } = await request(`${this.#address()}&${new URLSearchParams({ versions: id })}`);
-    const shown = turns.map((one) => Turn.restored(one, this.#turnHooks()));
+    const shown = turns.map((one) => Turn.restored(one, this));
     for (const { node } of shown.filter((one) => one.asked.text === asked.text))
       node.querySelector(".question").remove();
     return shown.map(({ node }) => node);
@@ -254,11 +229,11 @@ export class Conversation {
   /** Asks the question of `turn` once more, with `changes` to how it was asked, like `{ pin, exclude }`. */
   async again(turn, changes = {}) {
     if (this.#running) return;
-    const options = this.#hooks.answerOptions();
+    const options = page.composer.answerOptions;
     const asked = {
       ...options,
       ...turn.asked,
-      ...this.#hooks.chosen(turn.id),
+      ...page.panel.takeChoice(turn.id),
       hyde: turn.asked.hyde || options.hyde,
       withoutModel: false,
       ...changes,
@@ -266,12 +241,6 @@ export class Conversation {
     // Of an answer that broke off with the server, nothing may be kept but what is in view.
     const lost = turn.outcome.failure?.code === "away" && turn.text.trim() && !turn.id;
     this.ask(asked, lost ? null : turn);
-  }
-
-  /** Keeps a thumb for an answer. Throws what the server says. */
-  async #rate(turn, value, reason) {
-    const address = `/api/turns/${encodeURIComponent(turn.id)}/feedback`;
-    await request(`${address}${query({ repo: this.#repo })}`, { body: { value, reason } });
   }
 
   #append(turn) {
@@ -282,13 +251,13 @@ export class Conversation {
   /** Puts `turn` in the place of `old` and removes the turns after it: they belong to `old`. */
   #replace(old, turn) {
     const [first, ...later] = this.turns.splice(this.turns.indexOf(old), Infinity, turn);
-    this.#following.set(first.id, later.length);
+    this.following.set(first.id, later.length);
     for (const one of later) one.node.remove();
     first.node.replaceWith(turn.node);
   }
 }
 
-export function newId() {
+function newId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) =>
     byte.toString(16).padStart(2, "0"),
   ).join("");

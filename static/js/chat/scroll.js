@@ -1,19 +1,20 @@
 // Scrolling of the conversation. New text never moves the view, unless the reader has scrolled to
 // the end.
 
+import { byId } from "../lib/dom.js";
+
 const AT_END = 24; // pixels that still count as the end
 const INPUT_MILLISECONDS = 600; // a scroll this soon after a gesture is the reader's own
 
 export class Scroll {
-  #scroller;
-  #jump;
+  #scroller = byId("scroller");
+  #jump = byId("jump");
   #following = false;
   #input = -Infinity; // when the reader last did something that scrolls
   #set = 0; // where the end was when the view was put there
 
-  constructor(scroller, thread, jump) {
-    this.#scroller = scroller;
-    this.#jump = jump;
+  constructor() {
+    const scroller = this.#scroller;
     const gesture = () => {
       this.#input = performance.now();
     };
@@ -32,12 +33,12 @@ export class Scroll {
       },
       { passive: true },
     );
-    jump.addEventListener("click", () => {
+    this.#jump.addEventListener("click", () => {
       this.#following = true;
       this.#toEnd();
     });
     const grown = new ResizeObserver(() => this.#grown());
-    for (const node of [scroller, thread]) grown.observe(node);
+    for (const node of [scroller, byId("thread")]) grown.observe(node);
   }
 
   /** Puts the beginning of `node` at the top, where reading starts. */

@@ -1,32 +1,37 @@
 // Keyboard shortcuts, and their list in the settings, which switches them off.
 
 import { announce, byId, copyText, element } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 import { recall, remember } from "../lib/preferences.js";
 import { showMessage } from "../lib/widgets.js";
+import { toggleSettings } from "../sidebar/settings.js";
+import { showSidebar, toggleSidebar } from "../sidebar/sidebar.js";
 
 const MAC = /mac|iphone|ipad/i.test(navigator.platform);
 
+const IN_NO_FIELD = ":not(input, textarea, select)";
+const toField = () => byId("question").focus();
 /**
- * What each does, its keys and its name among the actions. `Mod` is Cmd on a Mac, else Ctrl. With
- * `where` it counts only there: in no field, or in the empty question.
+ * What each is for, its keys, and what it does; if that returns false, the key is the browser's.
+ * `Mod` is Cmd on a Mac, else Ctrl. With a selector it counts only there.
  */
 const SHORTCUTS = [
-  ["Search the conversations", "Mod+K", "search"],
-  ["Go to a file or symbol", "Mod+P", "goTo"],
-  ["New conversation", "Mod+Shift+O", "fresh"],
-  ["Show or hide the sidebar", "Mod+Shift+S", "sidebar"],
-  ["Copy the last answer", "Mod+Shift+C", "copyAnswer"],
-  ["Copy the last code block", "Mod+Shift+;", "copyCode"],
-  ["Go to the question field", "Shift+Escape", "field"],
-  ["The same, while nothing is typed", "/", "field", ":not(input, textarea, select)"],
+  ["Search the conversations", "Mod+K", () => showSidebar(byId("conversation-search"))],
+  ["Go to a file or symbol", "Mod+P", () => page.goTo.show()],
+  ["New conversation", "Mod+Shift+O", () => page.startOver()],
+  ["Show or hide the sidebar", "Mod+Shift+S", toggleSidebar],
+  ["Copy the last answer", "Mod+Shift+C", copyAnswer],
+  ["Copy the last code block", "Mod+Shift+;", copyCode],
+  ["Go to the question field", "Shift+Escape", toField],
+  ["The same, while nothing is typed", "/", toField, IN_NO_FIELD],
   [
     "Edit the last question, from the empty field",
     "ArrowUp",
-    "editLast",
+    editLast,
     "#question:placeholder-shown",
   ],
-  ["This list", "Mod+/", "help"],
-  ["The same, outside of a field", "?", "help", ":not(input, textarea, select)"],
+  ["This list", "Mod+/", toggleSettings],
+  ["The same, outside of a field", "?", toggleSettings, IN_NO_FIELD],
 ];
 /** Those that cannot be switched off. */
 const ALWAYS = [
@@ -50,16 +55,15 @@ const CODES = { ";": "Semicolon" }; // of keys that write something else with Sh
 
 const shortcutsOn = () => recall("shortcuts") !== "off";
 
-/** `actions` by the names above; one that returns false leaves the key to the browser. */
-export function setUpShortcuts(actions) {
+export function setUpShortcuts() {
   const dialog = byId("settings");
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || !shortcutsOn()) return;
     const [, , action] = SHORTCUTS.find((one) => fits(one, event)) ?? [];
     if (!action) return;
     const modal = document.querySelector("dialog[open]");
-    if (modal && !(modal === dialog && action === "help")) return;
-    if (actions[action]?.() === false) return;
+    if (modal && !(modal === dialog && action === toggleSettings)) return;
+    if (action() === false) return;
     event.preventDefault();
     event.stopImmediatePropagation(); // Escape with Shift stops nothing
   });
@@ -92,15 +96,18 @@ function rowOf([does, keys]) {
   return element("div", element("dt", does), element("dd", ...shown.flatMap((one) => [one, " "])));
 }
 
-/** The actions that copy from the conversation that `view()` gives. */
-export const clipboardActions = (thread, view) => ({
-  copyAnswer: () => copy(view()?.turns.at(-1)?.text.trim(), "Answer"),
-  copyCode: () =>
-    copy(
-      [...thread.querySelectorAll(".code-block pre")].at(-1)?.textContent.replace(/\n$/, ""),
-      "Code",
-    ),
-});
+function editLast() {
+  return page.view?.turns.length ? page.edit(page.view.turns.at(-1)) : false;
+}
+
+function copyAnswer() {
+  copy(page.view?.turns.at(-1)?.text.trim(), "Answer");
+}
+
+function copyCode() {
+  const blocks = document.querySelectorAll("#thread .code-block pre");
+  copy([...blocks].at(-1)?.textContent.replace(/\n$/, ""), "Code");
+}
 
 async function copy(text, name) {
   if (text) showMessage((await copyText(text)) ? `${name} copied` : "Not copied");

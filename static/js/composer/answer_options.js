@@ -4,6 +4,7 @@
 
 import { announce, byId, element } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { recall, remember } from "../lib/preferences.js";
 import { copyButton } from "../lib/widgets.js";
 
@@ -46,7 +47,7 @@ export class AnswerOptions {
   #settings = { effort: "", hyde: "", reranker: "", reranker_command: "" };
   #model = "";
 
-  /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too, `chooseModel()`. */
+  /** `hooks`: `changed()`, `keeps()` whether a choice is for later days, too. */
   constructor(hooks) {
     this.#hooks = hooks;
     this.#form.addEventListener("beforetoggle", () => this.#show());
@@ -59,7 +60,7 @@ export class AnswerOptions {
     this.#form.addEventListener("submit", (event) => event.preventDefault());
     byId("hyde-choose-model").addEventListener("click", () => {
       this.#form.hidePopover();
-      hooks.chooseModel();
+      page.models.choose();
     });
     this.#show();
   }

@@ -2,6 +2,7 @@
 
 import { inAddress } from "../lib/address.js";
 import { byId } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 import { recallQuestion, rememberQuestion } from "../lib/preferences.js";
 import { AnswerOptions } from "./answer_options.js";
 import { MentionChips } from "./mention_chips.js";
@@ -24,22 +25,14 @@ export class Composer {
   #before = null; // the switches, while an earlier question is in the field
   #busy = false;
   #conversation = inAddress("c"); // whose question is in the field, "" for a new one
-  #hooks;
 
-  /**
-   * `hooks`: `ask({ text, codebase, effort, rerank, hyde, retrieval, strict })`, `stop()`, `switched()`,
-   * `chooseModel()`, `open(path, line, end, opener)` shows a file.
-   */
-  constructor(hooks) {
-    this.#hooks = hooks;
+  constructor() {
     new Together(this.#field);
-    const { repo } = document.body.dataset;
-    this.#chips = new MentionChips(repo, this.#field, byId("mention-chips"), {
+    this.#chips = new MentionChips(this.#field, byId("mention-chips"), {
       typing: () => this.#suggestions.typing,
       searched: () => this.codebase,
-      open: hooks.open,
     });
-    this.#suggestions = new Suggestions(repo, this.#field, byId("suggestions"), {
+    this.#suggestions = new Suggestions(this.#field, byId("suggestions"), {
       tag: () => {
         if (!this.codebase) this.#codebase.click();
       },
@@ -49,13 +42,13 @@ export class Composer {
       // What belongs to the question that is edited is not kept for another day.
       keeps: () => !this.editing,
       changed: () => this.#describe(),
-      chooseModel: hooks.chooseModel,
     });
     this.#codebase.addEventListener("click", () => {
       this.#chosen = true;
       press(this.#codebase, !pressed(this.#codebase));
       this.#describe();
-      hooks.switched();
+      // While a question is edited that holds for this question alone.
+      if (page.view && !this.editing) page.view.codebase = this.codebase;
       this.focus();
     });
     this.#field.addEventListener("input", () => this.#fit());
@@ -76,7 +69,7 @@ export class Composer {
     });
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#busy) hooks.stop();
+      if (this.#busy) page.view?.stop();
       else if (this.text) this.#ask();
     });
     // On a phone the switches give the room to the question until they are wanted.
@@ -88,7 +81,7 @@ export class Composer {
       this.clear();
       this.focus();
     });
-    this.#field.value = recallQuestion(repo, this.#conversation);
+    this.#field.value = recallQuestion(page.repo, this.#conversation);
     this.#fit();
   }
 
@@ -140,7 +133,7 @@ export class Composer {
     const conversation = turns.length ? id : "";
     if (conversation !== this.#conversation) {
       this.#conversation = conversation;
-      this.#field.value = recallQuestion(document.body.dataset.repo, conversation);
+      this.#field.value = recallQuestion(page.repo, conversation);
       this.#fit();
     }
     this.#chosen = false;
@@ -198,7 +191,7 @@ export class Composer {
     const { text, codebase } = this;
     const missing = missingFrom(text);
     if (missing) this.#complain(missing);
-    else this.#hooks.ask({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
+    else page.send({ text, codebase, untouched: !this.#chosen, ...this.answerOptions });
   }
 
   #complain(words) {
@@ -235,7 +228,7 @@ export class Composer {
     this.#send.disabled = !this.#busy && !this.text;
     if (this.#problem.textContent) this.#complain("");
     this.#chips.refresh();
-    rememberQuestion(document.body.dataset.repo, this.#field.value, this.#conversation);
+    rememberQuestion(page.repo, this.#field.value, this.#conversation);
   }
 }
 

@@ -3,12 +3,12 @@
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, element, icon } from "../lib/dom.js";
 import { splitPath } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { mentionsIn, signOf, withoutMention } from "./mentions.js";
 
 const PAUSE = 350; // milliseconds without a key before the server is asked
 
 export class MentionChips {
-  #repo;
   #field;
   #list;
   #hooks;
@@ -18,10 +18,9 @@ export class MentionChips {
 
   /**
    * `list` is the list below `field`. `hooks`: `typing()` what is still being typed,
-   * `searched()` whether the code is searched for anyway, `open(path, line, end)`.
+   * `searched()` whether the code is searched for anyway.
    */
-  constructor(repo, field, list, hooks) {
-    this.#repo = repo;
+  constructor(field, list, hooks) {
     this.#field = field;
     this.#list = list;
     this.#hooks = hooks;
@@ -51,7 +50,7 @@ export class MentionChips {
   async #ask(signal) {
     const text = this.#field.value;
     try {
-      const { mentions } = await request(`/api/mentions${query({ repo: this.#repo })}`, {
+      const { mentions } = await request(`/api/mentions${query({ repo: page.repo })}`, {
         body: { text },
         signal,
       });
@@ -106,7 +105,7 @@ export class MentionChips {
         onclick:
           kind === "folder"
             ? null
-            : ({ currentTarget }) => this.#hooks.open(path, line, end, currentTarget),
+            : ({ currentTarget: opener }) => page.panel.openFile(path, line, end, { opener }),
       },
       signOf(mention),
       element("bdi", nameOf(mention)),

@@ -2,10 +2,10 @@
 
 import { latestOnly, query, request } from "../lib/api.js";
 import { Listbox } from "../lib/listbox.js";
+import { page } from "../lib/page.js";
 import { optionsOf } from "./mentions.js";
 
 export class PlaceOptions {
-  #repo;
   #list;
   #listbox;
   #hooks;
@@ -18,8 +18,7 @@ export class PlaceOptions {
    * `hooks`: `pause` milliseconds without a key before the server is asked, for `most` places;
    * `take(place, key)`; `found(places, typed)` and `failed(error)` tell of its reply.
    */
-  constructor(repo, field, list, hooks) {
-    this.#repo = repo;
+  constructor(field, list, hooks) {
     this.#list = list;
     this.#hooks = hooks;
     this.#listbox = new Listbox(field, list, { take: (option) => this.#take(option, "Enter") });
@@ -67,7 +66,7 @@ export class PlaceOptions {
 
   async #ask(signal, typed) {
     try {
-      const address = `/api/complete${query({ repo: this.#repo, q: typed, limit: this.#hooks.most })}`;
+      const address = `/api/complete${query({ repo: page.repo, q: typed, limit: this.#hooks.most })}`;
       const { items } = await request(address, { signal });
       if (signal.aborted) return;
       const early = this.#early;

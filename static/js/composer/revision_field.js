@@ -3,16 +3,15 @@
 
 import { query, request } from "../lib/api.js";
 import { announce, byId, element } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 import { rememberQuestion } from "../lib/preferences.js";
 import { failureText } from "../lib/widgets.js";
 
-/** `typed()` is the question in the field. */
-export async function setUpRevisionField(repo, typed) {
+export async function setUpRevisionField() {
   const field = byId("revision");
   const about = byId("revision-about");
-  const { repository, commit, names } = await request(`/api/revisions${query({ repo })}`).catch(
-    () => ({ names: [] }),
-  );
+  const address = `/api/revisions${query({ repo: page.repo })}`;
+  const { repository, commit, names } = await request(address).catch(() => ({ names: [] }));
   if (!names.length && !commit) return; // no history
   byId("revision-part").hidden = false;
   byId("revisions").replaceChildren(...names.map((value) => element("option", { value })));
@@ -26,10 +25,10 @@ export async function setUpRevisionField(repo, typed) {
     let id = repository;
     if (revision) {
       say(`Reading the files of ${revision}…`);
-      const address = `/api/revisions${query({ repo: repository })}`;
-      ({ id } = await request(address, { body: { revision } }));
+      const taken = `/api/revisions${query({ repo: repository })}`;
+      ({ id } = await request(taken, { body: { revision } }));
     }
-    if (typed()) rememberQuestion(id, typed());
+    if (page.composer.text) rememberQuestion(id, page.composer.text);
     location.assign(`/${query({ repo: id })}`);
   }
 

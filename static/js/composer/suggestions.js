@@ -28,11 +28,11 @@ export class Suggestions {
    * `list` is the listbox of `field`, where questions are written. `hooks`: `tag()` switches
    * @codebase on, `taken(place, written)` says what was mentioned.
    */
-  constructor(repo, field, list, hooks) {
+  constructor(field, list, hooks) {
     this.#field = field;
     this.#list = list;
     this.#hooks = hooks;
-    this.#options = new PlaceOptions(repo, field, list, {
+    this.#options = new PlaceOptions(field, list, {
       pause: 70,
       most: 12,
       take: (place, key) => this.#take(place, key),

@@ -2,6 +2,7 @@
 
 import { request } from "../lib/api.js";
 import { announce, byId } from "../lib/dom.js";
+import { page } from "../lib/page.js";
 import { failureText, showMessage } from "../lib/widgets.js";
 import { offerLocal } from "./local_offer.js";
 import { ModelDialog } from "./model_dialog.js";
@@ -9,12 +10,9 @@ import { ModelDialog } from "./model_dialog.js";
 export class ModelChip {
   #chip = byId("model-chip");
   #dialog;
-  #changed;
   #overview = null; // as the server last told it
 
-  /** `changed()` is called when another model, or none, has come into use. */
-  constructor(changed) {
-    this.#changed = changed;
+  constructor() {
     this.#dialog = new ModelDialog((overview) => this.#take(overview));
     for (const button of [this.#chip, byId("without-model").querySelector("button")])
       button.addEventListener("click", () => this.choose());
@@ -93,7 +91,7 @@ export class ModelChip {
       : problem || "Answers come from the code alone";
     for (const id of ["without-model", "local-models"]) byId(id).hidden = Boolean(current);
     if (givenUp) this.offer();
-    this.#changed();
+    page.composer.model = this.name;
   }
 }
 

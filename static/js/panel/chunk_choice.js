@@ -2,6 +2,8 @@
 
 import { announce, element, icon } from "../lib/dom.js";
 import { chosenCode } from "../lib/format.js";
+import { page } from "../lib/page.js";
+import { showMessage } from "../lib/widgets.js";
 
 export const WITH_CHOICE = "Regenerate with your choice";
 
@@ -16,14 +18,14 @@ export class ChunkChoice {
   #asked; // what was chosen when the answer was asked for
   #buttons = [];
   #reset;
-  #tell;
+  #id;
   #again;
 
-  /** Begins with what the answer `turn` was asked with; `hooks` are the panel's. */
-  constructor(turn, { asked, chose, again }) {
-    const { pin = [], exclude = [] } = asked(turn);
+  /** Begins with what the answer was asked with that the server keeps under `id`. */
+  constructor(id) {
+    this.#id = id;
+    const { pin = [], exclude = [] } = this.#turn?.asked ?? {};
     this.leftOut = exclude;
-    this.#tell = () => chose(turn);
     for (const place of pin) this.#chosen.set(place, "pin");
     for (const place of exclude) this.#chosen.set(place, "exclude");
     this.#asked = this.#written;
@@ -32,10 +34,25 @@ export class ChunkChoice {
       this.#changed();
     };
     this.#reset = element("button.link", { onclick: reset }, "Reset");
-    this.#again = element("button.button.primary", { onclick: () => again(turn) }, WITH_CHOICE);
+    this.#again = element("button.button.primary", { onclick: () => this.#ask() }, WITH_CHOICE);
     const about = { role: "group", "aria-label": "Chosen code" };
     this.node = element("div.chunk-choice-bar", about, this.#said, this.#reset, this.#again);
     this.#show();
+  }
+
+  get #turn() {
+    return page.view?.turnOf(this.#id);
+  }
+
+  #ask() {
+    const turn = this.#turn;
+    if (!turn || page.view.running) {
+      showMessage("That answer is not in view any more, or another one is being written");
+      return;
+    }
+    const choice = page.panel.takeChoice(this.#id);
+    page.panel.close();
+    page.view.again(turn, choice);
   }
 
   /** What to ask again with, `{ pin, exclude }`; null while the answer was asked for just so. */
@@ -83,7 +100,7 @@ export class ChunkChoice {
     for (const { node, place, kind } of this.#buttons)
       node.setAttribute("aria-pressed", String(this.#chosen.get(place) === kind));
     this.#show();
-    this.#tell();
+    this.#turn?.showChoice();
     announce(this.#said.textContent || "Nothing is chosen");
   }
 

@@ -3,18 +3,17 @@
 import { PlaceOptions } from "../composer/place_options.js";
 import { announce, byId } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { closesByClick, failureText } from "../lib/widgets.js";
+import { closeSidebar } from "../sidebar/sidebar.js";
 
 export class GoToDialog {
-  #open;
   #dialog = byId("go-to-dialog");
   #field = byId("go-to-field");
   #options;
 
-  /** `open(path, line, end)` shows a place; no line is given of a whole file. */
-  constructor(repo, open) {
-    this.#open = open;
-    this.#options = new PlaceOptions(repo, this.#field, byId("go-to-options"), {
+  constructor() {
+    this.#options = new PlaceOptions(this.#field, byId("go-to-options"), {
       pause: 60,
       most: 50,
       take: (place) => this.#take(place),
@@ -62,6 +61,7 @@ export class GoToDialog {
       return;
     }
     this.#dialog.close();
-    this.#open(path, line, end);
+    closeSidebar();
+    page.panel.openFile(path, line, end);
   }
 }

@@ -11,8 +11,10 @@ import {
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, byId, copyText, element } from "../lib/dom.js";
 import { plural, splitPath } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { recall, remember } from "../lib/preferences.js";
 import { failureText, showMessage } from "../lib/widgets.js";
+import { closeSidebar } from "../sidebar/sidebar.js";
 import { ChunkChoice } from "./chunk_choice.js";
 import { contextOf, summaryOf } from "./context.js";
 import { linkTo } from "./elsewhere.js";
@@ -23,7 +25,6 @@ import { setUpWidth } from "./width.js";
 const PAUSE = 150; // milliseconds after which it is asked who changed the lines that are chosen
 
 export class Panel {
-  #repo;
   #panel = byId("panel");
   #body = byId("panel-body");
   #opener = null;
@@ -34,19 +35,11 @@ export class Panel {
   #file = null; // the file whose lines are in the body
   #listed = ""; // the file whose lines or definitions are listed below it, and only there
   #asked = 0;
-  #hooks;
   #view;
   #places;
   #blame = latestOnly((signal, path, lines) => this.#tellChange(signal, path, lines));
 
-  /**
-   * `hooks`: `asked(turn)` gives the code that an answer was asked for with, `{ pin, exclude }`,
-   * `chose(turn)` tells that another choice waits, `again(turn)` answers its question with it, `mention(place)` has the next
-   * question be about a place.
-   */
-  constructor(repo, hooks) {
-    this.#repo = repo;
-    this.#hooks = hooks;
+  constructor() {
     this.#view = new FileView(this.#body, {
       chosen: (start, end) => this.#chosen(start, end),
       names: (line, names, direct) => this.#names(line, names, direct),
@@ -65,6 +58,11 @@ export class Panel {
       "panel-find": () => this.#find(),
       "panel-ask": () => this.#ask(),
       "panel-link": () => this.#copyLink(),
+      "show-skipped": () => {
+        closeSidebar();
+        byId("index").hidePopover();
+        this.openSkipped(byId("index-state"));
+      },
       backdrop: () => this.close(),
     };
     for (const [id, does] of Object.entries(onClick)) byId(id).addEventListener("click", does);
@@ -184,7 +182,7 @@ export class Panel {
       if (!sent) return;
       for (const [one, { choice }] of this.#contexts)
         if (!choice.pending) this.#contexts.delete(one);
-      const choice = new ChunkChoice(turn, this.#hooks);
+      const choice = new ChunkChoice(turn);
       this.#contexts.set(turn, { summary: summaryOf(sent), node: contextOf(sent, choice), choice });
     }
     const { summary, node } = this.#contexts.get(turn);
@@ -240,14 +238,14 @@ export class Panel {
     const { path, start, end } = this.#now;
     const lines = start < end ? `${start}-${end}` : start;
     if (panelIsSheet()) this.close();
-    this.#hooks.mention(start ? `${path}:${lines}` : path);
+    page.composer.mention(start ? `${path}:${lines}` : path);
   }
 
   /** Copies the address of the chosen lines: it opens them alone, without this conversation. */
   async #copyLink() {
     const { path: file, start, end } = this.#now;
     const lines = start ? `${start}-${end}` : "";
-    const address = addressWith({ repo: this.#repo, c: "", file, lines });
+    const address = addressWith({ repo: page.repo, c: "", file, lines });
     const copied = await copyText(location.origin + address);
     showMessage(copied ? "Link copied" : "Not copied");
   }
@@ -325,7 +323,7 @@ export class Panel {
   }
 
   #address(what, values) {
-    return `/api/${what}${query({ repo: this.#repo, ...values })}`;
+    return `/api/${what}${query({ repo: page.repo, ...values })}`;
   }
 
   #wrap(on) {

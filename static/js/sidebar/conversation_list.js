@@ -4,13 +4,13 @@ import { addressWith } from "../lib/address.js";
 import { query, request } from "../lib/api.js";
 import { announce, byId, copyText, element, icon, onPlainClick } from "../lib/dom.js";
 import { ago, dayOf, moment } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { openMenu } from "../lib/popup.js";
 import { rememberQuestion } from "../lib/preferences.js";
 import { offerUndo, showMessage } from "../lib/widgets.js";
+import { closeSidebar } from "./sidebar.js";
 
 export class ConversationList {
-  #repo;
-  #hooks;
   #list = byId("conversations");
   #kept = []; // as the server gave them, the one used last first
   #deleted = new Set(); // gone from view, but for a while not yet for good
@@ -19,10 +19,7 @@ export class ConversationList {
   #renaming = false;
   #renames = 0; // so many were done: a list that was asked for before one holds the old title
 
-  /** `hooks`: `open(id)`, `deleted(id)`, `renamed(id, title)`, `show(turn)`, `failed(error)`. */
-  constructor(repo, hooks) {
-    this.#repo = repo;
-    this.#hooks = hooks;
+  constructor() {
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.refresh();
     });
@@ -40,7 +37,7 @@ export class ConversationList {
   async refresh() {
     const renames = this.#renames;
     try {
-      const listed = await request(`/api/conversations${query({ repo: this.#repo })}`);
+      const listed = await request(`/api/conversations${query({ repo: page.repo })}`);
       if (renames !== this.#renames) return this.refresh();
       this.#take(listed);
     } catch {
@@ -96,11 +93,11 @@ export class ConversationList {
     const open = element(
       "a.conversation-open",
       {
-        href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
+        href: addressWith({ repo: page.repo, c: id, file: "", lines: "" }),
         "aria-current": current ? "page" : null,
         "data-focus": `open ${id}`,
         title: `${title}\nLast used ${ago(updated)}`,
-        onclick: onPlainClick(() => this.#hooks.open(id)),
+        onclick: onPlainClick(() => page.open(id)),
       },
       ...(this.#running.has(id) ? writingMark() : []),
       element(
@@ -123,14 +120,14 @@ export class ConversationList {
       "li",
       { class: current ? "conversation current" : "conversation" },
       element("div.conversation-row", open, more),
-      current ? outlineOf(this.#current.turns, this.#hooks.show) : null,
+      current ? outlineOf(this.#current.turns) : null,
     );
     more.addEventListener("click", () =>
       openMenu(
         more,
         [
           { symbol: "edit", label: "Rename", action: () => this.#rename(id, title) },
-          ...exportsOf(this.#repo, id),
+          ...exportsOf(id),
           { symbol: "trash", label: "Delete", action: () => this.#delete(id, title), danger: true },
         ],
         () => this.#render(),
@@ -185,10 +182,10 @@ export class ConversationList {
       const row = this.#kept.find((one) => one.id === id);
       if (row) row.title = renamed.title;
       if (id === this.#current.id) this.#current.title = renamed.title;
-      this.#hooks.renamed(id, renamed.title);
+      page.renamed(id, renamed.title);
       announce("Renamed");
     } catch (error) {
-      this.#hooks.failed(error);
+      page.failed(error);
     }
   }
 
@@ -196,12 +193,12 @@ export class ConversationList {
   #delete(id, title) {
     const current = id === this.#current.id;
     this.#deleted.add(id);
-    if (current) this.#hooks.deleted(id);
+    if (current) page.leave(id);
     this.#render();
     const undo = () => {
       this.#deleted.delete(id);
       this.#render();
-      if (current) this.#hooks.open(id);
+      if (current) page.open(id);
       else this.#part(`open ${id}`)?.focus();
     };
     const button = offerUndo(`Deleted “${shortened(title)}”`, undo, () => this.#deleteForGood(id));
@@ -212,29 +209,32 @@ export class ConversationList {
     try {
       await request(this.#address(id), { method: "DELETE", keepalive: true });
       this.#kept = this.#kept.filter((one) => one.id !== id);
-      rememberQuestion(this.#repo, "", id);
+      rememberQuestion(page.repo, "", id);
     } catch (error) {
       if (error.code !== "not_found") {
         this.#deleted.delete(id);
-        this.#hooks.failed(error);
+        page.failed(error);
       }
     }
     this.#render();
   }
 
   #address(id) {
-    return `/api/conversations/${encodeURIComponent(id)}${query({ repo: this.#repo })}`;
+    return `/api/conversations/${encodeURIComponent(id)}${query({ repo: page.repo })}`;
   }
 }
 
 /** The questions of the conversation in view; a single one is its title already. */
-function outlineOf(turns, show) {
+function outlineOf(turns) {
   if (turns.length < 2) return null;
   return element(
     "ol.outline",
     { id: "outline", "aria-label": "Questions of this conversation" },
     ...turns.map((turn) => {
-      const onclick = onPlainClick(() => show(turn));
+      const onclick = onPlainClick(() => {
+        closeSidebar();
+        page.scroll.show(turn.node);
+      });
       const { text } = turn.asked;
       return element("li", element("a", { href: `#${turn.node.id}`, title: text, onclick }, text));
     }),
@@ -249,23 +249,24 @@ const writingMark = () => [
 const shortened = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text);
 
 /** Entries of a conversation's menu that take it along, as a file or as its address. */
-function exportsOf(repo, id) {
+function exportsOf(id) {
   return [
-    { symbol: "link", label: "Copy link", action: () => copyLink(repo, id) },
-    { symbol: "file", label: "Export as Markdown", action: () => download(repo, id, "markdown") },
-    { symbol: "file", label: "Export as JSON", action: () => download(repo, id, "json") },
+    { symbol: "link", label: "Copy link", action: () => copyLink(id) },
+    { symbol: "file", label: "Export as Markdown", action: () => download(id, "markdown") },
+    { symbol: "file", label: "Export as JSON", action: () => download(id, "json") },
   ];
 }
 
-async function copyLink(repo, id) {
+async function copyLink(id) {
   const copied = await copyText(
-    new URL(addressWith({ repo, c: id, file: "", lines: "" }), location.origin).href,
+    new URL(addressWith({ repo: page.repo, c: id, file: "", lines: "" }), location.origin).href,
   );
   showMessage(copied ? "Link copied. It opens for you, on this server." : "Not copied");
 }
 
-function download(repo, id, format) {
-  const address = `/api/conversations/${encodeURIComponent(id)}/export${query({ repo, format })}`;
+function download(id, format) {
+  const values = query({ repo: page.repo, format });
+  const address = `/api/conversations/${encodeURIComponent(id)}/export${values}`;
   element("a", { href: address, download: "" }).click();
   showMessage("Exporting …");
 }

@@ -4,21 +4,17 @@ import { addressWith } from "../lib/address.js";
 import { latestOnly, query, request } from "../lib/api.js";
 import { announce, byId, element, onPlainClick } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
+import { page } from "../lib/page.js";
 
 const PAUSE = 180; // milliseconds without a key before it is searched
 
 export class ConversationSearch {
-  #repo;
-  #hooks;
   #field = byId("conversation-search");
   #list = byId("conversations-found");
   #none = byId("nothing-found");
   #lookUp = latestOnly((signal) => this.#search(signal));
 
-  /** `hooks`: `open(conversation, turn)`, `failed(error)`. */
-  constructor(repo, hooks) {
-    this.#repo = repo;
-    this.#hooks = hooks;
+  constructor() {
     this.#field.addEventListener("input", () => {
       if (this.#words) this.#lookUp.run(PAUSE);
       else this.clear();
@@ -50,7 +46,7 @@ export class ConversationSearch {
     const words = this.#words;
     try {
       const { conversations } = await request(
-        `/api/conversations${query({ repo: this.#repo, q: words })}`,
+        `/api/conversations${query({ repo: page.repo, q: words })}`,
         { signal },
       );
       if (signal.aborted) return;
@@ -61,7 +57,7 @@ export class ConversationSearch {
           : "No conversation found",
       );
     } catch (error) {
-      if (!signal.aborted) this.#hooks.failed(error);
+      if (!signal.aborted) page.failed(error);
     }
   }
 
@@ -78,8 +74,8 @@ export class ConversationSearch {
     const link = element(
       "a.search-result",
       {
-        href: addressWith({ repo: this.#repo, c: id, file: "", lines: "" }),
-        onclick: onPlainClick(() => this.#hooks.open(id, turn)),
+        href: addressWith({ repo: page.repo, c: id, file: "", lines: "" }),
+        onclick: onPlainClick(() => page.open(id, { turn })),
       },
       element("span.title", ...marked(title, words)),
       snippet ? element("span.snippet", ...marked(snippet, words)) : null,

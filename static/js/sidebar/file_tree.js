@@ -3,11 +3,23 @@
 import { query, request } from "../lib/api.js";
 import { byId, element, icon } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { recall, remember } from "../lib/preferences.js";
 import { failureText } from "../lib/widgets.js";
+import { closeSidebar } from "./sidebar.js";
 
-/** `open(path, opener)` shows a file. */
-export function setUpFileTree(repo, open) {
+const file = ({ name, path }) => {
+  const onclick = ({ currentTarget: opener }) => {
+    closeSidebar();
+    page.panel.openFile(path, 0, 0, { opener });
+  };
+  return element(
+    "li",
+    element("button", { title: path, onclick }, icon("file"), element("bdi", name)),
+  );
+};
+
+export function setUpFileTree() {
   const top = byId("files");
 
   const folder = ({ name, path, files }) => {
@@ -16,20 +28,12 @@ export function setUpFileTree(repo, open) {
     summary.append(element("bdi", name));
     return element("li", readWhenOpened(element("details", summary, element("ul")), path));
   };
-  const file = ({ name, path }) => {
-    const onclick = ({ currentTarget }) => open(path, currentTarget);
-    return element(
-      "li",
-      element("button", { title: path, onclick }, icon("file"), element("bdi", name)),
-    );
-  };
-
   function readWhenOpened(details, path) {
     const list = details.querySelector("ul");
     details.addEventListener("toggle", async () => {
       if (!details.open || list.querySelector("bdi")) return;
       try {
-        const { folders, files } = await request(`/api/tree${query({ repo, path })}`);
+        const { folders, files } = await request(`/api/tree${query({ repo: page.repo, path })}`);
         list.replaceChildren(...folders.map(folder), ...files.map(file));
         if (!list.children.length) list.append(element("li.help", "No file is indexed yet."));
       } catch (error) {

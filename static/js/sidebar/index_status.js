@@ -1,8 +1,10 @@
 // The state of the index: a dot in the sidebar, which opens what else is known of it, and in the top bar.
 
+import { showExamples } from "../chat/examples.js";
 import { query, request } from "../lib/api.js";
 import { byId, element } from "../lib/dom.js";
 import { ago, count, left, plural } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { failureText } from "../lib/widgets.js";
 
 const BUSY = 1000; // milliseconds between questions while something happens
@@ -27,14 +29,9 @@ const ACTIONS = {
 };
 
 export class IndexStatus {
-  #repo;
-  #hooks;
   #timer = 0;
 
-  /** `hooks`: `status(status)` gets what the server says, `lost()` is called when it says nothing. */
-  constructor(repo, hooks) {
-    this.#repo = repo;
-    this.#hooks = hooks;
+  constructor() {
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) this.#ask();
     });
@@ -54,11 +51,13 @@ export class IndexStatus {
     clearTimeout(this.#timer);
     let status;
     try {
-      const address = `/api/${body ? "index" : "status"}${query({ repo: this.#repo })}`;
+      const address = `/api/${body ? "index" : "status"}${query({ repo: page.repo })}`;
       status = await request(address, body ? { body } : {});
-      this.#hooks.status(status);
+      page.settings = status;
+      page.composer.settings = status;
+      if (status.files && status.state !== "indexing") showExamples();
     } catch (error) {
-      if (error.code === "away") this.#hooks.lost();
+      if (error.code === "away") page.connection.lost();
       status = {
         state: error.code === "away" ? "unreachable" : "failed",
         error: failureText(error),

@@ -2,13 +2,22 @@
 
 import { byId } from "../lib/dom.js";
 import { count } from "../lib/format.js";
+import { page } from "../lib/page.js";
 import { closesByClick } from "../lib/widgets.js";
+import { closeSidebar } from "./sidebar.js";
 
 const LONGEST = 20_000; // characters, as of every question
 const COMMAND = "/issue ";
 
-/** `review(text)` has an issue reviewed; `model()` is the name of the model in use or "". */
-export function setUpIssueDialog({ review, model }) {
+/** Has an issue reviewed, in a conversation of its own. */
+function review(text) {
+  closeSidebar();
+  page.panel.close();
+  if (!page.view || page.view.running || page.view.turns.length) page.showNew();
+  page.ask(text);
+}
+
+export function setUpIssueDialog() {
   const dialog = byId("issue");
   const [title, body, problem] = ["title", "body", "problem"].map((name) => byId(`issue-${name}`));
 
@@ -32,8 +41,8 @@ export function setUpIssueDialog({ review, model }) {
 
   byId("review-issue").addEventListener("click", () => {
     say("");
-    byId("issue-about").textContent = model()
-      ? `${model()} searches the code and says what the issue takes: how hard it is, what one has to know, which files change.`
+    byId("issue-about").textContent = page.models.name
+      ? `${page.models.name} searches the code and says what the issue takes: how hard it is, what one has to know, which files change.`
       : "Without a language model: the files and tests that it is likely to concern, and who wrote them.";
     dialog.showModal();
     title.focus();
