@@ -120,6 +120,12 @@ def package_heads() -> frozenset[str]:
     return frozenset(name for language in languages().values() for name in language.package_heads)
 
 
+@cache
+def comment_marks() -> Mapping[str, list[str]]:
+    """Return the lists of `comments.toml`."""
+    return tomllib.loads(files(__package__).joinpath("comments.toml").read_text(encoding="utf-8"))
+
+
 def query_text(language: Language) -> str:
     """The language's queries, joined, with a pattern for each comment and attribute node.
 

@@ -34,7 +34,7 @@ from codeqa.types import ParsedFile
 if TYPE_CHECKING:
     import tree_sitter
 
-    from codeqa.parsing.units import Captures
+    from codeqa.parsing.definitions import Captures
 
 SECONDS_PER_FILE = 3.0
 """Of the processor, after which a file counts as one that its grammar cannot read: a megabyte takes

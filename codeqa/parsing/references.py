@@ -29,7 +29,7 @@ from codeqa.types import METHOD_KINDS, Reference
 if TYPE_CHECKING:
     import tree_sitter
 
-    from codeqa.parsing.units import Captures
+    from codeqa.parsing.definitions import Captures
 
 WILDCARD = "*"
 _PLACES = ("import.name", "import.path", "import.wildcard", "import.module", "import.alias")

@@ -18,8 +18,6 @@ from codeqa.languages import Language
 if TYPE_CHECKING:
     import tree_sitter
 
-    Captures = dict[str, list[tree_sitter.Node]]
-
 COMMENT, ATTRIBUTE, CONSTANT = "comment", "attribute", "constant"
 SCOPE, NAMESPACE, FILE = "scope", "namespace", "file"
 """Kinds of what holds members without being a unit: an owner, a mere prefix of names,

@@ -14,18 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from codeqa.parsing.comments import comment_text, docstring_text
 from codeqa.parsing.definitions import Definition
 from codeqa.parsing.source import CHUNK_SIZE, CONSTANT, MIN_CHUNK_LINES, Source, trim
 from codeqa.types import METHOD_KINDS, TEXT_KINDS, Unit
-
-if TYPE_CHECKING:
-    import tree_sitter
-
-    Captures = dict[str, list[tree_sitter.Node]]
-
 
 _LICENCE = re.compile(
     r"copyright|licen[sc]e|\bSPDX\b|all rights reserved|permission is hereby granted", re.I
@@ -42,15 +35,6 @@ _ATTRIBUTES = re.compile(
 _STATEMENT = re.compile(r"(?:[\w\])>] *:?=(?![=>])|\w\().*[^\s{(\[]\s*$")
 _ATTRIBUTE_MARKS = ("@", "#", "[")
 _PAST_SIGNATURE = " \t\n{:=(;\\"
-
-
-# Lines.
-
-
-# What comments say.
-
-
-# Definitions.
 
 
 def unit_ids(path: str) -> Callable[[str], str]:
