@@ -9,8 +9,8 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Self, TextIO
 
 import click
@@ -20,8 +20,6 @@ from codeqa.types import IndexSummary, Progress
 SAY_SECONDS = 0.75
 """Between two lines about one piece of work: who waits sees within two seconds that it goes on,
 also on a busy machine."""
-MODULES_OF_PAGE = 780
-"""Modules that are loaded once the page is, about."""
 
 _FENCE = re.compile(r"[> ]*(`{3,})")
 _MARKS = re.compile(
@@ -116,11 +114,11 @@ class Line:
         self._stream = stream or sys.stderr
         self._shown = False
 
-    def show(self, text: str) -> None:
-        """Replace the line by `text`."""
+    def show(self, text: str, end: str = "") -> None:
+        """Replace the line by `text`; behind the `end` of a line it stays."""
         if self._stream.isatty():
             room = shutil.get_terminal_size().columns - 1  # a second line could not be taken away
-            print(f"\r\x1b[K{visible(text)[:room]}", end="", file=self._stream, flush=True)
+            print(f"\r\x1b[K{visible(text)[:room]}", end=end, file=self._stream, flush=True)
             self._shown = True
 
     def close(self) -> None:
@@ -192,29 +190,10 @@ class ProgressDisplay:
             self._line += f": {done:,} of {total:,} ({100 * done // total}%)"
         if progress.far_enough and done < total:
             self._line += f", {seconds / done * (total - done):.0f} s left"
-        self._line = visible(self._line)
         if self._stream.isatty():
-            room = shutil.get_terminal_size().columns - 1
-            print(f"\r\x1b[K{self._line[:room]}", end=end, file=self._stream, flush=True)
+            Line(self._stream).show(self._line, end)
         elif self._line != before or not end:
-            print(self._line, file=self._stream, flush=True)
-
-
-@contextmanager
-def starting() -> Iterator[None]:
-    """Say every moment how many modules are loaded while the page is imported."""
-    loaded = threading.Event()
-
-    def count() -> None:
-        while not loaded.wait(SAY_SECONDS):
-            line = f"starting CodeQA: {len(sys.modules)} of about {MODULES_OF_PAGE} modules"
-            print(line, file=sys.stderr, flush=True)
-
-    threading.Thread(target=count, daemon=True).start()
-    try:
-        yield
-    finally:
-        loaded.set()
+            print(visible(self._line), file=self._stream, flush=True)
 
 
 def print_summary(summary: IndexSummary, stream: TextIO | None = None) -> None:

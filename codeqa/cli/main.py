@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing
 
 import click
 
 from codeqa import __version__
 from codeqa.cli.command import HELP, debug_option, run_command, shown
-from codeqa.cli.console import starting
+from codeqa.cli.console import Line
 
 MODULES = {
     **{name: name for name in ("ask", "index", "mcp", "models", "privacy", "repos", "serve")},
@@ -30,7 +30,8 @@ class LateGroup(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
         if name in MODULES:
-            with starting() if name == "serve" else nullcontext():
+            with closing(Line()) as waiting:
+                waiting.show("Starting CodeQA…")
                 module = importlib.import_module(f"codeqa.cli.{MODULES[name]}")
             late: click.Command = getattr(module, f"{name}_command")
             return late

@@ -19,7 +19,7 @@ from codeqa.cli.command import command, folder_here, folder_of, model_option, re
 from codeqa.cli.console import ProgressDisplay, print_summary
 from codeqa.code.tools import TOOLS
 from codeqa.engine import Engine
-from codeqa.environment import checkout, env_file
+from codeqa.environment import checkout, digest_of, env_file
 from codeqa.errors import CodeQAError, SettingsError
 from codeqa.extensions import load_extension
 from codeqa.hosts import is_loopback
@@ -31,7 +31,7 @@ from codeqa.settings import Settings, load_settings, variables_of_answers
 from codeqa.types import IndexSummary, Progress
 from codeqa.web.app import bind, create_app, serve
 from codeqa.web.logs import start_log
-from codeqa.web.running import announced
+from codeqa.web.running import RunningServer, announced
 from codeqa.web.security import EVERY_ADDRESS, TERMINAL_TOKEN, check_settings
 from codeqa.web.workspace import Workspace
 
@@ -155,8 +155,10 @@ def terminal_door(
     if (file and file.exists()) or not is_loopback(host):
         return nullcontext()
     tools = [tool.described() for tool in TOOLS.values()]
-    token = app.config[TERMINAL_TOKEN]
-    return announced(settings.data_dir, host, port, variables_of_answers(), tools, token)
+    token, variables = app.config[TERMINAL_TOKEN], variables_of_answers()
+    digest = digest_of(variables, token)
+    server = RunningServer(host, port, token, variables, digest, tools)
+    return announced(settings.data_dir, server)
 
 
 def open_port(settings: Settings) -> socket.socket:

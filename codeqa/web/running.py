@@ -33,14 +33,14 @@ class RunningServer:
     host: str
     port: int
     token: str = field(repr=False)
-    pid: int
-    version: str
-    variables: tuple[str, ...]
+    variables: Sequence[str]
     """Names of the settings that an answer depends on."""
     digest: str
     """Of their values, by `environment.digest_of` with the token."""
-    tools: tuple[dict[str, Any], ...]
+    tools: Sequence[dict[str, Any]]
     """Name, description and arguments (JSON Schema) of each tool, of which its command is made."""
+    pid: int = field(default_factory=os.getpid)
+    version: str = __version__
 
 
 def proof(token: str, challenge: str) -> str:
@@ -49,22 +49,11 @@ def proof(token: str, challenge: str) -> str:
 
 
 @contextmanager
-def announced(
-    data: Path,
-    host: str,
-    port: int,
-    variables: Sequence[str],
-    tools: Sequence[dict[str, Any]],
-    token: str,
-) -> Iterator[None]:
-    """A server of the data folder `data` can be found while this lasts."""
-    server = RunningServer(
-        host, port, token, os.getpid(), __version__,
-        tuple(variables), digest_of(variables, token), tuple(tools),
-    )  # fmt: skip
+def announced(data: Path, server: RunningServer) -> Iterator[None]:
+    """Let the terminal find a server of the data folder `data` while this lasts."""
     folder = data / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path, beside = folder / f"{server.pid}-{port}.json", folder / f".{secrets.token_hex(8)}"
+    path, beside = folder / f"{server.pid}-{server.port}.json", folder / f".{secrets.token_hex(8)}"
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -43,7 +43,7 @@ def test_a_folder_is_found_added_renamed_and_removed_without_a_pointer(
     expect(page.locator('a.citation[data-path="light.py"]').first).to_be_visible()
 
     page.locator("#together-chip").press("Enter")
-    page.get_by_label("All", exact=False).first.check()
+    page.locator("#together-all").check()
     page.get_by_role("button", name="Switch to these").press("Enter")
     expect(page.get_by_text("None about these repositories together yet.")).to_be_visible()
     get_answer(page, "how does it shine?")

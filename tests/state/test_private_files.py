@@ -22,7 +22,7 @@ from codeqa.repository.git import read_remote
 from codeqa.settings import load_settings
 from codeqa.store import list_locations
 from codeqa.web.app import create_app
-from codeqa.web.running import announced
+from codeqa.web.running import RunningServer, announced
 from create_tables import create_tables
 
 
@@ -80,7 +80,8 @@ def test_after_every_kind_of_run_nothing_is_open_to_others(
         assert main(command) == 0
         assert open_to_others(data) == [], command
     app = create_app(settings, shops[0])
-    with closing(app.extensions["codeqa"]), announced(data, "127.0.0.1", 1, (), (), "token"):
+    server = RunningServer("127.0.0.1", 1, "token", (), "digest", ())
+    with closing(app.extensions["codeqa"]), announced(data, server):
         client = app.test_client()
         client.post("/chat", json={"question": "@codebase where is pay?", "conversation": "d"})
         client.get("/api/repos")
