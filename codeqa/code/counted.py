@@ -20,6 +20,7 @@ from codeqa.code.tools import TOOLS, Place, Toolbox, ToolResult
 from codeqa.code.tools.listing import DEFINED
 from codeqa.code.tools.search import definitions
 from codeqa.errors import CodeQAError
+from codeqa.text import some_of
 from codeqa.text.markdown import (
     CITATION,
     MOST_NODES,
@@ -159,8 +160,7 @@ def _worded(result: ToolResult, tool: str, values: Mapping[str, str]) -> str:
         return joined([said, *_commits(result)])
     if tool == "history" and not result.places:
         people = Counter(commit.author for commit in result.commits).most_common()
-        by = ", ".join(f"{name} ({number:,})" for name, number in people[:AUTHORS])
-        by += f" and {len(people) - AUTHORS:,} more" * (len(people) > AUTHORS)
+        by = some_of([f"{name} ({number:,})" for name, number in people], AUTHORS)
         shown = f"{escape(f'By {by}.')} What one of them changed: `codeqa history --commit <id>`."
         return joined([said, bullet_list(shown, _commits(result))])
     left = result.total - sum(place.times for place in result.places[:ITEMS])

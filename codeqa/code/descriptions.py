@@ -149,9 +149,11 @@ def outline_of(tables: Tables, path: str) -> str:
     methods = tuple(f"{unit.qualified_name}." for unit in units if unit.is_method)
     told = [u for u in units if u.signature and not u.qualified_name.startswith(methods)]
     told = told or [unit for unit in units if unit not in heads]
-    items = ["  " * bool(one.class_name) + unit_item(one) for one in told]
+    items = [f"{'  ' if one.class_name else ''}{unit_item(one)}" for one in told]
     kinds = Counter(unit.kind for unit in told).most_common()
-    holds = ", ".join(counted(n, kind, f"{kind}es" * kind.endswith("s")) for kind, n in kinds)
+    holds = ", ".join(
+        counted(n, kind, f"{kind}es" if kind.endswith("s") else "") for kind, n in kinds
+    )
     title = f"**{code_span(path)}** holds {holds}:"
     return joined([*about[:1], bullet_list(title, items[:LISTED], len(items[LISTED:]))])
 

@@ -275,7 +275,7 @@ def _files_and_folders(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
     below = Counter(path[: slash.end()] for path in roles for slash in re.finditer("/", path))
     for path, files in below.items():
         around, slash, name = path[:-1].rpartition("/")
-        detail = f"{around}{slash}{' · ' * bool(around)}{counted(files, 'file')}"
+        detail = f"{around}{slash}{' · ' if around else ''}{counted(files, 'file')}"
         yield False, name, MentionCompletion("folder", "", f"{name}/", detail, path)
 
 

@@ -84,8 +84,9 @@ def _weak(evidence: QuotedEvidence) -> str:
 def _nothing(evidence: QuotedEvidence) -> str:
     words = _listed(evidence.query.words)
     searched = f"Searched: {escape(evidence.coverage)}." if evidence.coverage else ""
-    fewer = "the name of a function or file, or fewer filters." * evidence.query.filtered
-    advice = f"Try other words, {fewer or 'or the name of a function, class or file.'}"
+    advice = "Try other words, or the name of a function, class or file."
+    if evidence.query.filtered:
+        advice = "Try other words, the name of a function or file, or fewer filters."
     return joined([f"**Nothing was found{f' for {words}' if words else ''}.**", searched, advice])
 
 

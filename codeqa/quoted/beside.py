@@ -38,18 +38,23 @@ def callers_line(tables: Tables, unit: Unit) -> str:
     users, _ = callers(tables, unit)
     tests = sum(is_test(one.caller) for one in users)
     calling = [one for one in users if not is_test(one.caller)]
-    told = [
+    by = _first([
         f"{code_span(one.caller.qualified_name or one.caller.path)} "
         f"{cite(one.caller.path, one.line, one.line)}"
-        for one in calling[:CALLERS]
-    ]
-    told += [f"{len(calling) - CALLERS:,} more"] * (len(calling) > CALLERS)
-    told += [counted(tests, "test")] * bool(tests and not is_test(unit))
-    calls = [one.called for one in callees(tables, unit) if one.sure]
-    shown = [f"{code_span(one.qualified_name)} {cite_unit(one)}" for one in calls[:CALLERS]]
-    shown += [f"{len(calls) - CALLERS:,} more"] * (len(calls) > CALLERS)
-    by = f"Called by {', '.join(told)}." if told else ""
-    return " ".join(filter(None, [f"Calls {', '.join(shown)}." if shown else "", by]))
+        for one in calling
+    ])  # fmt: skip
+    if tests and not is_test(unit):
+        by.append(counted(tests, "test"))
+    called = [one.called for one in callees(tables, unit) if one.sure]
+    calls = _first([f"{code_span(one.qualified_name)} {cite_unit(one)}" for one in called])
+    lines = [("Calls", calls), ("Called by", by)]
+    return " ".join(f"{title} {', '.join(items)}." for title, items in lines if items)
+
+
+def _first(items: list[str]) -> list[str]:
+    """Return the first CALLERS items, and how many more there are as another."""
+    left = len(items) - CALLERS
+    return [*items[:CALLERS], f"{left:,} more"] if left > 0 else items
 
 
 def use_lines(tables: Tables, unit: Unit) -> str:

@@ -86,7 +86,8 @@ def condensed(unit: Unit, words: Sequence[str], limit: int, whole: int = 0) -> s
         inner = [depths[n] for n in numbers if depths[n] and lines[n].strip()]
         declared = min(inner, default=0) if unit.kind in CLASS_KINDS else -1
         for n, line in enumerate(lines):
-            weights[n] += ENDS_WEIGHT * bool(_ENDS.match(line) or depths[n] == declared)
+            if _ENDS.match(line) or depths[n] == declared:
+                weights[n] += ENDS_WEIGHT
         height = max(1, len(unit.signature.strip().split("\n")))
         begins = next((n for n in sorted(numbers) if lines[n].strip()), 0)
         head = numbers & set(range(begins, begins + height))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 _TAG = re.compile(r"(?<!\w)(?:@codebase\b)+", re.IGNORECASE)
@@ -18,6 +19,12 @@ def has_tag(text: str) -> bool:
 def strip_tag(text: str) -> str:
     """`text` without `@codebase` and the blanks it leaves."""
     return re.sub(r"[ \t]{2,}", " ", _TAG.sub(" ", text)).strip()
+
+
+def some_of(items: Sequence[str], most: int, apart: str = ", ") -> str:
+    """Join the first `most` items, and say how many more there are."""
+    text, left = apart.join(items[:most]), len(items) - most
+    return f"{text} and {left:,} more" if left > 0 else text
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -42,7 +42,7 @@ from codeqa.errors import UsageError
 from codeqa.languages import language_called
 from codeqa.repository.classify import role_of
 from codeqa.store import Tables
-from codeqa.text import counted
+from codeqa.text import counted, some_of
 from codeqa.text.tokens import last_word
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Unit
 
@@ -119,7 +119,8 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     several = len(levels) > 1
     told_of = [(how, levels[how]) for _, how in SURENESS if levels[how]]
     by_level = ", ".join(f"{n:,} {how}" if several else f"all {how}" for how, n in told_of)
-    by_level += " (only the name is the same)" * bool(levels[possible])
+    if levels[possible]:
+        by_level += " (only the name is the same)"
     known = [f"{by_level[0].upper()}{by_level[1:]}."] if by_level else []
     if in_tests := sum(place.times for place, in_test in groups if in_test):
         known.append(f"{in_tests:,} of these in tests.")
@@ -130,8 +131,10 @@ def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
         units.sort(key=lambda unit: -meant[unit.id])
         first = units[:MOST_MEANT]
         each = ", ".join(f"{one.qualified_name} [{one.place}] {meant[one.id]:,}" for one in first)
-        each += ", the others fewer or none" * (len(units) > MOST_MEANT)
-        each += f"; {meant['']:,} may mean any of them" * bool(meant[""])
+        if len(units) > MOST_MEANT:
+            each += ", the others fewer or none"
+        if meant[""]:
+            each += f"; {meant['']:,} may mean any of them"
         known.append(f"{len(units):,} definitions have this name: {each}.")
     if others := len(every) - len(found):
         known.append(f"Of another kind, such as imports: {counted(others, 'place')}.")
@@ -203,10 +206,9 @@ def _place(sites: Sequence[UsageSite], around: Unit | None, asked: str) -> Place
     """The first of `sites`, which are in one definition, with the lines of the others."""
     line, *others = sorted({site.reference.line for site in sites})
     kind, sure = sites[0].reference.kind, sureness(sites[0].confidence)
-    also = ", ".join(map(str, others[:MOST_ALSO]))
-    also += f" and {len(others) - MOST_ALSO} more" * (len(others) > MOST_ALSO)
+    also = some_of(list(map(str, others)), MOST_ALSO)
     through = sites[0].through and f"through {sites[0].through}"
-    told = (kind * (kind != asked), through, sure * (sure != SURENESS[0][1]),
+    told = (kind if kind != asked else "", through, sure if sure != SURENESS[0][1] else "",
             also and f"also {'lines' if len(others) > 1 else 'line'} {also}")  # fmt: skip
     return Place(
         path=sites[0].reference.path,
@@ -325,7 +327,7 @@ def _impact(box: Toolbox, name: str) -> ToolResult:
     if doubtful:
         places = counted(doubtful, "place")
         known += f"Not counted: {places} that only have the same name; `references` lists them. "
-    summary = f"a change of {name} may break {AT_LEAST * bool(cut)}"
+    summary = f"a change of {name} may break {AT_LEAST if cut else ''}"
     summary += f"{counted(len(code), 'definition')} and {counted(len(tests), 'test')}"
     return _told(summary, f"{known}{_several(tables, roots)}{UNSEEN}", roots, [*code, *tests])
 
@@ -416,7 +418,7 @@ def _subclasses(box: Toolbox, name: str) -> ToolResult:
     known += f"{_several(tables, roots)}{cut}"
     known += "Classes that are made while the program runs are not seen."
     kinds = ("subclass or implementation", "subclasses or implementations")
-    summary = f"{name} has {AT_LEAST * bool(cut)}{counted(len(reached), *kinds)}"
+    summary = f"{name} has {AT_LEAST if cut else ''}{counted(len(reached), *kinds)}"
     return _told(summary, known, here, reached)
 
 
@@ -484,13 +486,13 @@ def _told(
     for step in reached[:MOST_REACHED]:
         one, through = step.unit, step.through or step.unit
         start, end = called(one), called(through)
-        note = ", ".join(filter(None, (step.note, f"through {end}" * (step.level > 1))))
+        note = ", ".join(filter(None, (step.note, f"through {end}" if step.level > 1 else "")))
         place = _step_place(step)
         told = f"{'  ' * step.level}{start} [{one.place}]  {step.line}: {place.text.strip()}"
         if is_way:
             start, end, note = end, start, f"calls {start}"
         parts.append(f"{told}{note and f'  ({note})'}")
-        edges.append(Edge(start=start, end=end, label=f"line {step.line}" * is_way))
+        edges.append(Edge(start=start, end=end, label=f"line {step.line}" if is_way else ""))
         places.append(place.model_copy(update={"name": start, "note": note}))
     left = len(reached) - len(places)
     return list_result(

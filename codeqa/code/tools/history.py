@@ -92,7 +92,7 @@ def history(
 def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     about, wanted = _history_of(box, path_or_name)
     commits = _logged(box, [*SAFE, f"-{COMMITS}", *wanted])
-    newest = "the newest " * (len(commits) == COMMITS)
+    newest = "the newest " if len(commits) == COMMITS else ""
     summary = f"history of {about}: {newest}{counted(len(commits), 'commit')}"
     return list_result(summary, [one.line for one in commits], "", told=commits)
 
@@ -256,7 +256,7 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     found = _about(box, about, every) if about else sorted(every, key=_importance)
     shown, numbers = found[:SHOWN], Counter(one.kind for one in found)
     kinds = ", ".join(f"{numbers[kind]:,} {kind}" for kind in KINDS if numbers[kind])
-    summary = f"from {start} to {end}{f', about “{about}”' * bool(about)}: {kinds or 'nothing'}"
+    summary = f"from {start} to {end}{f', about “{about}”' if about else ''}: {kinds or 'nothing'}"
     summary += f" of {counted(len(every), 'change')} in {counted(len(read), 'file')}"
     log = [*SAFE, "--no-merges", f"-{MOST_BEHIND}", f"{before}..{after}"]
     files = list(dict.fromkeys(one.unit.path for one in found[:DIFFED]))
@@ -268,7 +268,7 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
         note = f"{one.kind}, +{added} −{removed}"
         places.append(Place.of(one.unit, note=note, commit=at))
     left = len(differing) - len(read)
-    unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." * bool(left)
+    unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." if left else ""
     diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
     parts += [*(one.line for one in commits), *filter(None, [diff])]

@@ -187,7 +187,9 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
         found = list(_by_reference(box, kind, paths))
     found = list({(one.path, one.start_line, one.name): one for one in found}.values())
     by_name = kind == "environment"
-    found.sort(key=lambda p: (ROLES.index(p.kind), by_name * (p.name or "~"), p.path, p.start_line))
+    found.sort(key=lambda p: (ROLES.index(p.kind), p.path, p.start_line))
+    if by_name:
+        found.sort(key=lambda p: (ROLES.index(p.kind), p.name or "~"))
     roles = Counter(place.kind for place in found)
     told = ", ".join(f"{number:,} in {role}" for role, number in roles.items())
     files = counted(len({place.path for place in found}), "file")
@@ -203,7 +205,7 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     how = f"Found by form: {_HOW[kind]}." if kind in _HOW else ""
     known = f"{told}{how}{searched}".strip()
     if not found:
-        summary = f"no {kind}{' variables' * by_name} found"
+        summary = f"no {kind}{' variables' if by_name else ''} found"
         known = f"Looked for: {_HOW.get(kind, 'definitions of the index')}.{searched}"
     places = list[Place]()
     for role, number in roles.items():

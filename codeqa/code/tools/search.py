@@ -27,7 +27,7 @@ from codeqa.search.channels import nearest_names
 from codeqa.search.mentions import resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query
 from codeqa.store import UNIT_TABLES, Tables, TextSearch
-from codeqa.text import counted
+from codeqa.text import counted, some_of
 from codeqa.text.tokens import CHARACTERS_PER_TOKEN, form_pattern, name_key, search_tokens, variants
 from codeqa.text.unit_text import fields_of
 from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
@@ -238,8 +238,9 @@ def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[s
     tests = sum(is_test(one.caller) for one in users)
     calling = [at(one.caller, one.line) for one in users if not is_test(one.caller)]
     by = _listed("Called by", calling, MOST_TOLD)
-    also = [counted(tests, "test")] * bool(tests and not is_test(unit))
-    also += [f"{counted(doubtful, 'place')} with only the name the same"] * bool(doubtful)
+    also = [counted(tests, "test")] if tests and not is_test(unit) else []
+    if doubtful:
+        also.append(f"{counted(doubtful, 'place')} with only the name the same")
     if also:
         by = ["; ".join([*(by or ["Called by nothing surely"]), *also])]
     return [*_listed("Calls", told, MOST_TOLD), *by]
@@ -247,8 +248,7 @@ def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[s
 
 def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> list[str]:
     """A line of the first `most` items, none for none."""
-    more = f" and {len(items) - most} more" * (len(items) > most)
-    return [f"{title}: {apart.join(items[:most])}{more}"] if items else []
+    return [f"{title}: {some_of(items, most, apart)}"] if items else []
 
 
 def _values(box: Toolbox, place: Place) -> list[str]:

@@ -123,7 +123,7 @@ def numbered(lines: Iterable[str], first: int) -> list[str]:
 def joined_results(results: Sequence[ToolResult]) -> ToolResult:
     """What several calls of a tool found, as one result."""
     text, fitted = fitting([one.text for one in results], "\n\n")
-    left = f"\n… and {len(results) - fitted} more: ask for fewer." * (fitted < len(results))
+    left = f"\n… and {len(results) - fitted} more: ask for fewer." if fitted < len(results) else ""
     return ToolResult(
         summary="; ".join(one.summary for one in results),
         text=text + left,
