@@ -40,8 +40,8 @@ class LateGroup(click.Group):
         # As agents call it, too: results name tools so.
         if (typed := name.replace("_", "-")) in TOOL_COMMANDS:
             return tool_command(typed)
-        known = self.list_commands(context)
-        raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=context)
+        names = self.list_commands(context)
+        raise click.exceptions.NoSuchCommand(name, possibilities=names, ctx=context)
 
 
 @click.group(

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
         "claude mcp add codeqa -- codeqa mcp ~/src/flask",
     ],
 )
-@click.argument("given", nargs=-1, metavar="[REPO]...")
+@click.argument("names", nargs=-1, metavar="[REPO]...")
 @repos_option
-def mcp_command(given: tuple[str, ...], repos: tuple[str, ...]) -> None:
+def mcp_command(names: tuple[str, ...], repos: tuple[str, ...]) -> None:
     """Let other agents search and read the code, by MCP.
 
     They see the repositories that are named, else the one of this folder, and no others; these
     must be indexed. A running server offers the same over HTTP at /mcp. See docs/mcp.md.
     """
-    folders = folders_of((*given, *repos), data_folder())
+    folders = folders_of((*names, *repos), data_folder())
     chosen = list(map(str, folders))
     click.echo(f"Serving {', '.join(chosen)} to the agent on standard input.", err=True)
     gc.disable()  # until all is loaded: to look at it again and again takes a sixth of that
@@ -67,14 +67,14 @@ class _Session:
                 threads.submit(self._answer, line)
 
     def _answer(self, line: bytes) -> None:
-        message, told = json_object(line) or {}, None
+        message, reply = json_object(line) or {}, None
         method = str(message.get("method"))
         if self._engine is None and method.startswith("tools/"):
-            told = served.post("/mcp", message, self._folders)
-        alone = told is None
-        if told := told or mcp.answer(message, self._named, self._opened):
+            reply = served.post("/mcp", message, self._folders)
+        alone = reply is None
+        if reply := reply or mcp.answer(message, self._named, self._opened):
             with self._writing, suppress(BrokenPipeError):
-                self._outgoing.write(json.dumps(told).encode() + b"\n")
+                self._outgoing.write(json.dumps(reply).encode() + b"\n")
                 self._outgoing.flush()
         if alone and method == "tools/list":  # calls will follow
             self._warm_up()

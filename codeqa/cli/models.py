@@ -74,15 +74,15 @@ def none_command(context: click.Context, as_json: bool) -> None:
     context.invoke(use_command, model=NO_MODEL, as_json=as_json)
 
 
-def _show(found: Models, as_json: bool) -> None:
+def _show(models: Models, as_json: bool) -> None:
     providers = []
     for provider in PROVIDERS:
         choice, model = ModelChoice(provider.name, provider.chat_model), provider.chat_model or "-"
-        key, address = found.key_state(choice), found.base_url(choice)
+        key, address = models.key_state(choice), models.base_url(choice)
         providers.append({"provider": provider.name, "model": model, "key": key, "at": address})
-    current = found.current()
+    current = models.current()
     if as_json:
-        in_use = {"model": str(current or ""), "source": found.source()}
+        in_use = {"model": str(current or ""), "source": models.source()}
         print_json({"providers": providers, "in_use": in_use})
         return
     rows = [list(one.values()) for one in providers]
@@ -95,10 +95,10 @@ def _show(found: Models, as_json: bool) -> None:
         )
     else:
         try:
-            host = found.address(current).host
+            host = models.address(current).host
         except CodeQAError as error:  # its key is missing: it is listed all the same
             host = error.message
-        click.echo(f"\nIn use: {current} at {host} ({SOURCES[found.source()]})", err=True)
+        click.echo(f"\nIn use: {current} at {host} ({SOURCES[models.source()]})", err=True)
 
 
 def _read_key() -> str:

@@ -58,12 +58,12 @@ def delete_command(what: str, conversation: str, yes: bool, as_json: bool, user:
     yourself. Everything is all conversations and the profile; indices of repositories and keys
     of models stay.
     """
-    found, repository = open_privacy(load_settings()), None
+    privacy, repository = open_privacy(load_settings()), None
     if what == "conversation":
-        repository = found.conversation(conversation, user).repository
-    preview = deletion_preview(what, found.stored(user)) or "Nothing of that is stored."
+        repository = privacy.conversation(conversation, user).repository
+    preview = deletion_preview(what, privacy.stored(user)) or "Nothing of that is stored."
     ask_first(yes, f"{preview}\nDelete it?", "delete it")
-    erased = found.delete(what, user, conversation, repository)
+    erased = privacy.delete(what, user, conversation, repository)
     print_either(as_json, asdict(erased), _plain(deletion_report(erased)).rstrip())
 
 

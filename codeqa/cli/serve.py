@@ -71,8 +71,8 @@ def serve_command(
     settings = load_settings()
     data = settings.data_dir
     repository = folder_of(repo, data) if repo else repository_here(settings)
-    given = {"host": host, "port": port, "web_workers": workers, "model": model or None}
-    settings = load_settings(repository, **given)
+    options = {"host": host, "port": port, "web_workers": workers, "model": model or None}
+    settings = load_settings(repository, **options)
     start_log(settings)
     # At its start waitress counts every thread as busy and warns of a queue that there is not.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)

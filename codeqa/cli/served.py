@@ -32,9 +32,9 @@ def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events
         server, repo = _connect(repos, stack)
         conversation = f"terminal-{repo}"
         if not go_on:
-            kept = f"/api/conversations/{quote(conversation)}?repo={quote(repo)}"
+            address = f"/api/conversations/{quote(conversation)}?repo={quote(repo)}"
             with suppress(ValueError):  # there may be none
-                server.fetch("DELETE", kept).read()
+                server.fetch("DELETE", address).read()
         body = {"repo": repo, "conversation": conversation, "render": True, **options}
         body["without_model"] = not body.pop("use_model")
         return _events(server.fetch("POST", "/chat/stream", body), stack.pop_all())
@@ -53,8 +53,8 @@ def call(
     address: str, values: Mapping[str, Any], repos: Sequence[str], rev: str, local: bool
 ) -> dict[str, Any]:
     """The same, worked out here where no server is asked. Raises CodeQAError."""
-    if not (local or rev) and (found := post(address, values, repos)) is not None:
-        return dict(found)
+    if not (local or rev) and (reply := post(address, values, repos)) is not None:
+        return dict(reply)
     from codeqa.cli.local import call
 
     return call(address, values, repos, rev)
@@ -69,8 +69,8 @@ class _Server(HTTPConnection):
         """Raises an error for somebody who does not know `token`."""
         challenge = secrets.token_hex()
         hello = self.fetch("POST", "/api/terminal/hello", {"challenge": challenge})
-        said = str(json.loads(hello.read(1_000))["proof"])
-        if self.sock is None or not hmac.compare_digest(said, proof(token, challenge)):
+        answer = str(json.loads(hello.read(1_000))["proof"])
+        if self.sock is None or not hmac.compare_digest(answer, proof(token, challenge)):
             raise ValueError("somebody else listens there")
         self.auto_open = 0  # the proof is that of this connection and no other
         self.sock.settimeout(None)  # an answer takes as long as it takes
@@ -93,11 +93,11 @@ def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
     by_folder = {root: id_ for _, root, id_ in noted_repositories(data)}
     ids = [by_folder[str(one)] for one in folders_of(repos, data)]
     ends = "~".join(sorted(one.rpartition("-")[2] for one in ids))
-    for known in running_servers(data):
-        server = _Server(known.host, known.port, timeout=HELLO_SECONDS)
+    for running in running_servers(data):
+        server = _Server(running.host, running.port, timeout=HELLO_SECONDS)
         stack.enter_context(closing(server))
         with suppress(Exception):
-            server.prove(known.token)
+            server.prove(running.token)
             return server, "~" if [*repos] == [EVERY] else ends if len(ids) > 1 else ids[0]
     raise LookupError("no server is there")
 

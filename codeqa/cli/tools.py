@@ -50,21 +50,21 @@ def tool_command(name: str) -> click.Command:
     """
     tool = name.replace("-", "_")
     for server in running_servers(data_folder()):
-        for told in server.tools:
-            if told["name"] == tool:
-                return _command(tool, told["description"], told["arguments"])
+        for described in server.tools:
+            if described["name"] == tool:
+                return _command(tool, described["description"], described["arguments"])
     from codeqa.code.tools import TOOLS
 
     return _command(tool, TOOLS[tool].description, TOOLS[tool].schema())
 
 
-def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click.Command:
+def _command(tool: str, description: str, schema: Mapping[str, Any]) -> click.Command:
     def run(repos: tuple[str, ...], rev: str, local: bool, as_json: bool, **values: Any) -> int:
-        given = {name: value for name, value in values.items() if value is not None}
-        if given.get("guess") == "-":
-            given["guess"] = sys.stdin.read()
+        arguments = {name: value for name, value in values.items() if value is not None}
+        if arguments.get("guess") == "-":
+            arguments["guess"] = sys.stdin.read()
         try:
-            result = served.call(f"/api/tools/{tool}", given, repos, rev, local)
+            result = served.call(f"/api/tools/{tool}", arguments, repos, rev, local)
         except CodeQAError as error:
             # It names tools, which are commands here.
             tools = rf"\b({'|'.join(EXAMPLES)})\b"
@@ -74,11 +74,11 @@ def _command(tool: str, description: str, arguments: Mapping[str, Any]) -> click
         return FAILED if result["unknown"] else DONE
 
     made = where_options(run)
-    required = arguments.get("required", ())
-    fields = list(arguments.get("properties", {}).items())
+    required = schema.get("required", ())
+    fields = list(schema.get("properties", {}).items())
     bare = fields[: TYPED_BARE.get(tool, 0)]
-    told = [f"{name.upper()}: {field['description']}" for name, field in bare]
-    run.__doc__ = "\n\n".join([description, *told])
+    about = [f"{name.upper()}: {field['description']}" for name, field in bare]
+    run.__doc__ = "\n\n".join([description, *about])
     for number, (name, field) in reversed([*enumerate(fields)]):
         made = _parameter(name, field, name in required, number < len(bare))(made)
     return command(tool.replace("_", "-"), EXAMPLES[tool])(made)

@@ -48,8 +48,8 @@ def import_evidence(
 def split_address(module: str) -> tuple[str, str]:
     """An address without its last word, and that word."""
     for separator in ("::", "\\", "."):
-        head, found, tail = module.rpartition(separator)
-        if found:
+        head, mark, tail = module.rpartition(separator)
+        if mark:
             return head or separator, tail
     return "", module
 
@@ -101,7 +101,7 @@ def _package(language: Language, importer: str, module: str, path: str) -> bool:
         return False
     words = module.split(".")
     file = path.rpartition(".")[0]
-    addresses = ["/".join(words[:kept]) for kept in range(1, len(words) + 1)]
+    addresses = ["/".join(words[:number]) for number in range(1, len(words) + 1)]
     return any(_ends_with(file, address) for address in addresses) or any(
         _ends_with(dirname(path), address) for address in addresses[1:]
     )
@@ -146,8 +146,8 @@ def _in_crate(language: Language, importer: str, module: str, path: str) -> bool
 
 def _crate(path: str) -> tuple[str, list[str]]:
     """The folder of a file's crate root (with a slash at its end) and the file's module path."""
-    before, found, _ = path.rpartition("src/")
-    root = before + found if found and (not before or before.endswith("/")) else dirname(path) + "/"
+    before, src, _ = path.rpartition("src/")
+    root = before + src if src and (not before or before.endswith("/")) else dirname(path) + "/"
     words = path[len(root) :].removesuffix(".rs").split("/") if root != "/" else [path]
     if words[-1] in ("mod", "lib", "main"):
         words.pop()

@@ -94,15 +94,15 @@ def detect(path: str, data: bytes = b"") -> Language | None:
     """
     names, endings, interpreters = _tables()
     name = PurePosixPath(path).name
-    if found := names.get(name):
-        return found
+    if language := names.get(name):
+        return language
     suffix = PurePosixPath(path).suffix
     stem = name.split(".", 1)[0]
     if stem in ("Dockerfile", "Makefile") and suffix.lower() not in endings:  # Dockerfile.dev
         return names[stem]
-    found = endings.get(suffix) or endings.get(suffix.lower())
-    if found is not None:
-        return next((o for o, form in _claims().get(suffix, ()) if form.search(data)), found)
+    language = endings.get(suffix) or endings.get(suffix.lower())
+    if language is not None:
+        return next((o for o, form in _claims().get(suffix, ()) if form.search(data)), language)
     if match := _SHEBANG.match(data[:256]):
         interpreter = match.group(1).decode("ascii", "replace")
         return interpreters.get(interpreter) or interpreters.get(_VERSION.sub("", interpreter))

@@ -70,7 +70,7 @@ def running_servers(data: Path) -> list[RunningServer]:
     of its version, with its settings; the latest first. Files of ended ones are taken away."""
     if (file := env_file()) and file.exists():
         return []  # it may hold settings, which are not read here
-    found = []
+    servers = []
     for path in (data / FOLDER).glob("*.json"):
         try:
             about = path.lstat()
@@ -80,9 +80,9 @@ def running_servers(data: Path) -> list[RunningServer]:
             os.kill(server.pid, 0)
             digest = digest_of(server.variables, server.token)
             if server.version == __version__ and hmac.compare_digest(server.digest, digest):
-                found.append((about.st_mtime, server))
+                servers.append((about.st_mtime, server))
         except ProcessLookupError:
             path.unlink(missing_ok=True)
         except (OSError, ValueError, TypeError):
             continue  # going away, or of another version
-    return [server for _, server in sorted(found, key=lambda one: -one[0])]
+    return [server for _, server in sorted(servers, key=lambda one: -one[0])]
