@@ -1,8 +1,8 @@
-"""Ray builds the index: each task reads, parses and embeds a chunk of files and writes their rows.
+"""Build the index with Ray: a task reads, parses and embeds a chunk of files, and writes its rows.
 
-The rows do not pass through Ray. A task writes them into the folders of the tables as fragments,
-which nobody sees before they are committed; that also takes out the rows that they replace. A task
-that is lost with its machine is done again, and what it had written is removed.
+Rows do not pass through Ray. A task writes them as fragments into the folders of the tables, where
+nobody sees them before the commit that also deletes the rows they replace. A task that is lost with
+its machine is done again, and its fragments are removed.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from codeqa.store.writer import Writer, create_index, existing_tables, index_con
 from codeqa.types import Progress
 
 STALLED_SECONDS = 600.0
-"""A run fails when no chunk has become ready for so long; a file that hangs its parser takes 30."""
+"""A run fails when no chunk is finished for so long; a file that hangs its parser takes 30."""
 SILENT_SECONDS = 25.0
-"""A run fails when the head takes no connection for so long; after 60 Ray ends this process."""
+"""A run fails when the head accepts no connection for so long; after 60 Ray ends this process."""
 CHUNK_BYTES = 256_000, 8_000_000
-"""Least and most source in a chunk: each starts a parser, 0.2 s, and holds ten times as much."""
+"""Least and most source in a chunk: each starts a parser, 0.2 s, and takes ten times the memory."""
 CHUNKS_PER_TASK = 8
-"""So that no machine waits long for the last one, and little is done again when one is lost."""
+"""Many, so that no machine waits long for the last one, and a lost one costs little."""
 REPLACED = 1_000
-"""Files whose rows make room in one commit: conditions that name more slow their parser."""
+"""Most files whose rows one commit replaces: longer conditions slow the parser of LanceDB."""
 DISTRIBUTED_ROWS = 200_000
-"""Rows from which on an index is built across machines: to begin that takes as long as so many."""
+"""Rows from which on an index is built across machines: its start takes as long as so many."""
 VARIABLES = "PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "RAY_"
 STORE_VARIABLES = "AWS_", "AZURE_", "GOOGLE_"
-"""How those begin that a Ray started here inherits, the second where tables are on such a store."""
+"""Beginnings of variables that a Ray started here inherits; the latter where tables are there."""
 
 GO_ON = "See `ray status`, then run it again: it goes on; without --engine this machine does it."
 FRAGMENTS = "fragments"
-"""The column of a batch that a task gives: what it wrote, as Lance describes it."""
+"""Column in the batch of a task: the fragments that it wrote, as Lance describes them."""
 
 
 class RayBuilder:
-    """Builds indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here. Raises
+    """Build indices on the cluster of `ray=HOST:PORT` or `ray=auto`; `ray` starts one here. Raises
     UsageError for another name, SettingsError where Ray is not installed."""
 
     beside = True
@@ -74,17 +74,17 @@ class RayBuilder:
 
     @contextmanager
     def running(self, location: Location) -> Iterator[None]:
-        """Meanwhile Ray is connected, if it was not before. Raises ClusterError."""
+        """Connect Ray meanwhile, if it is not connected. Raises ClusterError."""
         if "ray" in sys.modules and sys.modules["ray"].is_initialized():
             yield
             return
         path = [*filter(os.path.isabs, sys.path), str(Path(__file__).resolve().parents[1])]
-        given = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
-        given["PYTHONPATH"] = os.pathsep.join(path)
+        added = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+        added["PYTHONPATH"] = os.pathsep.join(path)
         alone: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         variables = VARIABLES + (() if location.tables_are_local else STORE_VARIABLES)
         # Workers import from the working directory, which may be somebody else's repository.
-        with only_variables(variables, given), chdir(Path(sys.executable).parent):
+        with only_variables(variables, added), chdir(Path(sys.executable).parent):
             import ray
 
             try:
@@ -100,7 +100,7 @@ class RayBuilder:
 
     @property
     def tasks(self) -> int:
-        """At the same time; with all processors taken, what a lost machine did found none free."""
+        """Number of tasks at a time; one processor stays free for the work of a lost machine."""
         import ray
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
@@ -113,8 +113,8 @@ class RayBuilder:
         writer: Writer,
         progress: Callable[[Progress], None],
     ) -> Iterator[Batch]:
-        """Read `entries`, as `LocalBuilder` does, and write their rows; raises ClusterError
-        when a machine cannot, or none makes progress."""
+        """Read `entries`, as `LocalBuilder` does, and write their rows as fragments. Raises
+        ClusterError when a machine cannot, or none makes progress."""
         import ray
 
         chunks = _chunks(entries, manifest, self.tasks * CHUNKS_PER_TASK)
@@ -123,15 +123,15 @@ class RayBuilder:
         calls = [partial(task.remote, *chunk, job, settings.max_file_bytes) for chunk in chunks]
         done, replaced, batch = 0, 0, Batch()
 
-        def tell() -> None:
+        def report() -> None:
             progress(Progress("indexing", done, len(entries)))
 
-        for part in self._results(calls, self._stalled, tell):
+        for part in self._results(calls, self._stalled, report):
             if isinstance(part, ClusterError):
                 raise part
             batch.join(part)
             done += len(part.files) + len(part.unchanged)
-            tell()
+            report()
             replaced += sum(record.path in manifest for record in part.files)
             if replaced >= REPLACED:
                 yield batch
@@ -141,8 +141,8 @@ class RayBuilder:
     def commit(
         self, writer: Writer, batch: Batch, replaced: Sequence[str], fast: Embedding | None
     ) -> None:
-        """Let what the tasks have written take the place of the rows of the files `replaced`: one
-        commit for each table, in the order of `Writer.write`."""
+        """Put the fragments of the tasks in place of the rows of the files `replaced`: one commit
+        for each table, in the order of `Writer.write`."""
         import lance
 
         writer.invalidate(replaced)
@@ -161,19 +161,19 @@ class RayBuilder:
             lance.LanceDataset.commit(dataset.uri, change, read_version=dataset.version)
 
     def tidy(self, writer: Writer, progress: Callable[[Progress], None]) -> None:
-        """Merge fragments and build the indices, large ones across the cluster; remove what lost
-        tasks and dead runs have left. Raises ClusterError."""
+        """Merge fragments and build the indices, large ones across the cluster; remove fragments of
+        lost tasks and dead runs. Raises ClusterError."""
 
         import ray
 
         def create(handle: Any, column: str) -> None:
-            now = Progress("building the text index", 0, 0, f"{column} of {handle.name}")
-            progress(now)
+            step = Progress("building the text index", 0, 0, f"{column} of {handle.name}")
+            progress(step)
             if (rows := handle.count_rows()) < DISTRIBUTED_ROWS:
                 return create_index(handle, column)
             task = ray.remote(_create_index).options(num_cpus=0, max_retries=2)
             call = partial(task.remote, writer.location, handle.name, column, rows, self.tasks)
-            list(self._results([call], self._stalled + rows / 1_000, lambda: progress(now)))
+            list(self._results([call], self._stalled + rows / 1_000, lambda: progress(step)))
 
         writer.tidy(create)
         for handle in writer.tables.values():  # which nobody else writes: the run holds the lock
@@ -183,9 +183,9 @@ class RayBuilder:
     def _results(
         self, calls: Sequence[Callable[[], Any]], seconds: float, waiting: Callable[[], None]
     ) -> Iterator[Any]:
-        """What the tasks give that `calls` begin, as it comes; `waiting` is called meanwhile, and
-        may raise to give up. Raises ClusterError when Ray fails, and when nothing comes for so many
-        seconds."""
+        """Begin tasks by `calls` and yield their results as they come; `waiting` is called
+        meanwhile, and may raise to give up. Raises ClusterError when Ray fails, and when no result
+        comes for so many `seconds`."""
         import ray
 
         left, running, most = [*reversed(calls)], list[Any](), self.tasks
@@ -212,7 +212,7 @@ class RayBuilder:
                 ray.cancel(one)
 
     def _ask_head(self) -> None:
-        """Raises ClusterError once the head of the cluster has been silent too long."""
+        """Raise ClusterError once the head of the cluster has been silent too long."""
         import ray
 
         if (now := time.monotonic()) < self._answered + 5:
@@ -229,7 +229,7 @@ class RayBuilder:
 def _chunks(
     entries: Sequence[FileEntry], manifest: Mapping[str, FileRecord], wanted: int
 ) -> Iterator[tuple[list[FileEntry], dict[str, str]]]:
-    """`entries` in about as many chunks as are `wanted`, each with the known hashes."""
+    """Yield `entries` in about `wanted` chunks, each with the hashes in the manifest."""
     ends = list(accumulate(entry.size for entry in entries))
     size = min(max(CHUNK_BYTES[0], sum(ends[-1:]) // wanted), CHUNK_BYTES[1])
     for _, part in groupby(zip(ends, entries, strict=True), lambda one: one[0] // size):
@@ -262,12 +262,12 @@ def _dataset(location: Location, name: str) -> Any:
 
 
 def _failed(what: str, error: Exception, how: str) -> ClusterError:
-    """With the end of `error`, which may quote a traceback."""
+    """Return the error to raise, with the last line of `error`, which may quote a traceback."""
     return ClusterError(f"{what}: {(str(error) or repr(error)).split(chr(10))[-1]}.", how)
 
 
 def _made_with() -> tuple[object, ...]:
-    """Equal on machines that make the same rows of a file."""
+    """Return versions that are equal on machines that make the same rows of a file."""
     return __version__, ROWS_VERSION, record_of(fast_embedding())
 
 
@@ -275,22 +275,22 @@ def _made_with() -> tuple[object, ...]:
 
 
 class _Table:
-    """A table as the writer sees it, whose rows become fragments."""
+    """Take the rows of a writer, as a table does, and write them as fragments."""
 
     def __init__(self, location: Location, handle: Any) -> None:
         self._dataset, self.schema = _dataset(location, handle.name), handle.schema
-        self.written: list[Any] = []
+        self.fragments: list[Any] = []
 
     def add(self, rows: Any) -> None:
         from lance.fragment import write_fragments
 
-        self.written += write_fragments(rows, self._dataset, self.schema)
+        self.fragments += write_fragments(rows, self._dataset, self.schema)
 
 
 def read_chunk(
     files: Sequence[FileEntry], known: Mapping[str, str], job: tuple[Any, ...], max_bytes: int
 ) -> Batch | ClusterError:
-    """A chunk with FRAGMENTS in place of rows, or why this machine cannot."""
+    """Return the batch of a chunk, with FRAGMENTS in place of rows, or why this machine cannot."""
     batch, root = Batch(), job[0].root
     try:
         writer = _writer(*job)
@@ -304,12 +304,13 @@ def read_chunk(
         writer.write(batch, embed(writer, batch, fast_embedding()))
     except ClusterError as error:
         return error
-    into: Any = writer.tables
-    return replace(batch, tables={name: {FRAGMENTS: one.written} for name, one in into.items()})
+    tables: Any = writer.tables
+    fragments = {name: {FRAGMENTS: table.fragments} for name, table in tables.items()}
+    return replace(batch, tables=fragments)
 
 
 def _writer(location: Location, identity: str, generation: int, made_with: object) -> Writer:
-    """Who writes fragments; raises ClusterError where this machine is not like the first."""
+    """Return a writer of fragments. Raises ClusterError where this machine is unlike the first."""
     if _made_with() != made_with:
         raise _unfit(f"has another CodeQA or embedding, {_made_with()}")
     database = connect(location)
@@ -317,9 +318,10 @@ def _writer(location: Location, identity: str, generation: int, made_with: objec
     if meta is None or meta.identity != identity:
         raise _unfit(f"sees other tables in {location.tables}")
     previous = existing_tables(database, meta.generation)  # whose descriptions and vectors stay
-    meta, tables = replace(meta, dirty=True), existing_tables(database, generation)
-    written: Any = {name: _Table(location, handle) for name, handle in tables.items()}
-    writer = Writer(location, database, meta, generation, written, previous, fresh=True)
+    handles = existing_tables(database, generation)
+    tables: Any = {name: _Table(location, handle) for name, handle in handles.items()}
+    meta = replace(meta, dirty=True)
+    writer = Writer(location, database, meta, generation, tables, previous, fresh=True)
     writer.begin({})
     return writer
 
