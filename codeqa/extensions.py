@@ -24,13 +24,16 @@ def load_extension(name: str, extra: str = "server") -> Any:
         return next(point for point in _entry_points() if point.name == name).load()
     except (ImportError, StopIteration) as error:
         package = getattr(error, "name", None) or "codeqa_server"
-        raise not_installed(package, extra) from error
+        raise not_installed(name, package, extra) from error
 
 
-def not_installed(package: str, extra: str) -> SettingsError:
-    """Return the error for a missing `package`, with the command that installs `extra`."""
-    command = install_command(extra)
-    return SettingsError(f"This needs {package}, which is not installed.", f"Run `{command}`.")
+def not_installed(name: str, package: str, extra: str) -> SettingsError:
+    """Return the error for a `package` that the extension `name` lacks, with the command that
+    installs `extra`."""
+    return SettingsError(
+        f"The extension {name} needs {package}, which is not installed.",
+        f"Run `{install_command(extra)}`.",
+    )
 
 
 def _entry_points() -> Iterable[EntryPoint]:
@@ -39,7 +42,7 @@ def _entry_points() -> Iterable[EntryPoint]:
 
     if not (folder := checkout()):
         return entry_points(group=GROUP)
-    # A checkout need not be installed: they are read where they are declared.
+    # A checkout need not be installed: read them where they are declared.
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     declared = project["entry-points"][GROUP]
     return [EntryPoint(name, value, GROUP) for name, value in declared.items()]

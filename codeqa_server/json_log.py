@@ -10,7 +10,7 @@ from flask import has_request_context
 
 from codeqa.errors import places_of
 from codeqa.repository.secrets import mask_secrets
-from codeqa.web.logs import who
+from codeqa.web.logs import request_fields
 
 
 class JsonLines(logging.Formatter):
@@ -23,7 +23,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": mask_secrets(record.getMessage()),
-            **(who() if has_request_context() else {}),
+            **(request_fields() if has_request_context() else {}),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:

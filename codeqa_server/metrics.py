@@ -42,7 +42,7 @@ class PrometheusMetrics:
             from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
             from prometheus_client.multiprocess import MultiProcessCollector
         except ImportError:
-            raise not_installed("prometheus-client", "server") from None
+            raise not_installed("metrics", "prometheus-client", "server") from None
         self._registry = CollectorRegistry()
         self._shared = bool(os.environ.get(SHARED))
         if self._shared:

@@ -69,7 +69,7 @@ class RayBuilder:
         if kind != "ray":
             raise UsageError(f"There is no engine called {kind}.", "Give ray or ray=HOST:PORT.")
         if not (find_spec("ray") and find_spec("lance_ray")):
-            raise not_installed("Ray", "cluster")
+            raise not_installed("ray_builder", "Ray", "cluster")
         self._stalled, self._answered = stalled, 0.0
 
     @contextmanager

@@ -1,7 +1,7 @@
-"""The log of a server, for people to read or, as lines of JSON, for programs.
+"""Write the log of a server, for people or, as lines of JSON, for programs.
 
-It holds no question, no code, no key and no name: a request is told by its rule and a number of its
-own, a user by a digest that only this server can make.
+It holds no question, no code, no key and no name: a request has its rule and an id, a user a digest
+that only this server can make.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger("codeqa.requests")
 
 
 def start_log(settings: Settings) -> None:
-    """Write to stderr what the settings say, in their form."""
+    """Log to stderr at the level and in the form that the settings choose."""
     handler = logging.StreamHandler()
     plain = logging.Formatter("%(levelname)s %(name)s: %(message)s")
     handler.setFormatter(load_extension("json_lines")() if settings.log_format == "json" else plain)
@@ -42,15 +42,20 @@ def log_requests(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
-        given = request.headers.get(REQUEST_ID, "")
-        g.request_id = given if re.fullmatch(r"[\w.:-]{8,64}", given, re.A) else uuid.uuid4().hex
+        header = request.headers.get(REQUEST_ID, "")
+        g.request_id = header if re.fullmatch(r"[\w.:-]{8,64}", header, re.A) else uuid.uuid4().hex
         g.began = time.perf_counter()
 
     @app.after_request
     def end(response: Response) -> Response:
         response.headers[REQUEST_ID] = g.request_id
         rule, began = str(request.url_rule or "no address"), g.began
-        values = {**who(), "method": request.method, "rule": rule, "status": response.status_code}
+        values = {
+            **request_fields(),
+            "method": request.method,
+            "rule": rule,
+            "status": response.status_code,
+        }
         level = logging.DEBUG if request.path.startswith(SELDOM_READ) else logging.INFO
 
         def ended() -> None:  # of a stream its last line
@@ -62,10 +67,10 @@ def log_requests(app: Flask) -> None:
         return response
 
 
-def who() -> dict[str, Any]:
-    """The id of this request and, where somebody is known by now, a digest of who."""
-    told = {"request": g.get("request_id", "")}
+def request_fields() -> dict[str, Any]:
+    """Return the id of this request and, once somebody is signed in, a digest of the user."""
+    fields = {"request": g.get("request_id", "")}
     if member := g.get("member"):
         key = repr(current_app.secret_key).encode()
-        told["user"] = hmac.new(key, member.user.encode(), "sha256").hexdigest()[:16]
-    return told
+        fields["user"] = hmac.new(key, member.user.encode(), "sha256").hexdigest()[:16]
+    return fields
