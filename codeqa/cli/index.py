@@ -34,7 +34,7 @@ from codeqa.llm.client import Model
 from codeqa.llm.models import Models
 from codeqa.repositories import clone_location, open_location, report_on, take_clone
 from codeqa.repositories.snapshots import take_snapshot
-from codeqa.repository.git import Remote, looks_remote, read_remote
+from codeqa.repository.remotes import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
 
 

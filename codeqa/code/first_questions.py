@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from codeqa.code.calls import is_test
 from codeqa.code.descriptions import README_NAMES
 from codeqa.store import Filter, Tables
-from codeqa.store.tables import Catalogue
+from codeqa.store.catalogue import Catalogue
 from codeqa.text.markdown import code_span
 from codeqa.text.tokens import name_key
 from codeqa.types import Unit

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from codeqa.indexing.passes import TIME_RESOLUTION_NS
+from codeqa.store.catalogue import Catalogue
 from codeqa.store.records import INDEXED
-from codeqa.store.tables import Catalogue
 
 RULES = (".git/index", ".git/info/exclude")
 """Files of git that decide which files count."""

@@ -28,7 +28,7 @@ from codeqa.search.mentions import (
     whole_name,
 )
 from codeqa.store import Tables
-from codeqa.store.tables import Catalogue
+from codeqa.store.catalogue import Catalogue
 from codeqa.text import counted, strip_tag
 from codeqa.text.tokens import split_identifier
 

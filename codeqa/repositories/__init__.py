@@ -19,7 +19,9 @@ from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, UsageEr
 from codeqa.folders import is_direct
 from codeqa.indexing.runs import hold, holder_of, read_run
 from codeqa.repositories.collection import forget_removed
-from codeqa.repository.git import Git, Remote, Report, clone, delete_clone, find_git, sync
+from codeqa.repository.clones import Report, clone, delete_clone, sync
+from codeqa.repository.git import Git, find_git
+from codeqa.repository.remotes import Remote
 from codeqa.repository.walk import require_source, walk
 from codeqa.settings import Settings
 from codeqa.store import Location, Tables, list_locations, locate

@@ -13,7 +13,7 @@ from typing import Any
 import re2
 
 from codeqa.errors import CodeQAError, NotFoundError, UsageError
-from codeqa.repository.git import hosted_lines
+from codeqa.repository.remotes import hosted_lines
 from codeqa.repository.secrets import mask_secret_bytes
 from codeqa.repository.walk import read_file
 from codeqa.store import INDEXED, FileRecord, Filter, Tables, path_patterns

@@ -26,9 +26,9 @@ from codeqa.indexing.runs import read_status
 from codeqa.repositories.collection import Collection
 from codeqa.settings import Settings
 from codeqa.store import EmbeddingRecord, Location, Tables, list_locations
+from codeqa.store.copies import CopyCache
 from codeqa.store.location import end_of
 from codeqa.store.schema import Copied, Meta, plain_path
-from codeqa.store.tables import CopyCache
 from codeqa.text import counted
 from codeqa.types import IndexStatus
 

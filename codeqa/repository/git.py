@@ -1,15 +1,11 @@
-"""The one place that runs git: to read which files there are and what changed in them, and to
-bring clones of our own.
+"""The one place that runs git to read: which files there are, and what changed in them (`clones`
+brings repositories from elsewhere).
 
 A repository is somebody else's data, and its configuration can name commands. Git is
 therefore run so that none of them is executed: no file-system monitor, hook, pager,
 credential helper or transport, no fetching of missing objects, and nothing that the
 caller's environment points elsewhere. `ls-files` by itself runs no filter, diff or
 text conversion; a command that compares versions is told to run none (`history`).
-
-A clone lies in the data folder and is of the newest commit of one branch. For it git may reach
-other machines, by https and ssh alone. It asks nothing, runs no hook, template or filter for large
-files, and takes no submodules.
 """
 
 # Names are bytes here, because they need not be UTF-8.
@@ -20,26 +16,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
 
-from filelock import FileLock, Timeout
+from codeqa.errors import RepositoryError
+from codeqa.folders import BORROWERS, is_same
 
-from codeqa.errors import RepositoryError, UsageError
-from codeqa.folders import BORROWERS, OTHERS, is_same, make_private
-from codeqa.types import Progress
-
-_CONFIG = (
+SETTINGS = (
     "core.fsmonitor=false",
     f"core.hooksPath={os.devnull}",
     "core.pager=cat",
@@ -84,6 +72,9 @@ _WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 """In the configuration of a submodule: where its files are."""
 
 _UNREADABLE = re.compile(rb"^warning: could not open directory '(.*/)': (.*)$", re.MULTILINE)
+
+_REFS_LOOKED_AT = 1_000
+"""Folders of them: a link may lead into the whole file system."""
 
 
 class Listing(NamedTuple):
@@ -145,7 +136,7 @@ def _untrusted_folders(roots: Iterable[Path]) -> set[Path]:
             folders.add(current)
     for root in roots:
         real = os.fsencode(root.resolve())
-        lender = _line_of((git_directory(real) or real) + b"/objects/info/alternates")
+        lender = line_of((git_directory(real) or real) + b"/objects/info/alternates")
         trees = (work_tree(one) for one in (real, lender) if os.path.isabs(one))
         folders |= {Path(os.fsdecode(one)) for one in (real, *trees) if one}
     return folders
@@ -179,7 +170,7 @@ def _own_directories(folder: Path, top: bytes) -> dict[str, str]:
     try:
         top = os.path.realpath(top)
         directory = os.path.realpath(git_directory(top) or top)
-        common = os.path.realpath(os.path.join(directory, _line_of(directory + b"/commondir")))
+        common = os.path.realpath(os.path.join(directory, line_of(directory + b"/commondir")))
         other = not is_same(folder) or _leads_elsewhere(top, directory, common)
     except OSError:  # a link is being replaced
         other = True
@@ -285,9 +276,9 @@ def _run(git: Git, words: Sequence[Any], seconds: float, given: bytes = b"", **o
     """
     try:
         return subprocess.run(
-            [*_guarded(git, (*_CONFIG, "credential.helper=")), *words],
+            [*guarded(git, (*SETTINGS, "credential.helper=")), *words],
             cwd=Path(git.program).anchor or None,
-            env=_environment(git) | own,
+            env=safe_environment(git) | own,
             input=given,
             capture_output=True,
             timeout=max(seconds, 0.001),
@@ -299,12 +290,12 @@ def _run(git: Git, words: Sequence[Any], seconds: float, given: bytes = b"", **o
         return subprocess.CompletedProcess([], -1, b"", b"")
 
 
-def _guarded(git: Git, settings: Iterable[str]) -> list[str]:
+def guarded(git: Git, settings: Iterable[str]) -> list[str]:
     """The beginning of a command of git, in which `settings` are above every configuration."""
     return [git.program, "--no-pager", *(part for setting in settings for part in ("-c", setting))]
 
 
-def _environment(git: Git) -> dict[str, str]:
+def safe_environment(git: Git) -> dict[str, str]:
     """The caller's variables without those of git's, and without a way to ask or to fetch."""
     kept = {
         name: value
@@ -342,7 +333,7 @@ def git_directory(folder: bytes) -> bytes | None:
     marker = folder + b"/.git"
     if os.path.isdir(marker):
         return marker if os.path.exists(marker + b"/HEAD") else None
-    line = b"" if os.path.islink(marker) else _line_of(marker)
+    line = b"" if os.path.islink(marker) else line_of(marker)
     if not line.startswith(b"gitdir:"):
         return None
     target = os.path.join(folder, line[7:].strip(b" \t\r\n"))
@@ -353,7 +344,7 @@ def holding_up(tree: bytes) -> bytes:
     """What in the git directory of the work tree `tree` is no file, as a pipe that git would wait
     at without end; '' where there is nothing of that kind."""
     own = git_directory(tree) or tree
-    places = (own, os.path.join(own, _line_of(own + b"/commondir")))
+    places = (own, os.path.join(own, line_of(own + b"/commondir")))
     opened = (os.path.join(place, name) for place in places for name in _OPENED)
     return next((one for one in opened if os.path.exists(one) and not os.path.isfile(one)), b"")
 
@@ -366,17 +357,17 @@ def _leads_elsewhere(top: bytes, directory: bytes, common: bytes) -> bool:
     worktree add` noted it in, and of one above the submodule that it is. What CodeQA keeps of one
     commit borrows the objects of its repository, which has them itself.
     """
-    noted = os.path.realpath(os.path.join(directory, _line_of(directory + b"/gitdir")))
+    noted = os.path.realpath(os.path.join(directory, line_of(directory + b"/gitdir")))
     own = [top]
     if noted == top + b"/.git" and os.path.dirname(directory) == common + b"/worktrees":
         own.append(common)
-    tree = _WORK_TREE.search(_line_of(directory + b"/config"))
+    tree = _WORK_TREE.search(line_of(directory + b"/config"))
     if tree and os.path.realpath(os.path.join(directory, tree[1])) == top:
         above = (os.fsencode(one) for one in Path(os.fsdecode(top)).parents)
         own += [directory for one in above if directory.startswith(one + b"/.git/modules/")]
     places = {os.path.join(one, part) for one in (directory, common) for part in _HISTORY}
     lender = common + b"/objects"
-    if os.fsdecode(top) in BORROWERS and (borrowed := _line_of(lender + b"/info/alternates")):
+    if os.fsdecode(top) in BORROWERS and (borrowed := line_of(lender + b"/info/alternates")):
         lender = borrowed
         own.append(lender)
         places.add(lender)
@@ -406,7 +397,7 @@ def _entries_below(folder: bytes) -> Iterator[os.DirEntry[bytes]]:
                     yield entry
 
 
-def _line_of(path: bytes) -> bytes:
+def line_of(path: bytes) -> bytes:
     """What a small file of git's says; '' for none, also where a pipe would keep us waiting."""
     if os.path.isfile(path):
         with suppress(OSError), open(path, "rb") as file:
@@ -420,157 +411,11 @@ def is_linked_work_tree(folder: bytes) -> bool:
     return directory is not None and os.path.isfile(directory + b"/commondir")
 
 
-# Clones.
-
-
-Report = Callable[[Progress], None]
-"""Told several times a second how far a transfer is; what it raises ends the transfer."""
-
-HOST_SECONDS = 3.0
-"""How long git may take to say where a file is shown: an answer can do without."""
-SILENT_SECONDS = 60.0
-"""After so long without a word git is given up: it tells of its progress each second."""
-
-_REACHING = (
-    "protocol.https.allow=always",
-    "protocol.ssh.allow=always",
-    "core.sshCommand=ssh -oBatchMode=yes -oConnectTimeout=30 -oForwardAgent=no",
-    "ssh.variant=ssh",
-    # What is written must be no other spelling of `.git` on any system.
-    "core.protectHFS=true",
-    "core.protectNTFS=true",
-    # Commits that were replaced are not kept, and nothing goes on behind a command that ended.
-    "core.logAllRefUpdates=false",
-    "gc.autoDetach=false",
-    "maintenance.auto=false",
-    "filter.lfs.process=",
-    "filter.lfs.required=false",
-    "filter.lfs.smudge=",
-)
-"""Beside _CONFIG. The user's own credential helper may sign in: a clone brings no configuration."""
-_VARIABLES = {
-    "GIT_ALLOW_PROTOCOL": "https:ssh",
-    "GIT_LFS_SKIP_SMUDGE": "1",
-    "GCM_INTERACTIVE": "never",
-    "SSH_ASKPASS_REQUIRE": "never",
-}
-_AT_ONCE = 65_536
-"""Bytes of what git writes that are looked at: the last ones."""
-_PROGRESS = re.compile(r"^(?:remote: )?(\w+ \w+): +\d+% \((\d+)/(\d+)\)", re.MULTILINE)
-_OF_NO_USE = re.compile(r"(?i)(remote|warning|hint|cloning into|from|note)\b|.*: +\d+% ")
-"""How lines begin beside the one that says what went wrong."""
-
-_LIKE_AN_ADDRESS = re.compile(r"[\w+.-]+:(//|:)|[\w.-]+@[\w.-]+:")
-_SCP = re.compile(r"([\w][\w.-]*)@([^:/]+):(?!//)(.+)")
-_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
-_PART = re.compile(r"(?!\.+$)[\w~.%][\w~.%+-]{0,99}")
-_BRANCH = re.compile(r"(?!.*(\.\.|//|@\{))[\w][\w./+#@-]{0,199}")
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """A repository on another machine, without any password."""
-
-    url: str
-    branch: str
-    """A branch or tag; '' for the one that the server calls its own."""
-    folder: Path
-    """Where its clone lies, below the folder of all clones: `host/owner/name`."""
-
-
-def looks_remote(text: str) -> bool:
-    """Whether `text` is meant as the address of a repository, and not as a path or name."""
-    return bool(_LIKE_AN_ADDRESS.match(text.strip()))
-
-
-def read_remote(address: str, branch: str = "") -> Remote:
-    """What an https or ssh address, or `user@host:owner/name`, stands for.
-
-    A password in it is left out: it would be kept and shown. Raises UsageError for every
-    other address, and for a branch that cannot be one.
-    """
-    address, branch = address.strip(), branch.strip()
-    wrong = UsageError(
-        "This is no address that can be cloned.",
-        "Give it as https://host/owner/name, ssh://git@host/owner/name or git@host:owner/name.",
-    )
-    if branch and not _BRANCH.fullmatch(branch):
-        raise UsageError("This is no name of a branch.", "Leave it out for the usual one.")
-    if scp := _SCP.fullmatch(address):
-        user, host, path = scp.groups()
-        url, place = f"{user}@{host}:{path}", host
-    else:
-        try:
-            parts = urlsplit(address)
-            host, port = parts.hostname or "", parts.port
-        except ValueError:
-            raise wrong from None
-        if parts.scheme not in ("https", "ssh") or parts.query or parts.fragment:
-            raise wrong
-        path, user = parts.path, parts.username if parts.scheme == "ssh" else ""
-        if user and not re.fullmatch(r"\w[\w.-]*", user):
-            raise wrong
-        place = f"{host}:{port}" if port else host
-        url = f"{parts.scheme}://{f'{user}@' if user else ''}{place}{path}"
-    *owners, name = (path.strip("/").removesuffix(".git") or "-").split("/")
-    if not _HOST.fullmatch(host) or not all(map(_PART.fullmatch, (*owners, name))):
-        raise wrong
-    # All clones lie equally deep, so that none lies in another; `,` and `@` are in no part.
-    named = f"{name}@{branch.replace('/', ',')}" if branch else name
-    server = place.lower().replace(":", "_")
-    return Remote(url, branch, Path(server, ",".join(owners) or ",", named))
-
-
-_SHOWN_AT = {
-    "github": "blob/{commit}/{path}#L{start}-L{end}",
-    "gitlab": "-/blob/{commit}/{path}#L{start}-{end}",
-    "codeberg": "src/commit/{commit}/{path}#L{start}-L{end}",
-    "gitea": "src/commit/{commit}/{path}#L{start}-L{end}",
-    "forgejo": "src/commit/{commit}/{path}#L{start}-L{end}",
-}
-"""Below the repository's own page, by a part of the name of its host."""
-_REFS_LOOKED_AT = 1_000
-"""Folders of them: a link may lead into the whole file system."""
-
-
-def hosted_lines(folder: Path, path: str) -> str:
-    """The address of the file `path` of `folder` at the host that the repository came from, as of
-    the last commit, with `{start}` and `{end}` where its lines go; '' where the host is none that
-    is known, or does not have that commit. No name of a user and no password is in it. Git is
-    asked once until a commit, a branch or the configuration changes."""
-    tree = work_tree(os.fsencode(folder.resolve()))
-    return _hosted_form(folder, tree and _refs_of(tree)).replace("{path}", quote(path))
-
-
-@lru_cache(64)
-def _hosted_form(folder: Path, _state: object) -> str:
-    """What `hosted_lines` gives of any path in `folder`, which goes where `{path}` stands."""
-    try:
-        git = find_git(folder)
-        wanted = ("config", "--no-includes", "--get-regexp", r"^remote\..*\.url$")
-        told = _lines(git, folder, *wanted)
-        urls = dict(line.split(" ", 1) for line in told)
-        url = urls.get("remote.origin.url") or next(iter(urls.values()), "")
-        server, owners, name = read_remote(url).folder.parts
-    except (RepositoryError, UsageError):  # there is no git, or nothing that could be a host
-        return ""
-    host, _, port = server.partition("_")
-    form = next((form for word, form in _SHOWN_AT.items() if word in host.split(".")), "")
-    there = ("for-each-ref", "--count=1", "--contains=HEAD", "refs/remotes")
-    if not form or not _lines(git, folder, *there):
-        return ""
-    commit, *inside = _lines(git, folder, "rev-parse", "HEAD", "--show-prefix")
-    host += f":{port}" * (url.startswith("https:") and port != "")
-    path = f"{quote(''.join(inside))}{{path}}"
-    form = form.format(commit=commit, path=path, start="{start}", end="{end}")
-    return f"https://{host}/{owners.replace(',', '/')}/{name}/{form}"
-
-
-def _refs_of(tree: bytes) -> tuple[int, ...]:
-    """Another value once a commit, a branch or the configuration of the work tree `tree` is
-    another: git renames what it writes into its folder."""
+def refs_state(tree: bytes) -> tuple[int, ...]:
+    """Return another value once a commit, a branch or the configuration of the work tree `tree`
+    changes: git renames what it writes into its folder."""
     own = git_directory(tree) or tree
-    common = os.path.join(own, _line_of(own + b"/commondir"))
+    common = os.path.join(own, line_of(own + b"/commondir"))
     walks = (os.walk(os.path.join(common, one)) for one in (b"refs", b"reftable"))
     folders = [folder for folder, *_ in islice(chain.from_iterable(walks), _REFS_LOOKED_AT)]
     single = [os.path.join(common, one) for one in (own + b"/HEAD", b"config", b"packed-refs")]
@@ -579,131 +424,3 @@ def _refs_of(tree: bytes) -> tuple[int, ...]:
         with suppress(OSError):  # there is none, or none any more
             times.append(os.stat(one).st_mtime_ns)
     return tuple(times)
-
-
-def _lines(git: Git, folder: Path, *arguments: str) -> list[str]:
-    """What a git command prints, nothing where it fails."""
-    printed = read_git(git, folder, arguments, HOST_SECONDS) or b""
-    return printed.decode("utf-8", "replace").splitlines()
-
-
-def clone(git: Git, remote: Remote, clones: Path, report: Report) -> Path:
-    """The folder of the clone of `remote` below `clones`, made unless it is there.
-
-    Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
-    """
-    target = clones / remote.folder
-    with _alone(clones, report):
-        if target.is_dir():
-            return target
-        unfinished = clones / ".unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
-        branch = [f"--branch={remote.branch}"] if remote.branch else []
-        try:
-            _transfer(
-                git,
-                ["clone", "--progress", "--depth=1", "--single-branch", "--no-tags", "--template=",
-                 "--no-recurse-submodules", *branch, "--", remote.url, unfinished],
-                report,
-            )  # fmt: skip
-            target.parent.mkdir(parents=True, exist_ok=True)
-            make_private(target.parent, target.parents[1], deep=False)
-            unfinished.rename(target)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
-    return target
-
-
-def sync(git: Git, folder: Path, url: str, branch: str, report: Report) -> None:
-    """Make the clone in `folder` the newest commit; what was changed or added there is lost.
-
-    Raises RepositoryError when it cannot be fetched: the clone is as it was; and what `report`
-    raises.
-    """
-    with _alone(folder.parents[2], report):
-        for left in (folder / ".git").rglob("*.lock"):  # by a process that was killed
-            left.unlink()
-        for command in (
-            ["fetch", "--progress", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url,
-             branch or "HEAD"],
-            ["reset", "--hard", "FETCH_HEAD"],
-            ["clean", "-ffdxq"],
-            ["gc", "--auto", "--quiet", "--prune=now"],
-        ):  # fmt: skip
-            _transfer(git, ["-C", folder, *command], report)
-
-
-def delete_clone(folder: Path) -> None:
-    """Delete the clone in `folder`. Another clone, which may take minutes, is not waited for."""
-    gone = Path(tempfile.mkdtemp(prefix=".removed-", dir=folder.parents[2]))
-    folder.rename(gone / folder.name)  # in one step: no half of it is found
-    shutil.rmtree(gone)
-
-
-@contextmanager
-def _alone(clones: Path, report: Report) -> Iterator[None]:
-    """One change of clones at a time, of all processes."""
-    clones.mkdir(parents=True, exist_ok=True, mode=0o700)  # what came with a sign-in is private
-    lock = FileLock(clones / ".lock", mode=0o600)
-    while not lock.is_locked:
-        try:
-            lock.acquire(timeout=0.2, poll_interval=0.05)
-        except Timeout:
-            report(Progress("waiting for another clone", 0, 0))
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _transfer(git: Git, arguments: Sequence[str | Path], report: Report) -> None:
-    """Run a git command that may reach other machines.
-
-    Raises RepositoryError with what git said when it fails, or says nothing for SILENT_SECONDS.
-    """
-    step = Progress("waiting for the server", 0, 0)
-    with (
-        tempfile.TemporaryFile() as output,
-        subprocess.Popen(
-            [*_guarded(git, (*_CONFIG, *_REACHING)), *arguments],
-            cwd=Path(git.program).anchor or None,
-            env=_environment(git) | _VARIABLES,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=output,
-            umask=OTHERS,  # it may be nobody else's to read where it comes from
-            start_new_session=True,  # ssh has no terminal to ask at, and all of it can be ended
-        ) as process,
-    ):
-        said, size, heard = "", 0, time.monotonic()
-        try:
-            while time.monotonic() - heard < SILENT_SECONDS:
-                ended = process.poll() is not None  # asked first: then all that it wrote is read
-                if (now := os.fstat(output.fileno()).st_size) > size:
-                    size, heard = now, time.monotonic()
-                    # Read without moving the place at which git writes.
-                    data = os.pread(output.fileno(), _AT_ONCE, max(0, size - _AT_ONCE))
-                    said = data.decode("utf-8", "replace").replace("\r", "\n")
-                    for name, done, total in _PROGRESS.findall(said)[-1:]:
-                        step = Progress(name.lower(), int(done), int(total))
-                if ended:
-                    break
-                report(step)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.1)
-        finally:
-            if silent := process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode:
-        lines = [line.strip() for line in said.split("\n")]
-        useful = [line for line in lines if line and not _OF_NO_USE.match(line)]
-        why = (useful or ["it failed without a word"])[0]
-        if silent:
-            why = f"nothing came for {SILENT_SECONDS:.0f} seconds"
-        # The user's configuration may put a password into an address.
-        why = re.sub(r"://[^/@\s]+@", "://", re.sub(r"^(?:fatal|error): ", "", why))
-        raise RepositoryError(
-            f"git: {why[:300].rstrip('.')}.",
-            "Check the address and the branch; what is not public takes an ssh key, or a sign-in "
-            "that git's own credential helper knows.",
-        )

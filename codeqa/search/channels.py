@@ -18,8 +18,8 @@ from codeqa.embeddings.registry import Embedding
 from codeqa.search.mentions import Mention, frames_here, looks_like_path, resolve_mentions
 from codeqa.search.query import QUESTION_WORDS, Query, is_foreign, with_words
 from codeqa.store import UNIT_TABLES, Filter, Tables, TextSearch, VectorSearch, path_patterns
+from codeqa.store.catalogue import nearest
 from codeqa.store.schema import plain_path
-from codeqa.store.tables import nearest
 from codeqa.text.tokens import last_word, name_key, split_identifier, variants, words
 from codeqa.types import KINDS, ROLES, TEXT_KINDS, Unit
 

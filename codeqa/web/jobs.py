@@ -15,7 +15,8 @@ from codeqa.indexing.comments import add_comments, plan_comments
 from codeqa.indexing.runs import CancelledError
 from codeqa.llm.models import Models
 from codeqa.repositories import RepositoryReport, open_location, sync_clone, take_clone
-from codeqa.repository.git import Report, read_remote
+from codeqa.repository.clones import Report
+from codeqa.repository.remotes import read_remote
 from codeqa.settings import Settings
 from codeqa.types import Progress
 from codeqa.web.errors import explained

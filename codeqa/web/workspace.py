@@ -30,7 +30,7 @@ from codeqa.repositories import (
 )
 from codeqa.repositories.collection import Collection, collection_of
 from codeqa.repositories.multi_repo import ALL, ID_SEPARATOR, MOST_REPOSITORIES, locations_of
-from codeqa.repository.git import Report
+from codeqa.repository.clones import Report
 from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations

@@ -53,7 +53,7 @@ from codeqa.errors import (
     StorageError,
 )
 from codeqa.mentions.completion import MentionCompleter, MentionCompletion
-from codeqa.store.tables import DEFINITION_COLUMNS
+from codeqa.store.catalogue import DEFINITION_COLUMNS
 from codeqa.types import Chunk, IndexStatus, StageTime
 
 SESSIONS = '''"""Sessions that are kept in a signed cookie."""

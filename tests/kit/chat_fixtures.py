@@ -35,7 +35,7 @@ def clock(patient: None, monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr("codeqa.llm.client.time", clock)
     monkeypatch.setattr("codeqa.llm.failures.time", clock)
     monkeypatch.setattr("codeqa.llm.client.Model.sleep", staticmethod(sleep))
-    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
+    monkeypatch.setattr("codeqa.store.copies.KEEP_AFTER", AT_ONCE)
     return clock
 
 

@@ -22,7 +22,7 @@ LIMITS = {
     "codeqa.llm.models": ("LOCK_SECONDS",),
     "codeqa.render": ("COLOUR_SECONDS",),
     "codeqa.repositories.files": ("SEARCH_SECONDS",),
-    "codeqa.repository.git": ("HOST_SECONDS",),
+    "codeqa.repository.remotes": ("HOST_SECONDS",),
     "codeqa.repository.walk": ("GIT_SECONDS", "SOON_SECONDS"),
     "codeqa.search.rerank": ("HOSTED_SECONDS", "LOCAL_SECONDS"),
     "codeqa.state.cache": ("SOCKET_SECONDS",),

@@ -26,8 +26,10 @@ from codeqa.repositories import (
     sync_clone,
     take_clone,
 )
-from codeqa.repository import git
-from codeqa.repository.git import clone, find_git, hosted_lines, looks_remote, read_remote
+from codeqa.repository import clones, remotes
+from codeqa.repository.clones import clone
+from codeqa.repository.git import find_git
+from codeqa.repository.remotes import hosted_lines, looks_remote, read_remote
 from codeqa.settings import Settings
 from codeqa.store import locate
 from codeqa.store.location import save_location
@@ -108,7 +110,7 @@ def test_an_address_keeps_no_password_and_leads_to_one_folder() -> None:
 
 
 def test_every_other_address_is_refused_before_git_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "find_git", lambda: pytest.fail("git is run"))
+    monkeypatch.setattr(remotes, "find_git", lambda: pytest.fail("git is run"))
     for address in NO_ADDRESSES:
         with pytest.raises(UsageError) as refused:
             pytest.fail(f"{address!r}: {read_remote(address)}")
@@ -198,7 +200,7 @@ def test_of_a_clone_that_failed_or_was_cancelled_nothing_is_left(
     with pytest.raises(KeyboardInterrupt):
         clone(find_git(), read_remote(shop), folder, leave)
     with monkeypatch.context() as patch:
-        patch.setattr(git, "time", clock := Clock())
+        patch.setattr(clones, "time", clock := Clock())
         with pytest.raises(RepositoryError, match="nothing came for"):
             clone(find_git(), read_remote(shop), folder, lambda step: clock.advance(40))
     assert files_below(folder) == [".lock"]

@@ -23,7 +23,7 @@ from codeqa.settings import Settings, load_settings
 from codeqa.store import Filter, Location, Tables, list_locations, locate
 from codeqa.store import tables as store_tables
 from codeqa.store.location import connect, end_of
-from codeqa.store.reader import Reader, damage
+from codeqa.store.reader import Reader, damage, run_on_loop
 from codeqa.store.records import first_edge
 from codeqa.store.schema import REFINED, REPOSITORY, TABLES, EmbeddingRecord
 from codeqa.store.writer import Writer, existing_tables, write_comments
@@ -80,7 +80,7 @@ def rows_of(location: Location, one: str = "", where: str = "") -> dict[str, lis
     """The rows of each table; as a collection has them of `one`, where that is given."""
     reader, tables = Reader(location), {}
     for table in TABLES:
-        schema = store_tables.run_on_loop(reader.snapshot().tables[table].schema())
+        schema = run_on_loop(reader.snapshot().tables[table].schema())
         rows = reader.arrow(table, [*schema.names], where).to_pylist()
         for row in rows:
             row.pop(REPOSITORY, None)
@@ -332,7 +332,7 @@ def test_all_stands_for_every_repository_there_is_now_and_names_are_those_of_wha
 def test_names_of_a_large_index_are_looked_up_where_they_lie(
     shop: tuple[Settings, Location, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_tables, "MOST_NAMES", 1)
+    monkeypatch.setattr("codeqa.store.catalogue.MOST_NAMES", 1)
     settings, left, right = shop
     with open_multi_repo(settings, [left, right]) as engine:
         assert not engine.tables().catalogue().names

@@ -23,7 +23,8 @@ from codeqa.repositories import take_clone
 from codeqa.repositories.snapshots import take_snapshot
 from codeqa.repository import git as git_module
 from codeqa.repository import walk as walking
-from codeqa.repository.git import find_git, read_git, read_remote
+from codeqa.repository.git import find_git, read_git
+from codeqa.repository.remotes import read_remote
 from codeqa.repository.walk import walk
 from codeqa.settings import Settings
 from codeqa.store.location import locate, save_location

@@ -7,7 +7,7 @@ import pytest
 from codeqa.search.hybrid import Search
 from codeqa.settings import Settings
 from codeqa.store import Tables, TextSearch
-from codeqa.store.tables import nearest
+from codeqa.store.catalogue import nearest
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")

@@ -18,7 +18,7 @@ from codeqa.doctor import examine
 from codeqa.engine import open_engine, open_multi_repo
 from codeqa.repositories import remove_repository, take_clone
 from codeqa.repositories.snapshots import take_snapshot
-from codeqa.repository.git import read_remote
+from codeqa.repository.remotes import read_remote
 from codeqa.settings import load_settings
 from codeqa.store import list_locations
 from codeqa.web.app import create_app

@@ -406,7 +406,7 @@ X = np.array([1, 0, 0, 0], dtype="float32")
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every search looks for new commits, and the second one has the units copied."""
     monkeypatch.setattr(reader, "READ_INTERVAL", AT_ONCE)
-    monkeypatch.setattr("codeqa.store.tables.KEEP_AFTER", AT_ONCE)
+    monkeypatch.setattr("codeqa.store.copies.KEEP_AFTER", AT_ONCE)
 
 
 @pytest.fixture
@@ -489,7 +489,7 @@ def test_units_and_references_in_memory_answer_as_the_tables_do(
         assert [tables.references(**one) for _, one in wanted] == references
         assert len(tables.references(name=["a"], limit=2)) == 2
 
-    monkeypatch.setattr("codeqa.store.tables.MOST_BYTES", 19)  # two files of 10: a large index
+    monkeypatch.setattr("codeqa.store.copies.MOST_BYTES", 19)  # two files of 10: a large index
     tables = Tables(location)
     warm(tables)
     search(tables)
@@ -525,7 +525,7 @@ def test_what_was_written_since_is_found_and_nothing_of_an_older_version_is_held
 
 
 def test_one_search_copies_nothing(made: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codeqa.store.tables.time", Clock())
+    monkeypatch.setattr("codeqa.store.copies.time", Clock())
     for _ in range(3):
         search(made)
     assert "copy" not in {thread.name for thread in threading.enumerate()}
