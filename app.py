@@ -1,8 +1,8 @@
 """Serve the chat about a repository in the browser: `python app.py [REPO]`.
 
 A message with `@codebase` goes through HyDE query expansion, hybrid search (BM25 and vectors) over
-the two LanceDB tables and, where the page's toggle says so, ColBERT reranking. The context is
-cached, in Redis where there is one, and later messages go on from it. The same as `codeqa serve`.
+the two LanceDB tables and, if switched on in the page, ColBERT reranking. The context is cached, in
+Redis if there is one, for later messages. The same as `codeqa serve`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = ["create_app", "generate_context", "main"]
 def create_app(
     settings: Settings | None = None, repository: Path | None = None, engine: Engine | None = None
 ) -> Flask:
-    """Make the application, as a WSGI server calls it: `codeqa.web.app.create_app`."""
+    """Create the WSGI application: `codeqa.web.app.create_app`."""
     from codeqa.web.app import create_app
 
     return create_app(settings, repository, engine)
 
 
 def generate_context(query: str, rerank: bool | str = False) -> str:
-    """The context block for `query` from the repository used last.
+    """Return the context block for `query` from the repository used last.
 
-    `rerank` may also be the text `true`, `True` or `1`, as forms send it. Raises
-    IndexMissingError when none has been indexed.
+    `rerank` may also be a text, as forms send it: `true`, `True` or `1`. Raises IndexMissingError
+    when no repository has been indexed.
     """
     from codeqa.engine import open_engine
     from codeqa.errors import IndexMissingError
@@ -59,7 +59,7 @@ def generate_context(query: str, rerank: bool | str = False) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`codeqa serve` with its arguments; gives the exit status."""
+    """Run `codeqa serve` with its arguments; return the exit status."""
     return codeqa(["serve", *(sys.argv[1:] if arguments is None else arguments)])
 
 

@@ -54,7 +54,7 @@ def create_tables(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`codeqa index` with its arguments; gives the exit status."""
+    """Run `codeqa index` with its arguments; return the exit status."""
     status = codeqa(["index", *(sys.argv[1:] if arguments is None else arguments)])
     if status == 0 and sys.stderr.isatty():
         print("Next: python app.py serves the chat about it.", file=sys.stderr)

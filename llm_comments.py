@@ -1,5 +1,7 @@
-"""Let a language model describe each method in two or three lines, which are searched with the
-code: `python llm_comments.py [REPO]`, the same as `codeqa index --comments [REPO]`."""
+"""Describe each method by a language model: `python llm_comments.py [REPO]`.
+
+The two or three lines are searched with the code. The same as `codeqa index --comments [REPO]`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ __all__ = ["add_comments", "describe", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`codeqa index --comments` with its arguments; gives the exit status."""
+    """Run `codeqa index --comments` with its arguments; return the exit status."""
     return codeqa(["index", "--comments", *(sys.argv[1:] if arguments is None else arguments)])
 
 

@@ -1,5 +1,7 @@
-"""Write what tree-sitter finds in a repository as files, without an index: `python preprocessing.py
-REPO`, methods and classes as tables for pandas."""
+"""Parse a repository with tree-sitter into files, without an index: `python preprocessing.py REPO`.
+
+Methods and classes are tables for pandas.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +53,10 @@ __all__ = ["main", "preprocess"]
 @click.option("--workers", type=int, help="Worker processes (default: one per core, ≤ 4).")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 def main(repo: Path, out: Path | None, table_format: str, workers: int | None, quiet: bool) -> None:
-    """Parse a repository with tree-sitter and write what was read: JSON lines and two tables.
+    """Parse a repository with tree-sitter and write JSON lines and two tables.
 
-    These are its methods, classes, documents and references: files.jsonl, one line for each file,
-    and the tables methods and classes, as pandas reads them (CSV or Parquet). Nothing is indexed.
+    files.jsonl has one line for each file, with its methods, classes, documents and references. The
+    tables methods and classes are for pandas (CSV or Parquet). Nothing is indexed.
     """
     folder = out or Path("processed", repo.resolve().name or "root")
     settings = load_settings(repo, workers=workers)
@@ -77,7 +79,8 @@ def main(repo: Path, out: Path | None, table_format: str, workers: int | None, q
         rows = [(name, f"{count:,}") for name, count in counts.items()]
         reasons = Counter(entry.reason for entry in skipped)
         rows += [("skipped", f"{count:,} {reason}") for reason, count in reasons.most_common()]
-        print(format_pairs([*rows, ("written to", str(folder))]), file=sys.stderr)
+        rows.append(("written to", str(folder)))
+        print(format_pairs(rows), file=sys.stderr)
 
 
 def _counted(files: Iterator[dict[str, Any]], counts: Counter[str]) -> Iterator[dict[str, Any]]:

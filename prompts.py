@@ -1,7 +1,7 @@
 """List or print the prompts that CodeQA sends: `python prompts.py [name]`.
 
-To a program those of the source system are texts for `str.format`, by its names and with its
-fields: `{query}`, `{hyde_query}` and `{temp_context}`.
+Programs import the prompts below as texts for `str.format`, with the fields `{query}`,
+`{hyde_query}` and `{temp_context}`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ __all__ = [
 
 
 def format_string(name: str) -> str:
-    """The prompt `name` for `str.format`: `{query}` for `$query`; braces mean themselves."""
+    """Return the prompt `name` for `str.format`: `{query}` for `$query`, `{{` for a brace."""
     text = PROMPTS[name].text.replace("{", "{{").replace("}", "}}")
-    return Template(text).substitute({name: f"{{{name}}}" for name in PROMPTS[name].variables})
+    fields = {variable: f"{{{variable}}}" for variable in PROMPTS[name].variables}
+    return Template(text).substitute(fields)
 
 
 CHAT_SYSTEM_PROMPT = format_string("chat_system")
 HYDE_SYSTEM_PROMPT = format_string("hyde_system")
 HYDE_USER_PROMPT = format_string("hyde_user")
 HYDE_V2_SYSTEM_PROMPT = format_string("hyde_v2_system") + "\nFragments:\n{temp_context}\n"
-"""With the fragments, as `.format(query=…, temp_context=…)` expects; CodeQA itself sends them in
-the user message, where nothing in them is taken for an instruction."""
+"""With the fragments for `.format(query=…, temp_context=…)`; CodeQA itself sends them in the user
+message, where nothing in them is taken for an instruction."""
 HYDE_V2_USER_PROMPT = "Predict the answer to the query: {hyde_query}"
 
 
@@ -48,7 +49,7 @@ HYDE_V2_USER_PROMPT = "Predict the answer to the query: {hyde_query}"
 )
 @click.argument("name", required=False)
 def main(name: str | None) -> None:
-    """List every prompt and where an override was looked for, or print the prompt NAME.
+    """List every prompt and where overrides are looked for, or print the prompt NAME.
 
     A file prompts/NAME.md in your configuration folder replaces the prompt NAME.
     """

@@ -7,8 +7,8 @@ with open_engine(load_settings(), "/path/to/repository") as engine:
     print(whole_answer(engine.ask("how is a request dispatched?")).text)
 """
 
-# Nothing is imported here: with `python -m codeqa` the working directory is still the first to be
-# looked into, and files of a repository there would take the place of libraries.
+# Nothing is imported here: with `python -m codeqa` the working directory still comes first in the
+# import path, and files of a repository there would take the place of libraries.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from codeqa.engine import Answer, Engine, load_settings, open_engine, whole_answer
@@ -18,10 +18,10 @@ __all__ = ["Answer", "Engine", "__version__", "load_settings", "open_engine", "w
 
 
 def __getattr__(name: str) -> object:
-    """The names above, loaded when they are used: the command's `--version` needs none of them."""
+    """Load one of the names above when it is used: `codeqa --version` needs none of them."""
     if name not in __all__:
         raise AttributeError(f"module 'codeqa' has no attribute {name!r}")
     from codeqa import engine
 
-    found: object = getattr(engine, name)
-    return found
+    value: object = getattr(engine, name)
+    return value

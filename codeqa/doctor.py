@@ -28,7 +28,7 @@ from codeqa.repositories.collection import Collection, collections
 from codeqa.search.rerank import reranker_status
 from codeqa.settings import Settings
 from codeqa.state import open_state
-from codeqa.state.database import ASIDE, BESIDE, PRIMARY_CODE, SqliteDatabase
+from codeqa.state.database import ASIDE, FILE_ENDINGS, PRIMARY_CODE, SqliteDatabase
 from codeqa.store import Location, Tables, damage, list_locations
 
 LITTLE_SPACE = 500_000_000
@@ -214,12 +214,12 @@ def _state(settings: Settings, path: Path) -> Outcome:
 def _rescue(path: Path) -> str:
     """Move the damaged state file aside, whole, and make a new one of what can be read of it."""
     aside = path.with_name(f"{path.name}{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
-    for ending in BESIDE:
+    for ending in FILE_ENDINGS:
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{ending}").rename(f"{aside}{ending}")
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # reading changes the log
         copy = Path(folder) / path.name
-        for ending in BESIDE:
+        for ending in FILE_ENDINGS:
             with contextlib.suppress(OSError):
                 shutil.copyfile(f"{aside}{ending}", f"{copy}{ending}")
         with SqliteDatabase(path).writing() as connection:

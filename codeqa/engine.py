@@ -1,4 +1,4 @@
-"""Joins the parts for one repository; programs import its names from `codeqa`."""
+"""Join the parts for one or several repositories; programs import these names from `codeqa`."""
 
 from __future__ import annotations
 
@@ -55,55 +55,48 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One repository, or several as one, ready to be indexed, searched, asked and read; a context
-    manager."""
+    """One repository, or several as one, ready to be indexed, searched and asked."""
 
     settings: Settings
     location: Location
-    repositories: tuple[Location, ...]
-    """Those that are asked: the one of `location`, or all that it stands for."""
+    repositories: tuple[Location, ...]  # the one of `location`, or all that it stands for
     index: Indexer
     search: Search
     chat: Chat
     conversations: Conversations
     files: Files
     models: Models
-    tables: Callable[[], Tables]
-    """Opens the index on first use. Raises IndexMissingError before there is one."""
-    completion: MentionCompleter
-    """What may be typed behind `@`, and the tree of files."""
-    toolbox: Toolbox
-    """What the tools of `codeqa.code.tools` work with."""
+    tables: Callable[[], Tables]  # opens the index on first use; IndexMissingError without one
+    completion: MentionCompleter  # completes `@…`, and lists the tree of files
+    toolbox: Toolbox  # for the tools of `codeqa.code.tools`
 
     def ask(self, question: str, **options: Any) -> Iterator[Event]:
-        """The events of an answer from the code, made while they are read: `whole_answer` takes
-        all of it.
+        """Answer a question from the code, event by event; `whole_answer` collects them.
 
-        `options` are fields of AskOptions. Questions with one id as `conversation` go on from each
-        other, and are kept as those of the page are; without it nothing is kept.
+        `options` are fields of AskOptions. Questions with the same `conversation` id continue one
+        conversation, which is stored as the page's are; without it nothing is stored.
         """
         conversation = options.get("conversation", "")
         user = options.get("user", LOCAL_USER)
         options = {"keep": bool(conversation), **options, "retrieval": "auto"}
         if not conversation or not self.conversations.turns(conversation, user):
-            # As a program asks: searched for, unless it is small talk.
+            # The first question of a program searches the code, unless it is small talk.
             options["tag_is_default"] = not has_tag(question)
             question = f"@codebase {question}"
         return self.chat.ask(AskOptions(question, **options))
 
     def call(self, tool: str, /, **arguments: Any) -> ToolResult:
-        """What a tool of docs/mcp.md finds: `call("symbol", name="total", want="callers")`.
+        """Call a tool of docs/mcp.md: `call("symbol", name="total", want="callers")`.
 
-        Raises UsageError for a tool or argument that there is not.
+        Raises UsageError for an unknown tool or argument.
         """
         if tool not in EVERY_TOOL:
-            usages = "; ".join(one.usage for one in EVERY_TOOL.values())
+            usages = "; ".join(spec.usage for spec in EVERY_TOOL.values())
             raise UsageError(f"There is no tool {tool!r}.", f"There are: {usages}.")
         return EVERY_TOOL[tool].call(self.toolbox if tool in TOOLS else self, arguments)
 
     def close(self) -> None:
-        """Stop what runs in the background once all answers are kept, and let go of
-        connections to models."""
+        """Store all answers, stop the background work and close the connections."""
         self.conversations.flush()
         self.conversations.state.close()
         self.index.stop()
@@ -118,16 +111,14 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, and what it rests on."""
+    """An answer with its citations and details."""
 
-    text: str
-    """Markdown."""
-    done: Done
-    """The event that ended it, with the record of its turn."""
+    text: str  # Markdown
+    done: Done  # the event that ended it, with the record of its turn
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """All else that is known of it, as JSON."""
+        """All other fields of the answer, as JSON."""
         return self.done.data
 
     @property
@@ -136,8 +127,7 @@ class Answer:
 
 
 def whole_answer(events: Iterator[Event]) -> Answer:
-    """Return the answer that `events` tell of. Raises the error that one of them tells of, and
-    AnswerStoppedError."""
+    """Collect an answer from its events. Raises the error among them, and AnswerStoppedError."""
     pieces: list[str] = []
     for event in events:
         match event:
@@ -178,20 +168,20 @@ def review(
 
 
 EVERY_TOOL = TOOLS | {function.__name__: declare(function) for function in (ask, review)}
-"""By name: those that look into code, and behind them those that take an engine."""
+"""By name: the tools that look into code, then those that take an engine."""
 
 
 def open_engine(
     settings: Settings, repository: str | Path, *, generator: AnswerGenerator | None = None
 ) -> Engine:
-    """Join the parts for the repository in a folder; nothing is read or indexed yet.
+    """Join the parts for the repository in a folder; read and index nothing yet.
 
     Raises UsageError when it is no folder, SettingsError for a setting that cannot be used.
     """
     location = open_location(settings, Path(repository))
     tables = open_once(location)
     index = Indexer(settings, location, tables)
-    return _joined(settings, location, (location,), tables, index, generator)
+    return _join(settings, location, (location,), tables, index, generator)
 
 
 def open_multi_repo(
@@ -202,26 +192,27 @@ def open_multi_repo(
     collection: Collection | None = None,
     hidden: frozenset[str] = frozenset(),
 ) -> Engine:
-    """Join the parts for several repositories that are asked as one: their paths begin with their
-    names (`repositories.multi_repo.member_names`). `id_` is their id where some are gone by now;
-    one alone without it is opened as ever. `progress` is told of it where they were not asked
-    together before; `collection` is the one of this process, `hidden` are the ends of the ids of
-    those that who asks all may not see. Raises as `open_engine` does."""
+    """Join the parts for several repositories that are asked as one.
+
+    `id_` is their id where some are gone by now; `progress` hears of copying; `collection` is the
+    one of this process; `hidden` are the ends of the ids of repositories that the user may not see.
+    Raises as `open_engine` does.
+    """
     if len(repositories) == 1 and not id_:
         return open_engine(settings, repositories[0].root)
-    for one in repositories:
-        with suppress(RepositoryError):  # nothing of it is read then but its index
-            confirm(one)
+    for repository in repositories:
+        with suppress(RepositoryError):  # of another folder in its place only the index is read
+            confirm(repository)
     tables = MultiRepoTables(collection or Collection(settings), id_, repositories, progress)
     index = MultiRepoIndexer(tables, repositories)
-    engine = _joined(settings, tables.location, tuple(repositories), tables.opened, index)
+    engine = _join(settings, tables.location, tuple(repositories), tables.opened, index)
     if id_ == ALL:
-        engine.conversations.asked = tuple(end_of(one.id) for one in repositories)
+        engine.conversations.asked = tuple(end_of(place.id) for place in repositories)
         engine.conversations.hidden = hidden
     return engine
 
 
-def _joined(
+def _join(
     settings: Settings,
     location: Location,
     repositories: tuple[Location, ...],
@@ -259,10 +250,9 @@ def _joined(
 
 
 def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy:
-    """What is stored of each user, in all repositories, and its deletion.
+    """Open what is stored of each user, to report and delete it; `models` may be open already.
 
-    `models` are those that questions go to, where some are open already. Raises SettingsError
-    for a setting that cannot be used.
+    Raises SettingsError for a setting that cannot be used.
     """
     state = open_state(settings)
     cache = open_redis(settings) or state.values

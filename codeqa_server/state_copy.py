@@ -27,5 +27,5 @@ def copy_state(source: Database, target: Database, replace: bool = False) -> dic
             count = f"SELECT count(*) FROM {table}"
             (counts[table],) = there.execute(count).fetchone()
             if here.execute(count).fetchone() != (counts[table],):
-                raise StorageError("Less came than there was, so that nothing of it is kept.")
+                raise StorageError("Rows were lost while they were copied; nothing was changed.")
     return counts

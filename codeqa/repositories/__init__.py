@@ -1,8 +1,4 @@
-"""The repositories that have an index here: found, listed, cloned, brought up to date, renamed,
-removed.
-
-The modules beside it: their files as they are now, one as it was at a commit, several as one.
-"""
+"""Find, list, clone, update, rename and remove the repositories that have an index here."""
 
 from __future__ import annotations
 
@@ -45,80 +41,76 @@ _NAME = re.compile(r"\w[\w .+@-]{0,59}")
 
 @dataclass(frozen=True, slots=True)
 class RepositoryReport:
-    """What there is of one repository; `problem` says why the numbers are 0."""
+    """A repository as it is listed; `problem` says why the numbers are 0."""
 
     name: str
     path: str
-    state: str
-    """`ready` · `indexing` · `paused` · `incomplete` · `folder gone` · `unreadable`."""
-    url: str = ""
-    """Where a clone comes from; '' for a folder of the user's own."""
+    state: str  # `ready` · `indexing` · `paused` · `incomplete` · `folder gone` · `unreadable`
+    url: str = ""  # where a clone comes from; '' for a folder of the user's own
     branch: str = ""
     files: int = 0
     units: int = 0
     references: int = 0
     bytes_on_disk: int = 0
-    updated_at: float = 0.0
-    """Seconds since the epoch of the last completed run; 0 for none."""
+    updated_at: float = 0.0  # seconds since the epoch of the last completed run; 0 for none
     problem: str = ""
     progress: Progress | None = None
 
 
 def open_location(settings: Settings, root: Path, *, anew: bool = False) -> Location:
-    """The place of the index of the repository at `root`, which is now the one used last.
+    """Return the location of the index of the repository at `root`, now the one used last.
 
-    Raises UsageError when it is no folder, RepositoryError when another took its place, unless
-    that is to be indexed `anew`.
+    `anew` accepts that another folder took the place of the indexed one. Raises UsageError when
+    `root` is no folder, RepositoryError when another folder took its place.
     """
-    given = location_of(settings, Path(os.path.normpath(Path.cwd() / with_home(root))))
-    listed = not anew and (given.folder / NOTE).exists()
-    if listed:
-        confirm(given)
-    location = locate(settings, root)
-    if listed:  # never what a link leads to by now
-        location = given
-    if anew and (location.folder / NOTE).exists():
-        save_location(location, **pin_of(location))
+    location = location_of(settings, Path(os.path.normpath(Path.cwd() / with_home(root))))
+    if not anew and (location.folder / NOTE).exists():
+        # Not located again: where the path has become a link, its target is another repository.
+        confirm(location)
+        locate(settings, root)
+    else:
+        location = locate(settings, root)
+        if anew and (location.folder / NOTE).exists():
+            save_location(location, **pin_of(location))
     confirm(location)
     if not location.snapshot_of:
         with contextlib.suppress(OSError):  # it has no index yet, or the folder is read-only
-            os.utime(location.folder / "repository.json")
+            os.utime(location.folder / NOTE)
     return location
 
 
 def last_used(
     settings: Settings, among: Callable[[Location], bool] = lambda _: True
 ) -> Path | None:
-    """The indexed repository that was opened last, of those that still exist, hold source and are
-    `among`."""
-
-    def opened(location: Location) -> float:
-        note = location.folder / "repository.json"
-        return note.stat().st_mtime if note.exists() else 0.0
-
-    every = list_locations(settings)
-    found = [one for one in every if one.root.is_dir() and is_direct(one.root) and among(one)]
-    last = max(found, key=opened, default=None)
-    return last.root if last and opened(last) else None
+    """Return the folder of the repository opened last of those that exist and pass `among`."""
+    last, opened = None, 0.0
+    for location in list_locations(settings):
+        if location.root.is_dir() and is_direct(location.root) and among(location):
+            time = (location.folder / NOTE).stat().st_mtime
+            if time > opened:
+                last, opened = location.root, time
+    return last
 
 
 def find_repository(settings: Settings, given: str) -> Location:
-    """The one index of this id or path, else of this name; its folder may be gone by now.
+    """Return the index with this id or path, else with this name; its folder may be gone by now.
 
     Raises NotFoundError when there is none, or when a name fits several.
     """
     locations = list_locations(settings, "repos", "revs/*")
-    # No path may hold a NUL.
-    roots = () if "\0" in given else (Path(given), with_home(Path(given)).resolve())
-    found = [one for one in locations if one.id == given or one.root in roots]
-    found = found or [one for one in locations if one.name == given]
-    if not found:
+    roots: list[Path] = []
+    if "\0" not in given:  # no path may hold one
+        roots = [Path(given), with_home(Path(given)).resolve()]
+    matches = [one for one in locations if one.id == given or one.root in roots]
+    if not matches:
+        matches = [one for one in locations if one.name == given]
+    if not matches:
         raise NotFoundError(f"{given} is not indexed.", "`codeqa repos list` shows what is.")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise NotFoundError(
-            f"{len(found)} repositories are named {given}.", "Give the path or id of one."
+            f"{len(matches)} repositories are named {given}.", "Give the path or id of one."
         )
-    return found[0]
+    return matches[0]
 
 
 def remove_repository(settings: Settings, location: Location) -> None:
@@ -135,16 +127,18 @@ def remove_repository(settings: Settings, location: Location) -> None:
 
 
 def rename_repository(settings: Settings, location: Location, name: str) -> None:
-    """Show a repository as `name`; '' is its own name again. Raises UsageError for a name that
-    cannot be typed or is another one's."""
+    """Show a repository as `name`, or by its folder's name where that is ''.
+
+    Raises UsageError for a name that cannot be typed or belongs to another repository.
+    """
     name = name.strip() or location.root.name
     if not _NAME.fullmatch(name):
         raise UsageError(
             "This cannot be a name.", "Take up to 60 letters, digits, spaces and . + @ - _."
         )
-    others = [one for one in list_locations(settings) if one.id != location.id]
-    if any(name in (one.name, one.id) for one in others):
-        raise UsageError(f"Another repository is called {name}.", "Take another name.")
+    for other in list_locations(settings):
+        if other.id != location.id and name in (other.name, other.id):
+            raise UsageError(f"Another repository is called {name}.", "Take another name.")
     save_location(location, name=name)
 
 
@@ -152,29 +146,28 @@ def rename_repository(settings: Settings, location: Location, name: str) -> None
 
 
 def clones_folder(settings: Settings) -> Path:
-    """Where the clones lie, as `host/owner/name`."""
+    """Return the folder of the clones, which lie there as `host/owner/name`."""
     return settings.data_dir.resolve() / "clones"
 
 
 def is_clone(settings: Settings, folder: Path) -> bool:
-    """Whether `folder` is a clone that lies in the data folder."""
+    """Return whether `folder` is a clone in the data folder."""
     parents = folder.resolve().parents
     return len(parents) > 2 and parents[2] == clones_folder(settings) and folder.is_dir()
 
 
 def trusted_git(settings: Settings) -> Git:
-    """The git to run, which none of the indexed repositories brings along. Raises RepositoryError
-    when there is none."""
+    """Return a git that none of the indexed repositories brings along, else RepositoryError."""
     return find_git(clones_folder(settings), *(one.root for one in list_locations(settings)))
 
 
 def clone_location(settings: Settings, remote: Remote) -> Location:
-    """Where the index of the clone of `remote` is or will be."""
+    """Return the location of the index of the clone of `remote`, be it there or not."""
     return location_of(settings, clones_folder(settings) / remote.folder)
 
 
 def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
-    """The clone of `remote`, made unless it is there; not indexed yet.
+    """Clone `remote` unless that was done before; nothing is indexed yet.
 
     Raises RepositoryError when that fails, and what `report` raises; nothing is left then.
     """
@@ -193,7 +186,7 @@ def take_clone(settings: Settings, remote: Remote, report: Report) -> Location:
 def sync_clone(settings: Settings, location: Location, report: Report) -> None:
     """Bring the files of a clone to the newest commit; a folder of the user's own stays as it is.
 
-    Raises RepositoryError when it cannot be fetched: it is as it was; and what `report` raises.
+    Raises RepositoryError when it cannot be fetched, and what `report` raises; the files then stay.
     """
     url, branch = location.remote
     if url:
@@ -204,14 +197,14 @@ def sync_clone(settings: Settings, location: Location, report: Report) -> None:
 
 
 def report_repositories(settings: Settings) -> list[RepositoryReport]:
-    """What every index holds, by name, snapshots last; unreadable ones are reported, not raised."""
+    """Report on every index by name, snapshots last; an unreadable one raises nothing."""
     return [report_on(location) for location in list_locations(settings, "repos", "revs/*")]
 
 
 def report_on(location: Location) -> RepositoryReport:
-    """What there is of one repository now."""
+    """Report on one repository as it is now."""
     url, branch = location.remote
-    report = replace(_counted(location), name=location.name, url=url, branch=branch)
+    report = replace(_report_index(location), name=location.name, url=url, branch=branch)
     if not location.root.is_dir() or not is_direct(location.root):
         return replace(report, state="folder gone")
     if holder_of(location):
@@ -221,16 +214,18 @@ def report_on(location: Location) -> RepositoryReport:
     return report
 
 
-def _counted(location: Location) -> RepositoryReport:
-    """What the index holds. A note says so where no run wrote since the last look: opening the
-    tables of fifty repositories takes a second."""
-    note = location.folder / "report.json"
-    report = RepositoryReport(location.name, str(location.root), "incomplete")
-    stamp = stamp_of(location)
+def _report_index(location: Location) -> RepositoryReport:
+    """Count what the index holds.
+
+    A file remembers the counts until the next run: opening the tables of fifty repositories takes
+    a second.
+    """
+    path, stamp = location.folder / "report.json", stamp_of(location)
     with contextlib.suppress(TypeError, LookupError):
-        known = read_note(note)
-        if known.pop("stamp") == stamp:
-            return RepositoryReport(**known)
+        fields = read_note(path)
+        if fields.pop("stamp") == stamp:
+            return RepositoryReport(**fields)
+    report = RepositoryReport(location.name, str(location.root), "incomplete")
     try:
         tables = Tables(location)
         counts, meta = tables.counts(), tables.meta()
@@ -242,14 +237,14 @@ def _counted(location: Location) -> RepositoryReport:
         return replace(report, state="unreadable", bytes_on_disk=size, problem=str(error))
     report = replace(
         report,
-        state="ready" if meta.complete and not meta.dirty else "incomplete",
         files=counts.files,
         units=counts.units,
         references=counts.references,
         bytes_on_disk=local_bytes(location),
         updated_at=meta.updated_at,
     )
-    if report.state == "ready":
+    if meta.complete and not meta.dirty:
+        report = replace(report, state="ready")
         with contextlib.suppress(OSError):
-            write_atomically(note, json.dumps(asdict(report) | {"stamp": stamp}))
+            write_atomically(path, json.dumps(asdict(report) | {"stamp": stamp}))
     return report

@@ -1,13 +1,11 @@
-"""All that was ever asked together, in one set of tables: what is copied there of each repository's
-own index.
+"""Copy the rows of several repositories into one set of tables, so that one search covers them all.
 
-Its rows lie there as they do in their own tables, vectors included, but that each has the end of
-its repository's id in a column, by which searches are narrowed before they begin, and before its
-paths and ids, where who asks reads a name (`reader.Scope`). What is copied is a copy: a file is
-replaced when it, a description or a vector of it differs, in the write order of `writer`.
+A column holds the end of each row's repository id. Searches are narrowed by it, and paths and ids
+begin with it, where users read the repository's name (`reader.Scope`). A file is copied again when
+it, a description or a vector of it differs, in the write order of `writer`.
 
-Scores depend on every row of the tables they are counted in. Who may not see all repositories is
-therefore answered from tables that hold what they may see alone, one set of them for each choice.
+Scores depend on every row of the tables that they are computed in. So a user who may not see all
+repositories is answered from tables that hold only those: one set for each choice.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codeqa.embeddings.registry import fast_embedding
 from codeqa.errors import CodeQAError, IndexBusyError, IndexMissingError
@@ -54,52 +52,47 @@ from codeqa.types import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COMMIT_EDGES = 100_000
-"""References, of which there are most, that are committed together, of one repository or many."""
-COMMIT_FILES = 1_000
-"""Files that are read together, at most: they are named in one condition."""
+COMMIT_EDGES = 100_000  # references, the most frequent rows, that are committed together
+COMMIT_FILES = 1_000  # files read together: they are named in one condition
 UNIT_STATE = "path", "id", "llm_comment"
-"""What of a unit may change while its file does not, beside its vectors."""
-LAYOUT = "2"
-"""Raised whenever rows of a collection become others than before: it is then filled anew."""
-MOST_ALONE = 8
-"""Repositories of which what was read for one definition after another is remembered."""
+"""Columns of a unit that may change while its file does not, beside its vectors."""
+LAYOUT = "2"  # raise it when the rows of a collection change: collections are then filled anew
+MOST_ALONE = 8  # repositories whose own tables stay open for lookups of single definitions
 MOST_CHOICES = 8
-"""Choices of repositories whose tables are kept, those asked last; all of them not counted."""
+"""Choices of repositories whose tables stay on disk, those asked last; WHOLE is not counted."""
 WHOLE = "all"
 
 
 class Collection:
-    """One for all the questions of a process, which read parts, by what each repository has in
-    REPOSITORY. Nothing is read or made before something is asked of it."""
+    """The tables of one choice of repositories; nothing is read or made before the first use."""
 
     def __init__(self, settings: Settings, name: str = WHOLE) -> None:
         folder, id_ = settings.data_dir / "collections" / name, f"collection-{name}"
         self.settings, self.name = settings, name
         self.location = Location(folder, id_, folder, tables_of(settings, folder, id_))
         self.looked_at = set[str]()
-        """Ids of those whose files were looked at since this process began."""
+        """Ids of the repositories whose files this process has compared with their index."""
         self.alone = functools.lru_cache(MOST_ALONE)(
-            lambda one, name: Tables(self.location, self.part({one: name}))
+            lambda end, name: Tables(self.location, self.part({end: name}))
         )
-        """One repository for what is read for one definition after another."""
-        self.trouble = ""
-        """Why nothing could be copied when that was tried last."""
+        """Tables of one repository, by the end of its id and its name."""
+        self.trouble = ""  # why the last attempt to copy failed; '' where it did not
         self._tidying: threading.Thread | None = None
         self._sound = False
+        """Whether the tables were checked, and all that was copied since then is complete."""
         self._reader: Reader | None = None
 
-    def held(self) -> Mapping[str, Copied]:
-        """What it has of each repository."""
+    def copies(self) -> Mapping[str, Copied]:
+        """Return the state of each repository's copy, by the end of its id."""
         meta = Meta()
-        with contextlib.suppress(CodeQAError):  # it made room, or is damaged
+        with contextlib.suppress(CodeQAError):  # deleted to make room, or damaged
             self._reader = self._reader or Reader(self.location)
             meta = self._reader.snapshot().meta
         return meta.members if meta.parser == LAYOUT else {}
 
     def part(self, names: Mapping[str, str]) -> ScopedReader:
-        """What is read of those that it has, by what they are called."""
-        assert self._reader, "what is held has been read"
+        """Return a reader of some repositories: end of the id → name."""
+        assert self._reader, "copies() opens it"
         return ScopedReader(self._reader, Scope(names))
 
     def copy(
@@ -108,15 +101,17 @@ class Collection:
         wait: float = math.inf,
         progress: Listener = lambda _: None,
     ) -> bool:
-        """Copy what is new in the own indices of `places`. Who else copies is waited for `wait`
-        seconds; False where that goes on."""
+        """Copy what changed in the indices at `places`; a failure is noted in `trouble`.
+
+        Returns False where another process or thread copies for longer than `wait` seconds.
+        """
         suspect = self._reader is not None and self._reader.failed
-        if self._sound and not suspect and not _stale(self.held(), places):
+        if self._sound and not suspect and not _stale(self.copies(), places):
             return True
-        end = time.monotonic() + wait
+        deadline = time.monotonic() + wait
 
         def waiting(holder: str) -> None:
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise IndexBusyError(f"They are put together by {holder}.")
 
         try:
@@ -125,14 +120,15 @@ class Collection:
             self.location.folder.mkdir(parents=True, exist_ok=True)
             os.utime(self.location.folder)
             with hold(self.location, waiting=waiting), refusals_explained():
-                if suspect:  # what cannot be read is not always what reading all of it finds
+                if suspect:  # reading every row does not find all damage
                     shutil.rmtree(self.location.tables, ignore_errors=True)
                 elif not self._sound:
                     self.mend(thorough=False)
                 self._sound = False
-                known = {end_of(one.id) for one in list_locations(self.settings, "repos", "revs/*")}
-                with RunRecorder(self.location, progress, lambda: "", lambda: False) as told:
-                    self._fill(places, known | places.keys(), told)
+                indexed = list_locations(self.settings, "repos", "revs/*")
+                ends = {end_of(location.id) for location in indexed} | places.keys()
+                with RunRecorder(self.location, progress, lambda: "", lambda: False) as recorder:
+                    self._fill(places, ends, recorder)
                 self._sound, self.trouble = True, ""
         except IndexBusyError:
             return False
@@ -141,202 +137,246 @@ class Collection:
         if self._reader:
             self._reader.failed = False
             self._reader.look_again()
-        self._tidy_behind()
+        self._start_tidying()
         return True
 
     def mend(self, *, thorough: bool = True) -> str:
-        """Delete damaged tables, which are then filled anew; what was wrong, '' for nothing."""
-        found = damage(self.location, thorough=thorough)
-        if found:
+        """Delete damaged tables, so that they are filled anew; return the damage, '' for none."""
+        problem = damage(self.location, thorough=thorough)
+        if problem:
             shutil.rmtree(self.location.tables)
-        return found
+        return problem
 
     def _make_room(self) -> None:
-        """Delete the tables of the choice that was asked longest ago, where there are too many."""
-        kept = [one for one in collections(self.settings) if one.name != WHOLE]
-        kept.sort(key=lambda one: -one.location.folder.stat().st_mtime)
-        for old in kept[MOST_CHOICES - 1 :]:
-            with contextlib.suppress(IndexBusyError), hold(old.location, wait=False):
-                remove(self.settings, old.location)
+        """Delete the collections that were asked longest ago, where there are too many."""
+        choices = [one for one in collections(self.settings) if one.name != WHOLE]
+        choices.sort(key=lambda one: one.location.folder.stat().st_mtime, reverse=True)
+        for oldest in choices[MOST_CHOICES - 1 :]:
+            with contextlib.suppress(IndexBusyError), hold(oldest.location, wait=False):
+                remove(self.settings, oldest.location)
 
     def _fill(
-        self, asked: Mapping[str, Location], known: Container[str], progress: Listener
+        self, places: Mapping[str, Location], ends: Container[str], progress: Listener
     ) -> None:
-        """Bring what there is of the repositories `asked` up to their own indices, and remove what
-        is of none that is `known`.
+        """Copy what changed in the indices at `places`, and remove repositories not among `ends`.
 
-        Indices are only built with the first rows; later `tidy` does. Raises what `progress` and
+        Only the first rows get indices here; later `tidy` builds them. Raises what `progress` and
         LanceDB raise; what was committed stays valid.
         """
         vector = record_of(fast_embedding())
         writer = Writer.open(self.location, LAYOUT, vector, collection=True)
         before = {} if writer.fresh else writer.meta.members
-        gone = [one for one in before if one not in known]
-        wanted = _stale(before, asked)
-        if not (wanted or gone or writer.meta.dirty):
+        removed = [end for end in before if end not in ends]
+        stale = _stale(before, places)
+        if not (stale or removed or writer.meta.dirty):
             return
         if writer.meta.dirty and not writer.fresh:
             writer.begin(writer.manifest())
-        held = {one: copied for one, copied in before.items() if one in known}
-        held |= {one: replace(held.get(one, Copied()), stamp=-1) for one in wanted}
-        # From now on they are there, in part, also when this is killed.
-        writer.update_meta(dirty=True, members=held)
-        for handle in writer.tables.values() if gone else ():
-            handle.delete(one_of(REPOSITORY, gone))
-        waiting = list[Any]()
-        for number, one in enumerate(wanted):
-            # Without its name: others ask other repositories, and see how far this is.
-            progress(Progress("putting repositories together", number, len(wanted)))
-            stamp = stamp_of(asked[one])
-            try:
-                own = Reader(asked[one])
-                meta = own.snapshot().meta
-                record, ours = meta.refined, writer.meta.refined
-                chosen = ours is None or (record and record.name == self.settings.embedding)
-                if record and record != ours and chosen:
-                    _commit(writer, waiting)
-                    writer.refine_with(record)
-                    # Of the others those vectors are gone: all of them are looked at again.
-                    held = {key: replace(each, stamp=-1, columns=()) for key, each in held.items()}
-                made = {"vector": (meta.vector, vector), REFINED: (record, writer.meta.refined)}
-                columns = tuple(key for key, (has, ours) in made.items() if has and has == ours)
-                for rows in _changed(writer, own, one, columns, new=one not in before):
-                    waiting.append(rows)
-                    if sum(len(each["edges"]) for each in waiting) >= COMMIT_EDGES:
-                        _commit(writer, waiting)
-                done = meta.complete and not meta.dirty
-                held[one] = Copied(stamp if done else -1, meta.complete, meta.expected, columns)
-            except CodeQAError as error:
-                again = stamp if isinstance(error, IndexMissingError) else -1
-                held[one] = replace(held[one], stamp=again, problem=str(error))
-        _commit(writer, waiting)
+        copies = {end: copied for end, copied in before.items() if end in ends}
+        for end in stale:
+            copies[end] = replace(copies.get(end, Copied()), stamp=-1)
+        # A run that is killed from here on leaves a part of each behind.
+        writer.update_meta(dirty=True, members=copies)
+        if removed:
+            for handle in writer.tables.values():
+                handle.delete(one_of(REPOSITORY, removed))
+        copier = _Copier(writer, copies, self.settings.embedding)
+        for number, end in enumerate(stale):
+            # Without its name: users of other repositories see this progress.
+            progress(Progress("putting repositories together", number, len(stale)))
+            copier.copy(end, places[end], first=end not in before)
+        copier.commit()
         if writer.first_build:
             progress(Progress("building the text index", 0, 0))
             writer.tidy()
-        for handle in writer.tables.values() if gone else ():  # nothing of it stays on disk
-            handle.optimize(cleanup_older_than=timedelta(milliseconds=1))
-        writer.update_meta(members=held)
+        if removed:
+            for handle in writer.tables.values():  # nothing of them stays on disk
+                handle.optimize(cleanup_older_than=timedelta(milliseconds=1))
+        writer.update_meta(members=copies)
         writer.finish(0, LAYOUT, vector)
 
     def tidy(self) -> None:
-        """Build the indices anew and merge fragments, where that pays; rows may be copied
-        meanwhile. Raises what LanceDB raises when that is in the way."""
+        """Build the indices anew and merge fragments, where that pays.
+
+        Rows may be copied meanwhile; raises what LanceDB raises when that is in the way.
+        """
         database = connect(self.location, read_consistency_interval=timedelta(0))
         if meta := read_meta(database):
             tidy_tables(database, existing_tables(database, meta.generation))
 
-    def _tidy_behind(self) -> None:
-        """Behind the questions: at a million units it takes minutes."""
+    def _start_tidying(self) -> None:
+        """Tidy in the background: at a million units it takes minutes."""
+        lock = replace(self.location, folder=self.location.folder / "tidying")
 
         def work() -> None:
-            # Something else may be written meanwhile: then it is done after the next copy.
-            with contextlib.suppress(Exception), hold(beside, wait=False):
+            # Where another write is in the way, the next copy starts this again.
+            with contextlib.suppress(Exception), hold(lock, wait=False):
                 self.tidy()
 
-        beside = replace(self.location, folder=self.location.folder / "tidying")
         if self._sound and not (self._tidying and self._tidying.is_alive()):
-            beside.folder.mkdir(exist_ok=True)
+            lock.folder.mkdir(exist_ok=True)
             self._tidying = threading.Thread(target=work, name="collection", daemon=True)
             self._tidying.start()
 
     def close(self, timeout: float) -> None:
-        """Wait for what is done behind the questions, once."""
-        behind, self._tidying = self._tidying, None
-        if behind:
-            behind.join(timeout)
+        """Wait up to `timeout` seconds for the background work."""
+        tidying, self._tidying = self._tidying, None
+        if tidying:
+            tidying.join(timeout)
 
 
 def collection_of(settings: Settings, choice: Sequence[Location]) -> Collection:
-    """Return the collection for who may see the repositories of `choice` alone."""
-    ids = "\n".join(sorted(one.id for one in choice))
+    """Return the collection that holds the repositories of `choice` alone."""
+    ids = "\n".join(sorted(location.id for location in choice))
     return Collection(settings, hashlib.blake2b(ids.encode(), digest_size=16).hexdigest())
 
 
 def collections(settings: Settings) -> list[Collection]:
-    """Those that lie in the data folder."""
-    every = (settings.data_dir / "collections").glob("*/")
-    return [Collection(settings, folder.name) for folder in sorted(every)]
+    """Return the collections in the data folder."""
+    folders = sorted((settings.data_dir / "collections").glob("*/"))
+    return [Collection(settings, folder.name) for folder in folders]
 
 
 def forget_removed(settings: Settings) -> None:
-    """Take out of every collection what is of no repository any more."""
+    """Remove repositories without an index from every collection."""
     for collection in collections(settings):
         collection.copy({})
         collection.close(0)
 
 
-def _stale(held: Mapping[str, Copied], asked: Mapping[str, Location]) -> list[str]:
-    """Those of `asked` whose own indices hold something else than was copied of them."""
-    return [one for one, at in asked.items() if one not in held or held[one].stamp != stamp_of(at)]
+def _stale(copies: Mapping[str, Copied], places: Mapping[str, Location]) -> list[str]:
+    """Return the repositories whose own index changed since it was copied."""
+    none = Copied(-2)  # stamp_of gives none below 0
+    return [end for end, at in places.items() if copies.get(end, none).stamp != stamp_of(at)]
 
 
-def _commit(writer: Writer, waiting: list[dict[str, pa.Table]]) -> None:
-    import pyarrow as pa
+class _Copier:
+    """Copies the rows of one repository after another, and commits those of several together."""
 
-    if waiting:
-        rows = {table: pa.concat_tables([one[table] for one in waiting]) for table in TABLES}
-        paths = rows["files"]["path"].to_pylist()
-        replaced = [path for path in paths if path in writer.known]
-        writer.invalidate(replaced)
+    def __init__(self, writer: Writer, copies: dict[str, Copied], embedding: str) -> None:
+        self._writer, self._copies, self._embedding = writer, copies, embedding
+        self._waiting: list[dict[str, pa.Table]] = []
+
+    def copy(self, end: str, location: Location, *, first: bool) -> None:
+        """Copy what differs in the index at `location`, all of it the `first` time.
+
+        Notes in the copies what came of it. Raises what LanceDB raises.
+        """
+        stamp = stamp_of(location)
+        try:
+            own = Reader(location)
+            meta = own.snapshot().meta
+            columns = self._comparable_vectors(meta)
+            for rows in _changed(self._writer, own, end, columns, first=first):
+                self._waiting.append(rows)
+                if sum(len(tables["edges"]) for tables in self._waiting) >= COMMIT_EDGES:
+                    self.commit()
+            if not meta.complete or meta.dirty:
+                stamp = -1
+            self._copies[end] = Copied(stamp, meta.complete, meta.expected, columns)
+        except CodeQAError as error:
+            if not isinstance(error, IndexMissingError):
+                stamp = -1
+            self._copies[end] = replace(self._copies[end], stamp=stamp, problem=str(error))
+
+    def _comparable_vectors(self, meta: Meta) -> tuple[str, ...]:
+        """Return the vector columns of an index that were made as those of the collection.
+
+        An index with vectors of the embedding in use gives that to the collection first.
+        """
+        writer, refined = self._writer, meta.refined
+        replaceable = writer.meta.refined is None or (refined and refined.name == self._embedding)
+        if refined and refined != writer.meta.refined and replaceable:
+            self.commit()
+            writer.refine_with(refined)
+            # That drops the other repositories' vectors: all are compared again.
+            for end, copied in self._copies.items():
+                self._copies[end] = replace(copied, stamp=-1, columns=())
+        columns = []
+        if meta.vector and meta.vector == record_of(fast_embedding()):
+            columns.append("vector")
+        if refined and refined == writer.meta.refined:
+            columns.append(REFINED)
+        return tuple(columns)
+
+    def commit(self) -> None:
+        """Write the rows that wait."""
+        import pyarrow as pa
+
+        if not self._waiting:
+            return
+        paths = [path for tables in self._waiting for path in tables["files"]["path"].to_pylist()]
+        replaced = [path for path in paths if path in self._writer.known]
+        self._writer.invalidate(replaced)
         for table in TABLES:
-            writer.put(table, rows[table], replaced)
-        waiting.clear()
+            rows = pa.concat_tables([tables[table] for tables in self._waiting])
+            self._writer.put(table, rows, replaced)
+        self._waiting.clear()
 
 
 def _changed(
-    writer: Writer, own: Reader, one: str, columns: Sequence[str], *, new: bool
+    writer: Writer, own: Reader, end: str, columns: Sequence[str], *, first: bool
 ) -> Iterator[dict[str, pa.Table]]:
-    """What differs between a repository's `own` index and the rows of `one`, some files at a time;
-    what is gone is removed."""
+    """Yield the rows of files that differ from their copy, some files at a time.
+
+    Removes files from the copy that are gone from the repository's `own` index. `first`: there
+    is no copy yet.
+    """
     changed, gone = set[str](), set[str]()
     for table in ("files", *UNIT_TABLES):
-        names: Sequence[str] = FileRecord.__slots__ if table == "files" else UNIT_STATE
-        flags = {key: f"{key} IS NOT NULL" for key in columns if table != "files"}
-        here = own.arrow(table, _sql_of(one, names) | flags)
+        names: Sequence[str] = FileRecord.__slots__
+        flags = dict[str, str]()
+        if table != "files":
+            names, flags = UNIT_STATE, {key: f"{key} IS NOT NULL" for key in columns}
+        here = own.arrow(table, _as_copied(end, names) | flags)
         there = here.slice(0, 0)
-        if not new:
-            held = {key: f"`{key}`" for key in names} | flags
-            there = read_rows(writer.tables[table], held, f"{REPOSITORY} = {quote(one)}")
-        keys = [*here.schema.names]
-        changed |= {*here.join(there, keys, join_type="left anti")["path"].to_pylist()}
-        gone |= {*there.join(here, keys, join_type="left anti")["path"].to_pylist()}
+        if not first:
+            there_columns = {key: f"`{key}`" for key in names} | flags
+            condition = f"{REPOSITORY} = {quote(end)}"
+            there = read_rows(writer.tables[table], there_columns, condition)
+        keys = here.schema.names
+        changed.update(here.join(there, keys, join_type="left anti")["path"].to_pylist())
+        gone.update(there.join(here, keys, join_type="left anti")["path"].to_pylist())
         if table == "files":
-            present = {*here["path"].to_pylist()}
-            writer.known |= {*there["path"].to_pylist()}
+            present = set(here["path"].to_pylist())
+            writer.known.update(there["path"].to_pylist())
     writer.remove(sorted(gone - present))
-    paths = sorted(changed | gone & present)
-    for at in range(0, len(paths), COMMIT_FILES):
-        part = paths[at : at + COMMIT_FILES]
-        inside = one_of("path", (path[len(one) + 1 :] for path in part))
-        inside = "" if len(part) == len(present) else inside
+    paths = sorted(changed | (gone & present))
+    for start in range(0, len(paths), COMMIT_FILES):
+        part = paths[start : start + COMMIT_FILES]
+        condition = ""
+        if len(part) != len(present):
+            condition = one_of("path", (path[len(end) + 1 :] for path in part))
         # The manifest first: what is written meanwhile then differs from it, and is copied next.
-        yield {table: _rows(writer, own, table, inside, one, columns) for table in TABLES[::-1]}
+        yield {t: _rows(writer, own, t, condition, end, columns) for t in reversed(TABLES)}
 
 
 def _rows(
-    writer: Writer, own: Reader, table: str, inside: str, one: str, columns: Sequence[str]
+    writer: Writer, own: Reader, table: str, condition: str, end: str, columns: Sequence[str]
 ) -> pa.Table:
-    """The rows of `table` that are `inside`, as the collection has them."""
+    """Return the rows of `table` that meet `condition`, as the collection has them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     schema = writer.tables[table].schema
-    left = {"vector", REFINED}.difference(columns)
-    wanted = _sql_of(one, [key for key in schema.names if key not in left])
+    empty = {"vector", REFINED}.difference(columns)
+    sql = _as_copied(end, [key for key in schema.names if key not in empty])
     if table == "edges":
-        wanted["id"] = "id"
-    rows = own.arrow(table, wanted, inside)
-    for place, field in enumerate(schema):
-        if field.name in left:
-            rows = rows.add_column(place, field, pa.nulls(len(rows), field.type))
-    if table == "edges":  # numbered by their paths, which others have as well
-        rows = rows.set_column(0, "id", pc.bit_wise_xor(rows["id"], first_edge(one)))
+        sql["id"] = "id"
+    rows = own.arrow(table, sql, condition)
+    for index, field in enumerate(schema):
+        if field.name in empty:
+            rows = rows.add_column(index, field, pa.nulls(len(rows), field.type))
+    if table == "edges":  # numbered by their paths, which other repositories have as well
+        rows = rows.set_column(0, "id", pc.bit_wise_xor(rows["id"], first_edge(end)))
     return rows.cast(schema)
 
 
-def _sql_of(one: str, names: Iterable[str]) -> dict[str, str]:
-    """Columns of a repository's own tables as the collection has them, in SQL."""
-    told = {REPOSITORY: quote(one)}
-    for key in PREFIXED:
-        told[key] = f"coalesce({quote(f'{one}/')} || nullif({key}, ''), '')"
-    return {key: told.get(key, f"`{key}`") for key in names}
+def _as_copied(end: str, names: Iterable[str]) -> dict[str, str]:
+    """Return columns of a repository's own tables as the collection has them, in SQL."""
+    sql = {name: f"`{name}`" for name in names}
+    for name in sql.keys() & set(PREFIXED):
+        sql[name] = f"coalesce({quote(f'{end}/')} || nullif({name}, ''), '')"
+    if REPOSITORY in sql:
+        sql[REPOSITORY] = quote(end)
+    return sql

@@ -1,5 +1,4 @@
-"""The files that the page may show: indexed ones, inside the repository, nothing else; and their
-lines that match a pattern."""
+"""Read and search the indexed files of a repository as they are now, and nothing else in it."""
 
 from __future__ import annotations
 
@@ -20,14 +19,10 @@ from codeqa.store import INDEXED, FileRecord, Filter, Tables, path_patterns
 from codeqa.text import counted
 from codeqa.types import ROLES
 
-SEARCH_SECONDS = 5.0
-"""How long files are read for one pattern."""
-GROWN_BYTES = 5_000_000
-"""Of one file, which may have grown since it was indexed."""
-LINES_KEPT = 100
-"""Of one file; more are counted."""
-MATCH_MEMORY = 8 << 20
-"""Bytes that the automaton of one pattern may take."""
+SEARCH_SECONDS = 5.0  # how long files are read for one pattern
+GROWN_BYTES = 5_000_000  # read of one file, which may have grown since it was indexed
+LINES_KEPT = 100  # of one file; more are counted
+MATCH_MEMORY = 8 << 20  # bytes that the automaton of one pattern may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +31,9 @@ class FileText:
 
     path: str
     language: str
-    text: str
-    """Bytes that are not UTF-8 are U+FFFD."""
-    changed: bool
-    """It differs from what was indexed, so lines may have moved."""
-    on_disk: Path
-    """Where it lies on this machine."""
+    text: str  # bytes that are not UTF-8 are U+FFFD
+    changed: bool  # it differs from what was indexed, so lines may have moved
+    on_disk: Path  # its absolute path
 
 
 @dataclass(slots=True)
@@ -49,11 +41,9 @@ class FoundLines:
     """The lines that match a pattern, in the files as they are now."""
 
     lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """Path → number and text of its first ones, source first."""
-    total: int = 0
-    """Lines that match, kept or not."""
-    searched: str = ""
-    """`12 files`, or how many of them could be read in time."""
+    """Path → number and text of its first matching lines, source files first."""
+    total: int = 0  # lines that match, kept or not
+    searched: str = ""  # `12 files`, or how many of them could be read in time
 
 
 class Files:
@@ -64,10 +54,10 @@ class Files:
         self._max_bytes = max_bytes
 
     def read(self, path: str) -> FileText:
-        """The file `path` (relative to the root, `/`).
+        """Read the file `path` (relative to the root, `/`).
 
-        Raises NotFoundError for everything that is not in the index or no longer inside
-        the repository, and RepositoryError when it cannot be read.
+        Raises NotFoundError for a file that is not indexed or no longer inside the repository, and
+        RepositoryError when it cannot be read.
         """
         tables = self._tables()
         record = tables.file(tables.plain_path(path))
@@ -80,19 +70,20 @@ class Files:
     def _read(self, tables: Tables, record: FileRecord) -> FileText:
         root, inside = tables.place_of(record.path)
         changed = bool(replace(record, path=inside).state_below(root))
-        # Growth since the index was made is fine, but only up to what is indexed at all.
         limit = max(self._max_bytes, record.size)
         data, _ = mask_secret_bytes(read_file(root, inside, max_bytes=limit))
         text = data.decode("utf-8", "replace")
         return FileText(record.path, record.language, text, changed, root / inside)
 
     def hosted(self, path: str) -> str:
-        """Where others see the file `path`, as `hosted_lines` gives it."""
+        """Return the web address of the lines of `path`, as `hosted_lines` gives it."""
         return hosted_lines(*self._tables().place_of(path))
 
     def matching(self, pattern: str = "") -> list[FileRecord]:
-        """Return the manifest rows of the indexed files that `pattern` selects: a glob, a file or
-        folder at any depth, the beginning of a path, or '' for all."""
+        """Return the indexed files that `pattern` selects, all for ''.
+
+        It is a glob, a file or folder at any depth, or the beginning of a path.
+        """
         tables = self._tables()
         return tables.indexed_files(Filter(paths=path_patterns(tables.plain_path(pattern))))
 
@@ -104,28 +95,32 @@ class Files:
         regex: bool = False,
         kept: int = LINES_KEPT,
     ) -> FoundLines:
-        """The lines of `records` that hold the text `pattern` or match it, the first `kept` of each
-        file, in time linear in the files and bounded by SEARCH_SECONDS. Raises UsageError for a
-        broken expression."""
-        matcher, found = _matcher(pattern, regex), FoundLines()
-        tables, until = self._tables(), time.monotonic() + SEARCH_SECONDS
-        found.searched = of = counted(len(records), "file")
-        ordered = sorted(records, key=lambda one: (ROLES.index(one.role), one.path))
-        for read, record in enumerate(ordered):
-            if time.monotonic() > until:
-                found.searched = f"the first {read:,} of {of}, for reading takes too long"
+        """Search `records` for a text or a `regex`; keep the first `kept` lines of each file.
+
+        Takes time linear in the files, SEARCH_SECONDS at most. Raises UsageError for a broken
+        expression.
+        """
+        matcher = _matcher(pattern, regex)
+        matches = FoundLines(searched=counted(len(records), "file"))
+        tables, deadline = self._tables(), time.monotonic() + SEARCH_SECONDS
+        ordered = sorted(records, key=lambda record: (ROLES.index(record.role), record.path))
+        for number, record in enumerate(ordered):
+            if time.monotonic() > deadline:
+                late = f"the first {number:,} of {matches.searched}, for reading takes too long"
+                matches.searched = late
                 break
             with suppress(CodeQAError):  # a file that is gone holds nothing
                 text = self._read(tables, record).text
-                # The whole file first: most hold nothing, and a file is one search.
-                code = enumerate(text.split("\n"), 1) if matcher.search(text) else ()
-                if lines := [(n, line) for n, line in code if matcher.search(line)]:
-                    found.lines[record.path] = lines[:kept]
-                    found.total += len(lines)
-        return found
+                if not matcher.search(text):  # most files: one search instead of one for each line
+                    continue
+                numbered = enumerate(text.split("\n"), 1)
+                if lines := [(number, line) for number, line in numbered if matcher.search(line)]:
+                    matches.lines[record.path] = lines[:kept]
+                    matches.total += len(lines)
+        return matches
 
     def line_count(self, path: str) -> int | None:
-        """Lines that `path` has on disk; None when it is no readable indexed file."""
+        """Return how many lines `path` has on disk; None when it is no readable indexed file."""
         try:
             text = self.read(path).text
         except CodeQAError:  # one file that cannot be read must not cost the whole answer
@@ -136,12 +131,12 @@ class Files:
 def _matcher(pattern: str, regex: bool) -> Any:
     options = re2.Options()
     options.log_errors, options.max_mem = False, MATCH_MEMORY
-    by_line = "(?m)"  # ^ and $ are those of a line in a whole file, too
+    by_line = "(?m)"  # ^ and $ match at each line of a whole file
     try:
         return re2.compile(by_line + (pattern if regex else re2.escape(pattern)), options)
     except re2.error as error:
-        why = error.args[0].decode(errors="replace") if error.args else "not one"
-        why = why.replace(by_line, "", 1)
+        reason = error.args[0].decode(errors="replace") if error.args else "not one"
         raise UsageError(
-            f"The expression cannot be used: {why}.", "Drop `regex` to find it literally."
+            f"The expression cannot be used: {reason.replace(by_line, '', 1)}.",
+            "Drop `regex` to find it literally.",
         ) from None

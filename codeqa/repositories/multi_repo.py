@@ -1,9 +1,8 @@
-"""Several repositories that are asked as one: which are meant, what they are called, and how they
-are read and kept up to date.
+"""Ask several repositories as one: names, paths, reading and updates.
 
 A path begins with the name of its repository, and so does the id of a unit:
-`flask/src/flask/app.py` is `src/flask/app.py` of the repository called `flask`. All that are ever
-asked together lie in one collection (`collection.py`), of which a question reads its own.
+`flask/src/flask/app.py` is `src/flask/app.py` of the repository called `flask`. The rows lie in a
+collection (`collection.py`), of which a question reads the part that it may see.
 """
 
 from __future__ import annotations
@@ -33,179 +32,193 @@ from codeqa.text import counted
 from codeqa.types import IndexStatus
 
 LOOK_INTERVAL = 0.2
-"""Seconds until the indices of all repositories are looked at for what is new: 10 µs each."""
+"""Seconds until the repositories' own indices are checked for changes again: 10 µs each."""
+RETRY_SECONDS = 5.0  # the same while an index cannot be read
 BEING_COPIED = "The repositories are being put together."
 LONGEST_WAIT = 5.0
 """Seconds that a question waits while another copies repositories into the collection."""
-MOST_NAMED = 50
-"""Repositories that are named in one sentence."""
-ID_SEPARATOR = "~"
-"""Between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories."""
-ALL = ID_SEPARATOR
-"""Stands for every repository that is indexed."""
+MOST_NAMED = 50  # repositories that an error names
+MOST_IN_TITLE = 3  # repositories whose names stand for all of them
+ID_SEPARATOR = "~"  # between the ends of their ids: `3fa2b1c0~8d21e6aa` stands for two repositories
+ALL = ID_SEPARATOR  # stands for every repository that is indexed
 MOST_REPOSITORIES = 400
 """Chosen one by one: their ids are sent in an address, of which some servers read 4,094 bytes."""
-NAMED = 3
-"""Repositories whose names stand for all of them."""
 MOST_KEPT_UP = 5
 """Repositories asked together whose files are all looked at for each question: 3 µs a file."""
-RETRY_SECONDS = 5.0
-"""After which a repository whose index could not be opened is tried again."""
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def member_names(locations: Sequence[Location]) -> dict[str, Location]:
-    """What each is called among the others, by name: where two are called alike, by its id."""
-    called = [_UNSAFE.sub("-", one.name).strip("-.") for one in locations]
-    alone = Counter(called)
-    pairs = zip(called, locations, strict=True)
-    return dict(sorted((name if alone[name] == 1 and name else one.id, one) for name, one in pairs))
+    """Name each repository among the others: by its name, or by its id where two share that."""
+    names = [_UNSAFE.sub("-", location.name).strip("-.") for location in locations]
+    frequency = Counter(names)
+    named = {}
+    for name, location in zip(names, locations, strict=True):
+        unique = name and frequency[name] == 1
+        named[name if unique else location.id] = location
+    return dict(sorted(named.items()))
 
 
 def locations_of(
     settings: Settings, id_: str, among: Callable[[Location], bool] = lambda _: True
 ) -> list[Location]:
-    """The repositories that `id_` stands for, those that are indexed and `among`.
+    """Return the indexed repositories that `id_` stands for and that pass `among`.
 
-    Raises NotFoundError when none is.
+    Raises NotFoundError when there is none.
     """
-    wanted = {end_of(one) for one in id_.split(ID_SEPARATOR)}
-    every = list_locations(settings, "repos", *([] if id_ == ALL else ["revs/*"]))
-    found = [one for one in every if (id_ == ALL or end_of(one.id) in wanted) and among(one)]
-    if not found:
+    if id_ == ALL:
+        locations = list_locations(settings)
+    else:
+        ends = [end_of(one) for one in id_.split(ID_SEPARATOR)]
+        locations = list_locations(settings, "repos", "revs/*")
+        locations = [location for location in locations if end_of(location.id) in ends]
+    locations = [location for location in locations if among(location)]
+    if not locations:
         raise NotFoundError("None of these repositories is indexed.", "Choose from the list.")
-    return found
+    return locations
 
 
 class MultiRepoTables(Tables):
-    """What `collection` holds of the repositories at `places`, for reading, once it is `opened`."""
+    """The rows that `collection` holds of the repositories at `places`; `opened` comes first."""
 
     def __init__(
         self,
         collection: Collection,
         id_: str,
-        places: Iterable[Location],
+        places: Sequence[Location],
         progress: Listener = lambda _: None,
     ) -> None:
-        named = member_names([*places])
-        title = " + ".join(named) if len(named) <= NAMED else f"{len(named)} repositories"
-        id_ = id_ or ID_SEPARATOR.join(sorted(end_of(one.id) for one in named.values()))
-        folder = collection.location.folder
-        self.location = replace(collection.location, root=folder / title, id=id_)
+        named = member_names(places)
+        title = " + ".join(named) if len(named) <= MOST_IN_TITLE else f"{len(named)} repositories"
+        self._places = {end_of(location.id): location for location in named.values()}
+        self._names = {end_of(location.id): name for name, location in named.items()}
+        id_ = id_ or ID_SEPARATOR.join(sorted(self._places))
+        root = collection.location.folder / title
+        self.location = replace(collection.location, root=root, id=id_)
         self._collection, self._progress = collection, progress
-        self._places = {end_of(one.id): one for one in named.values()}
-        self._names = {end_of(one.id): name for name, one in named.items()}
-        self._lock, self._looked = threading.Lock(), -math.inf
-        self._held, self._read = dict[str, Copied](), dict[str, str]()
+        self._lock, self._checked = threading.Lock(), -math.inf
+        self._copies: dict[str, Copied] = {}
+        self._readable: dict[str, str] = {}
+        """The end of the id → the name of each repository that can be read."""
 
     def opened(self, wait: float = LONGEST_WAIT) -> MultiRepoTables:
-        """These tables with all that was written into the repositories' own indices until now; not
-        all yet, where another thread is copying that for longer than `wait` seconds. One that
-        cannot be read is left out, and tried again after RETRY_SECONDS. Raises IndexMissingError
-        where none can be."""
-        rest = LOOK_INTERVAL if len(self._read) == len(self._places) else RETRY_SECONDS
-        now, collection = time.monotonic(), self._collection
-        if now - self._looked >= rest and collection.copy(self._places, wait, self._progress):
-            self._looked = time.monotonic()
+        """Return these tables with all that the repositories' own indices hold by now.
+
+        Something is missing where another thread copies for longer than `wait` seconds. A
+        repository that cannot be read is left out, and tried again after RETRY_SECONDS. Raises
+        IndexMissingError where none can be.
+        """
+        interval = LOOK_INTERVAL if len(self._readable) == len(self._places) else RETRY_SECONDS
+        due = time.monotonic() - self._checked >= interval
+        if due and self._collection.copy(self._places, wait, self._progress):
+            self._checked = time.monotonic()
         with self._lock:
-            held, before = collection.held(), self._read
-            unheld = Copied(problem=collection.trouble or BEING_COPIED)
-            self._held = {one: held.get(one, unheld) for one in self._places}
-            readable = (one for one, own in self._held.items() if not own.problem)
-            self._read = {one: self._names[one] for one in readable}
-            if not self._read:
-                told = " ".join(self.notices)
-                raise IndexMissingError("None of these repositories can be read.", told)
-            if self._read != before:
-                self._reader = collection.part(self._read)
+            copies, before = self._collection.copies(), self._readable
+            missing = Copied(problem=self._collection.trouble or BEING_COPIED)
+            self._copies = {end: copies.get(end, missing) for end in self._places}
+            self._readable = {
+                end: self._names[end] for end, copied in self._copies.items() if not copied.problem
+            }
+            if not self._readable:
+                reasons = " ".join(self.notices)
+                raise IndexMissingError("None of these repositories can be read.", reasons)
+            if self._readable != before:
+                self._reader = self._collection.part(self._readable)
                 self._cache, self._catalogue = CopyCache(), None
             return self
 
     @property
     def notices(self) -> tuple[str, ...]:
-        told = []
-        if gone := len({*self.location.id.split(ID_SEPARATOR)} - {"", *self._places}):
-            told.append(f"{counted(gone, 'repository', 'repositories')} of before: no index now.")
-        for one, copied in self._held.items():
-            name, most = self._names[one], copied.expected or "its"
+        sentences = []
+        missing = {*self.location.id.split(ID_SEPARATOR)} - {"", *self._places}
+        if missing:
+            count = counted(len(missing), "repository", "repositories")
+            sentences.append(f"No longer indexed: {count}.")
+        for end, copied in self._copies.items():
+            name = self._names[end]
             if copied.problem:
-                told.append(f"{self._places[one].name} is left out. {copied.problem}")
+                sentences.append(f"{self._places[end].name} is left out. {copied.problem}")
             elif not copied.complete:
-                files = self._collection.alone(one, name).counts().files
-                told.append(f"Of {name} {files:,} of {most} files are indexed so far.")
-        return tuple(sorted(told))
+                files, most = self._collection.alone(end, name).counts().files, copied.expected
+                sentences.append(
+                    f"Of {name} {files:,} of {most or 'its'} files are indexed so far."
+                )
+        return tuple(sorted(sentences))
 
-    def _called(self, path: str) -> tuple[str, str]:
-        """What the repository that `path` lies in has in REPOSITORY, and its name; '' for none."""
-        name = path.partition("/")[0]
-        return self._reader.scope.ends.get(name, ""), name
+    def _split(self, path: str) -> tuple[str, str, str]:
+        """Return the repository of `path` by its id's end ('' for none), its name, the rest."""
+        name, _, inside = path.partition("/")
+        return self._reader.scope.ends.get(name, ""), name, inside
 
     def around(self, path: str) -> Tables:
-        one, name = self._called(path)
-        return self._collection.alone(one, name) if one else self
+        end, name, _ = self._split(path)
+        return self._collection.alone(end, name) if end else self
 
     def place_of(self, path: str) -> tuple[Path, str]:
-        if one := self._called(path)[0]:
-            return self._places[one].root, path.partition("/")[2]
+        end, _, inside = self._split(path)
+        if end:
+            return self._places[end].root, inside
         names = sorted(self._reader.scope.ends)
+        more = " …" if len(names) > MOST_NAMED else ""
         raise NotFoundError(
             "That is asked of one repository at a time.",
-            f"Here are several: {', '.join(names[:MOST_NAMED])}{' …' * (len(names) > MOST_NAMED)}.",
+            f"Here are several: {', '.join(names[:MOST_NAMED])}{more}.",
         )
 
     def plain_path(self, written: str) -> str:
         for end, place in self._places.items():
-            root = place.root.as_posix()
-            if f"{written}/".startswith(f"{root}/"):
+            if f"{written}/".startswith(f"{place.root.as_posix()}/"):
                 return f"{self._names[end]}/{plain_path(written, place.root)}"
         return super().plain_path(written)
 
     def meta(self) -> Meta:
-        # What is not complete is told by name, in `notices`.
+        # `notices` names the repositories that are not complete.
         return replace(super().meta(), complete=True)
 
     def look_again(self) -> None:
-        self._looked = -math.inf
+        self._checked = -math.inf
         self.opened()
 
     def vector_columns(self) -> list[tuple[str, EmbeddingRecord]]:
-        # Those that all have: what is searched by its meaning in one is so in each.
-        every = [self._held[one].columns for one in self._read]
-        return [one for one in super().vector_columns() if all(one[0] in own for own in every)]
+        # Only vectors that every repository has can be compared.
+        shared = set.intersection(*(set(self._copies[end].columns) for end in self._readable))
+        return [pair for pair in super().vector_columns() if pair[0] in shared]
 
 
 class MultiRepoIndexer(Indexer):
-    """Keeps the indices of several repositories up to date for who asks all of them.
+    """Keeps the indices of several repositories up to date while they are asked as one.
 
-    They are not watched: that takes a thread and handles for each. They are looked at when they
-    are first opened, and a file that a question finds changed has its repository caught up.
+    They are not watched: that takes a thread and handles for each. Their files are compared with
+    the index when they are first opened, and when a question meets a file that changed.
     """
 
-    def __init__(self, tables: MultiRepoTables, places: Iterable[Location]) -> None:
+    def __init__(self, tables: MultiRepoTables, places: Sequence[Location]) -> None:
         self._collection = tables._collection
         super().__init__(self._collection.settings, tables.location, tables.opened)
         self._follows = False
         self._together = tables
-        self._members = [Indexer(self.settings, one) for one in places]
-        for own in self._members:  # they pause and end together
-            own._stop, own._paused = self._stop, self._paused
+        self._members = [Indexer(self.settings, place) for place in places]
+        for indexer in self._members:  # they pause and end together
+            indexer._stop, indexer._paused = self._stop, self._paused
 
     def catch_up(self, changed: Iterable[str] = ()) -> bool:
         roots = {self._together.place_of(path)[0] for path in changed}
-        return any([own.catch_up() for own in self._members if own.location.root in roots])  # noqa: C419
+        stale = [indexer for indexer in self._members if indexer.location.root in roots]
+        return True in [indexer.catch_up() for indexer in stale]  # each of them
 
     def keep_up(self) -> str:
-        """Look at all of a few repositories; of many only those that a question finds changed."""
-        members = self._members if len(self._members) <= MOST_KEPT_UP else []
-        before = [own.checked_ns for own in members]
-        behind = [own.keep_up() for own in members]
-        if before != [own.checked_ns for own in members]:
+        """Update a few repositories; of many only those of files that a question finds changed."""
+        if len(self._members) > MOST_KEPT_UP:
+            return ""
+        before = [indexer.checked_ns for indexer in self._members]
+        problems = [indexer.keep_up() for indexer in self._members]
+        if before != [indexer.checked_ns for indexer in self._members]:
             self._together.look_again()
-        return next(filter(None, behind), "")
+        return next(filter(None, problems), "")
 
     def cancel(self) -> bool:
-        return any([own.cancel() for own in self._members])  # noqa: C419 - each of them
+        return True in [indexer.cancel() for indexer in self._members]  # each of them
 
     def stop(self, timeout: float = 30.0) -> None:
         super().stop(timeout)
@@ -213,12 +226,13 @@ class MultiRepoIndexer(Indexer):
 
     def _work(self, *_: object) -> None:
         with contextlib.suppress(CodeQAError):
-            self._open()  # what was never asked together is copied behind
-        for own in self._members:
-            if not self._stop.is_set() and own.location.id not in self._collection.looked_at:
-                self._collection.looked_at.add(own.location.id)
-                with contextlib.suppress(Exception):  # its own status tells
-                    own.run(background=True)
+            self._open()  # copies what was never asked together, in the background
+        for indexer in self._members:
+            id_ = indexer.location.id
+            if not self._stop.is_set() and id_ not in self._collection.looked_at:
+                self._collection.looked_at.add(id_)
+                with contextlib.suppress(Exception):  # its own status has the error
+                    indexer.run(background=True)
 
     def state(self) -> str:
         return self.status().state

@@ -1,10 +1,8 @@
-"""What must not be indexed: files that are secrets, and secret-looking strings in others.
+"""Recognise files that are secrets, and mask secret-looking strings in all others.
 
-A file whose name says that it holds a secret, or that consists of one, is left out. In
-every other file the secret-looking strings alone are replaced by as many asterisks, so that
-lines and columns stay true. Only forms that are hardly ever anything else are masked, those of
-`secret_forms.toml`: issuers' own prefixes with the length they use, passwords in addresses, signed
-tokens; and private key blocks.
+A file is left out when its name says that it holds a secret, or when it consists of one. In every
+other file secret-looking strings are replaced by as many asterisks, so that lines and columns stay
+true: private key blocks and the forms of `secret_forms.toml`, which are hardly ever anything else.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from importlib.resources import files
 
 import re2
 
-_TOLD = tomllib.loads(files(__package__).joinpath("secret_forms.toml").read_text("utf-8"))
-_NAMES = re.compile("|".join(map(translate, _TOLD["names"].split())))
+_FORMS = tomllib.loads(files(__package__).joinpath("secret_forms.toml").read_text("utf-8"))
+_NAMES = re.compile("|".join(map(translate, _FORMS["names"].split())))
 _TEMPLATE_NAME = re.compile(
     r"(?:^|[._-])(?:example|sample|template|tmpl|tpl|dist|defaults?|schema|erb|j2)(?:[._-]|$)"
 )
@@ -26,7 +24,7 @@ _TEMPLATE_ENDINGS = (".md", ".rst", ".py", ".ts", ".js", ".go", ".rb", ".java", 
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a file of this name (last component) is left out unread."""
+    """Return whether a file of this name (last component) is left out unread."""
     lowered = name.lower()
     if not _NAMES.match(lowered):
         return False
@@ -34,11 +32,11 @@ def is_secret_name(name: str) -> bool:
 
 
 _BETWEEN = r"(?:\\[nrt]|[\s\\\"',|#*+]){0,80}"
-"""What stands between the lines of a key, also in string literals and comments."""
+"""Characters between the lines of a key, also in string literals and comments."""
 
 _APART = "(?<![A-Za-z0-9])"
 _WELL_APART = "(?<![A-Za-z0-9_-])"
-"""Here a word begins: `task-…` is no `sk-…`, and `my-key-…` no `key-…`."""
+"""The beginning of a word: `task-…` is no `sk-…`, and `my-key-…` no `key-…`."""
 
 _KEY_BLOCK = (
     "-----BEGIN ",
@@ -50,8 +48,8 @@ _KEY_BLOCK = (
 
 
 def _forms(table: str) -> list[list[str]]:
-    """Mark and rest of each form of a table of `secret_forms.toml`."""
-    return [[mark, rest.replace("EXAMPLE", _TOLD["example"])] for mark, rest, _ in _TOLD[table]]
+    """Return mark and rest of each form of a table of `secret_forms.toml`."""
+    return [[mark, rest.replace("EXAMPLE", _FORMS["example"])] for mark, rest, _ in _FORMS[table]]
 
 
 def _any(forms: Iterable[Iterable[str]]) -> str:
@@ -71,24 +69,24 @@ _NOT_BREAK = re.compile(rb"[^\r\n]")
 
 
 def mask_secrets(text: str) -> str:
-    """`text` with secret-looking strings as asterisks of equal length."""
+    """Replace secret-looking strings of `text` by asterisks of equal length."""
     data, count = mask_secret_bytes(text.encode("utf-8", "surrogatepass"))
     return data.decode("utf-8", "surrogatepass") if count else text
 
 
 def mask_diff(diff: str) -> str:
-    """`mask_secrets` for a diff, in which each line of a file has a sign in front."""
+    """Do `mask_secrets` for a diff, in which each line of a file begins with a sign."""
     signs = re.findall("(?m)^[-+ ]?", diff)
-    masked = mask_secrets(re.sub("(?m)^[-+ ]", "", diff)).split("\n")
-    return "\n".join(map("".join, zip(signs, masked, strict=True)))
+    lines = mask_secrets(re.sub("(?m)^[-+ ]", "", diff)).split("\n")
+    return "\n".join(sign + line for sign, line in zip(signs, lines, strict=True))
 
 
 def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
-    """`mask_secrets` for the bytes of a file, and how many secrets were masked."""
+    """Do `mask_secrets` for the bytes of a file; return also how many secrets were masked."""
     masked, count, end = bytearray(data), 0, 0
     for mark in _MARK.finditer(data):
-        at = mark.start()
-        if at >= end and (match := _SECRET.match(data, at)):
+        start = mark.start()
+        if start >= end and (match := _SECRET.match(data, start)):
             first, last = match.span(match.lastindex or 0)
             masked[first:last] = _NOT_BREAK.sub(b"*", data[first:last])
             count, end = count + 1, match.end()
@@ -96,15 +94,11 @@ def mask_secret_bytes(data: bytes) -> tuple[bytes, int]:
 
 
 _ARMOUR = re.compile(rb"-----(?:BEGIN|END) [A-Z0-9 ]{1,60}-----")
-_SMALL_FILE = 16_384
-"""Bytes; a file that consists of secrets is smaller than this."""
+_SMALL_FILE = 16_384  # bytes; a file that consists of secrets is smaller than this
 
 
 def is_secret_content(data: bytes, is_source: bool = False) -> bool:
-    """Whether a file consists of a secret: a key file, or mostly masked text.
-
-    Source code that is mostly masked is still source code: it is indexed, masked.
-    """
+    """Return whether a file consists of a secret: a key file or, but for source, mostly masked."""
     if len(data) > _SMALL_FILE:
         return False
     stripped = data.strip()
@@ -116,4 +110,4 @@ def is_secret_content(data: bytes, is_source: bool = False) -> bool:
     if is_source:
         return False
     masked, count = mask_secret_bytes(stripped)
-    return bool(count) and 2 * (masked.count(b"*") - stripped.count(b"*")) > len(stripped)
+    return count > 0 and 2 * (masked.count(b"*") - stripped.count(b"*")) > len(stripped)

@@ -1,10 +1,9 @@
-"""Which files of a repository are to be read: those that git tracks or would track.
+"""List the files of a repository that are to be indexed: those that git tracks or would track.
 
-Where a folder is in no repository, or git refuses its repository, git applies the ignore files
-that lie in it. On top, `.codeqaignore` files (same syntax, nested too) leave out more, and what
-names alone decide (lock files, secrets, images, dependencies that git does not track) is left out
-without opening it. Nothing is read through a symbolic link, and no pipe, socket or device is ever
-opened.
+Where a folder is in no repository, or git refuses its repository, git applies the ignore files in
+it. `.codeqaignore` files (same syntax, nested too) leave out more. Lock files, secrets, images and
+untracked dependencies are left out by name alone. Nothing is read through a symbolic link, and no
+pipe, socket or device is ever opened.
 """
 
 # Names are bytes here, because they need not be UTF-8.
@@ -40,57 +39,52 @@ from codeqa.repository.git import (
 from codeqa.types import Skipped
 
 OWN_IGNORE_FILE = ".codeqaignore"
-MAX_RULE_BYTES = 1_000_000
-"""Bytes of a `.codeqaignore`; a larger one is no list of rules."""
+MAX_RULE_BYTES = 1_000_000  # bytes of a `.codeqaignore`; a larger one is no list of rules
 
-GIT_SECONDS, SOON_SECONDS = 60.0, 5.0
-"""For all calls of git in one walk, and until a pipe in the place of an ignore file is looked for:
-it lists 20,000 files in some 30 ms; a minute means that something holds it."""
+GIT_SECONDS = 60.0  # for all calls of git in one walk, which lists 20,000 files in some 30 ms
+SOON_SECONDS = 5.0  # until a pipe in the place of an ignore file is suspected to hold git up
 
 _TOOLS_AND_OUTPUT = (
     b"__pycache__/ .pytest_cache/ .venv/ .git/ .idea/ venv/ node_modules/ .vscode/ .github/ "
     b".gitlab/ .angular/ cdk.out/ .aws-sam/ .terraform/ .hg/ .svn/ .tox/ .nox/ .mypy_cache/ "
     b".ruff_cache/ .gradle/ .eggs/ bower_components/ /env/ /dist/ /build/"
 ).split()
-"""Ignored where no repository says what is source. The last three are also usual names of
-packages: only at the top."""
+"""Ignored outside of repositories; the last three, also names of packages, only at the top."""
 
-_MADE = re.compile(
+_BUILD_FOLDER = re.compile(
     rb"((?:.*?/)?)(?:node_modules|bower_components|\.?venv|__pycache__|\.tox|\.nox|\.eggs|\.gradle"
     rb"|(target|dist|build))/"
 )
-"""What package managers and builds fill, up to there. The last three are also usual names of
-packages: only beside one of `_PROJECT`."""
-_PROJECT = (
+"""Folders that package managers and builds fill; the last three, also names of packages, only
+beside one of _PROJECT_FILES."""
+_PROJECT_FILES = (
     b"Cargo.toml pom.xml build.sbt build.gradle build.gradle.kts package.json setup.py "
     b"pyproject.toml CMakeLists.txt"
 ).split()
 
-# A pipe that took the file's place must not make the open wait.
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # no wait for a pipe
 
 NO_FILE = "not a regular file"
 
 _REFUSED = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""A name with these would break the line-based forms in which paths are shown and sent."""
+"""In a name they would break the line-based forms in which paths are shown and sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file to read: path relative to the root with `/`, bytes, time of last change in ns."""
+    """A file to read."""
 
-    path: str
+    path: str  # relative to the root, with `/`
     size: int
     mtime_ns: int
-    ctime_ns: int = 0
-    """When anything of it changed, as the system alone says; 0 for before everything."""
+    ctime_ns: int = 0  # which no program can set, unlike mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a walk found, both sorted by path."""
+    """The files to read and those left out, both sorted by path."""
 
     root: Path
     files: tuple[FileEntry, ...]
@@ -98,12 +92,12 @@ class Walk:
 
 
 def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
-    """List the files of `root` that are to be indexed, and those that are not with the reason.
+    """List the files of `root` that are to be indexed, and those left out with the reason.
 
-    `root` may be a work tree, a folder inside one, or any other folder. What git ignores is
-    normal and not listed. What CodeQA writes itself, the folders `own`, is left out where it
-    lies below `root`: every run would find it changed. Raises UsageError when `root` is no
-    folder, RepositoryError when it cannot be read or git is missing or does not answer.
+    `root` may be a work tree, a folder inside one, or any other folder. Files that git ignores are
+    not listed. The folders `own`, which CodeQA writes itself, are left out: every run would find
+    them changed. Raises UsageError when `root` is no folder, RepositoryError when it cannot be read
+    or git is missing or does not answer.
     """
     walker = _Walker(checked_root(root))
     try:
@@ -121,26 +115,26 @@ def walk(root: Path, *, max_file_bytes: int, own: Iterable[Path] = ()) -> Walk:
     return Walk(walker.root, entries, tuple(sorted(walker.skipped, key=lambda item: item.path)))
 
 
-def require_source(found: Walk) -> None:
-    """Raise RepositoryError where no file of `found` can be indexed, with the reasons."""
-    reasons = Counter(item.reason for item in found.skipped)
-    for entry in found.files:
+def require_source(listing: Walk) -> None:
+    """Raise RepositoryError with the reasons where no listed file can be indexed."""
+    reasons = Counter(item.reason for item in listing.skipped)
+    for entry in listing.files:
         try:
-            judged = classify(entry.path, read_file(found.root, entry.path))
+            result = classify(entry.path, read_file(listing.root, entry.path))
         except CodeQAError:
-            judged = Skipped(entry.path, "unreadable")
-        if not isinstance(judged, Skipped):
+            result = Skipped(entry.path, "unreadable")
+        if not isinstance(result, Skipped):
             return
-        reasons[judged.reason] += 1
+        reasons[result.reason] += 1
     counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
-    holds = f"all files of {found.root} are left out ({counts})"
+    problem = f"all files of {listing.root} are left out ({counts})"
     if not counts:
-        holds = f"{found.root} is empty, or git ignores all that it holds"
-    raise RepositoryError(f"no source files here: {holds}.", "Give a folder with source code.")
+        problem = f"{listing.root} is empty, or git ignores all that it holds"
+    raise RepositoryError(f"no source files here: {problem}.", "Give a folder with source code.")
 
 
 def checked_root(root: Path) -> Path:
-    """The real path of `root`. Raises UsageError or RepositoryError with a sentence."""
+    """Return the real path of `root`. Raises UsageError and RepositoryError."""
     try:
         top = root if str(root) in folders.FOUND else root.expanduser().resolve(strict=True)
     except (OSError, RuntimeError):
@@ -162,15 +156,14 @@ def checked_root(root: Path) -> Path:
 
 
 class _Walker:
-    """The files below `root`, and what is left out, while a walk goes on."""
+    """Collects the files below `root` and those left out, step by step."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._top = os.fsencode(root)
         self._git = find_git(root)
         self._until = time.monotonic() + GIT_SECONDS
-        self._files: dict[bytes, os.stat_result] = {}
-        """Name relative to the root → what lstat says of it."""
+        self._files: dict[bytes, os.stat_result] = {}  # name relative to the root → its lstat
         self.skipped: list[Skipped] = []
 
     def _left(self) -> float:
@@ -180,7 +173,7 @@ class _Walker:
         self.skipped.append(Skipped(printable(name), reason))
 
     def list_files(self) -> None:
-        """Find every file; nested repositories are asked one by one, by their own rules."""
+        """Find every file; nested repositories are listed one by one, by their own rules."""
         waiting = [b""]
         while waiting:
             base = waiting.pop()
@@ -192,76 +185,84 @@ class _Walker:
                     raise
                 self._skip(base, "git does not list it in time")
                 continue
-            made = _made_folders(listing)
-            for name in made:
+            build_folders = _build_folders(listing)
+            for name in build_folders:
                 self._skip(base + name, "untracked dependencies or build output")
-            for name, why in listing.unreadable:
-                self._skip(base + name, f"unreadable: {why.decode()}")
+            for name, reason in listing.unreadable:
+                self._skip(base + name, f"unreadable: {reason.decode()}")
             for name in listing.names:
-                if name.startswith((b"../", b"./", b"/")):
-                    continue
-                if name in listing.untracked and name.startswith(made):
-                    continue
-                path = (folder + b"/" + name).rstrip(b"/")
-                try:
-                    status = os.lstat(path)
-                except (FileNotFoundError, NotADirectoryError):
-                    continue  # tracked, but deleted in the work tree
-                except OSError as error:
-                    self._skip(base + name, f"unreadable: {error.strerror}")
-                    continue
-                if not stat.S_ISDIR(status.st_mode):
-                    self._files[base + name] = status
-                elif is_linked_work_tree(path):
-                    self._skip(base + name, "another work tree of a repository")
-                elif git_directory(path) is not None:
+                outside = name.startswith((b"../", b"./", b"/"))
+                built = name in listing.untracked and name.startswith(build_folders)
+                if not outside and not built and self._add(folder, base, name):
                     waiting.append((base + name).rstrip(b"/") + b"/")
-                elif not os.listdir(path):
-                    self._skip(base + name, "submodule not checked out")
+
+    def _add(self, folder: bytes, base: bytes, name: bytes) -> bool:
+        """Add the entry `name` of the repository in `folder`; return whether it is a nested one."""
+        path = (folder + b"/" + name).rstrip(b"/")
+        try:
+            status = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False  # tracked, but deleted in the work tree
+        except OSError as error:
+            self._skip(base + name, f"unreadable: {error.strerror}")
+            return False
+        if not stat.S_ISDIR(status.st_mode):
+            self._files[base + name] = status
+        elif is_linked_work_tree(path):
+            self._skip(base + name, "another work tree of a repository")
+        elif git_directory(path) is not None:
+            return True
+        elif not os.listdir(path):
+            self._skip(base + name, "submodule not checked out")
+        return False
 
     def _listing(self, folder: bytes, nested: bool) -> Listing:
-        """What the repository of `folder` says, else what the ignore files in it say."""
+        """List `folder` as git does, also where a pipe in place of an ignore file stops git."""
         try:
-            return self._listed(folder, nested, min(SOON_SECONDS, self._left()))
+            return self._git_listing(folder, nested, min(SOON_SECONDS, self._left()))
         except TimeoutError:
-            if not (pipes := _ignore_pipes(folder)):
-                return self._listed(folder, nested, self._left())
+            pipes = _ignore_pipes(folder)
+            if not pipes:
+                return self._git_listing(folder, nested, self._left())
         names, unreadable, _ = list_plain_files(self._git, folder, folder, None, self._left())
-        left = {*names} - self._excluded(names, ".gitignore", folder)
-        return Listing([*left], unreadable + pipes, left)
+        remaining = set(names) - self._excluded(names, ".gitignore", folder)
+        return Listing(list(remaining), unreadable + pipes, remaining)
 
-    def _listed(self, folder: bytes, nested: bool, seconds: float) -> Listing:
+    def _git_listing(self, folder: bytes, nested: bool, seconds: float) -> Listing:
+        """Return what the repository of `folder` lists, else what its ignore files leave over."""
         tree = folder if nested else work_tree(folder)
         if tree is not None:
-            held = holding_up(tree)
-            listing = None if held else list_files(self._git, folder, seconds)
+            pipe = holding_up(tree)
+            listing = None if pipe else list_files(self._git, folder, seconds)
             if listing is None:
                 listing = list_plain_files(self._git, folder, tree, (), seconds)
-                if held:
-                    listing.unreadable.append((os.path.relpath(held, folder), NO_FILE.encode()))
+                if pipe:
+                    listing.unreadable.append((os.path.relpath(pipe, folder), NO_FILE.encode()))
             if listing.names or nested:
                 return listing
-        # Outside of git, or a folder that its repository ignores: who names it wants it.
+        # Outside of git, or a folder that its repository ignores but the user chose.
         return list_plain_files(self._git, folder, folder, _TOOLS_AND_OUTPUT, seconds)
 
     def drop_folder(self, folder: Path) -> None:
+        """Leave out a folder that CodeQA writes."""
         real = folder.resolve()
         if real == self.root or not real.is_relative_to(self.root):
             return
         below = os.fsencode(real.relative_to(self.root).as_posix()) + b"/"
-        if dropped := [name for name in self._files if name.startswith(below)]:
+        names = [name for name in self._files if name.startswith(below)]
+        if names:
             self._skip(below, "CodeQA's own data")
-            for name in dropped:
-                del self._files[name]
+        for name in names:
+            del self._files[name]
 
     def apply_own_ignores(self) -> None:
+        """Leave out what `.codeqaignore` files say."""
         for name in self._excluded(self._files, OWN_IGNORE_FILE, self._top):
             self._skip(name, f"excluded by {OWN_IGNORE_FILE}")
             del self._files[name]
 
     def _excluded(self, names: Iterable[bytes], rule_file: str, top: bytes) -> set[bytes]:
-        """Those of `names`, relative to `top`, that the files called `rule_file` beside and above
-        them leave out."""
+        """Return those of `names`, relative to `top`, that files called `rule_file` leave out."""
         folders = {b""}
         for name in names:
             folders.update(_and_above(_folder(name), folders))
@@ -276,9 +277,8 @@ class _Walker:
         return excluded_by(self._git, names, rules, self._left()) if rules else set()
 
     def examine(self, max_file_bytes: int) -> Iterator[FileEntry]:
-        """Judge each file by kind, size and name, without opening it; in order of the names."""
-        real = {b"": True}
-        """Folder → whether it and all around it are folders rather than links to one."""
+        """Yield the files to read, by name; none is opened to decide that."""
+        real = {b"": True}  # folder → whether neither it nor one around it is a link
         for name, status in sorted(self._files.items()):
             for folder in _and_above(_folder(name), real):
                 linked = os.path.islink(self._top + b"/" + folder[:-1])
@@ -289,62 +289,71 @@ class _Walker:
             if stat.S_ISLNK(status.st_mode):
                 target = Path(os.path.realpath(self.root / path))
                 if not target.is_relative_to(self.root):
-                    reason = "symbolic link out of the repository"
-                elif os.path.exists(target):
-                    continue  # a file of the repository, which stands for itself
-                else:
-                    reason = "broken symbolic link"
-            elif not stat.S_ISREG(status.st_mode):
-                reason = NO_FILE
-            elif _UNPRINTABLE.search(path):
-                reason = "file name with unprintable characters"
-            elif status.st_size > max_file_bytes:
-                reason = skip_by_name(path) or f"larger than {max_file_bytes:,} bytes"
-            else:
-                reason = skip_by_name(path) or ("" if status.st_size else "empty")
-            if reason:
+                    self._skip(name, "symbolic link out of the repository")
+                elif not os.path.exists(target):
+                    self._skip(name, "broken symbolic link")
+                continue  # else the target is a file of the repository itself
+            if reason := _skip_by_status(path, status, max_file_bytes):
                 self._skip(name, reason)
             else:
                 yield FileEntry(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _made_folders(listing: Listing) -> tuple[bytes, ...]:
-    """Folders of `_MADE` with untracked files and without any that git tracks."""
-    names = {*listing.names}
-    made = set()
-    for found in filter(None, map(_MADE.match, listing.untracked)):
-        if not found[2] or any(found[1] + one in names for one in _PROJECT):
-            made.add(found[0])
-    tracked = (_MADE.match(name) for name in (names - listing.untracked if made else ()))
-    return tuple(made - {found[0] for found in tracked if found})
+def _skip_by_status(path: str, status: os.stat_result, max_file_bytes: int) -> str:
+    """Return why a file that is no link is left out unread; '' when it must be read."""
+    if not stat.S_ISREG(status.st_mode):
+        return NO_FILE
+    if _UNPRINTABLE.search(path):
+        return "file name with unprintable characters"
+    if reason := skip_by_name(path):
+        return reason
+    if status.st_size > max_file_bytes:
+        return f"larger than {max_file_bytes:,} bytes"
+    return "" if status.st_size else "empty"
+
+
+def _build_folders(listing: Listing) -> tuple[bytes, ...]:
+    """Return folders like `_BUILD_FOLDER` with untracked files and without any that git tracks."""
+    names = set(listing.names)
+    folders = set()
+    for name in listing.untracked:
+        match = _BUILD_FOLDER.match(name)
+        if match and (not match[2] or any(match[1] + file in names for file in _PROJECT_FILES)):
+            folders.add(match[0])
+    if folders:
+        for name in names - listing.untracked:
+            if match := _BUILD_FOLDER.match(name):
+                folders.discard(match[0])
+    return tuple(folders)
 
 
 def _ignore_pipes(folder: bytes) -> list[tuple[bytes, bytes]]:
-    """What is called `.gitignore` in the work tree around `folder` and is no file, relative to
-    `folder`, with the reason."""
-    walked = os.walk(work_tree(folder) or folder)
-    named = [parent + b"/.gitignore" for parent, _, names in walked if b".gitignore" in names]
-    pipes = (one for one in named if not os.path.isfile(one))
-    return [(os.path.relpath(one, folder), NO_FILE.encode()) for one in pipes]
+    """Return each `.gitignore` of the work tree around `folder` that is no file, and the reason."""
+    pipes = []
+    for parent, _, names in os.walk(work_tree(folder) or folder):
+        path = parent + b"/.gitignore"
+        if b".gitignore" in names and not os.path.isfile(path):
+            pipes.append((os.path.relpath(path, folder), NO_FILE.encode()))
+    return pipes
 
 
 def _folder(name: bytes) -> bytes:
-    """The folder of a file's or folder's name, with a `/` at the end; '' for the root."""
+    """Return the folder of a file's or folder's name, with a `/` at the end; '' for the root."""
     return name[: name.rfind(b"/", 0, len(name) - 1) + 1]
 
 
-def _and_above(folder: bytes, known: Container[bytes]) -> list[bytes]:
-    """`folder` and the folders around it, as far as they are not `known`; outermost first."""
-    found = []
-    while folder not in known:
-        found.append(folder)
+def _and_above(folder: bytes, until: Container[bytes]) -> list[bytes]:
+    """Return `folder` and the folders around it that are not in `until`, outermost first."""
+    folders = []
+    while folder not in until:
+        folders.append(folder)
         folder = _folder(folder)
-    found.reverse()
-    return found
+    folders.reverse()
+    return folders
 
 
 def printable(name: bytes) -> str:
-    """`name` as text that can be printed and stored: odd bytes and characters as escapes."""
+    """Return `name` as text that can be printed and stored: odd bytes and characters as escapes."""
     text = name.decode("utf-8", "backslashreplace")
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
@@ -354,11 +363,11 @@ def printable(name: bytes) -> str:
 
 
 def read_file(root: Path, path: str, *, max_bytes: int = 0) -> bytes:
-    """Content of the regular file `path` (relative, `/`) below `root`; 0: no limit of size.
+    """Return the content of the regular file `path` (relative, `/`) below `root`.
 
-    Raises NotFoundError when there is no such file inside `root` (`..`, absolute paths,
-    links and everything that is no regular file included), and RepositoryError when it
-    cannot be read or is larger than `max_bytes`.
+    Raises NotFoundError when there is no such file inside `root` (for `..`, absolute paths, links
+    and all else that is no regular file, too), and RepositoryError when it cannot be read or is
+    larger than `max_bytes` (0: no limit).
     """
     try:
         data, _ = read_with_status(root, path, max_bytes=max_bytes)
@@ -375,9 +384,9 @@ def read_file(root: Path, path: str, *, max_bytes: int = 0) -> bytes:
 
 
 def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[bytes, os.stat_result]:
-    """`read_file` that also says what was opened. Raises OSError instead of our errors.
+    """Do `read_file`, and return the file's status as well.
 
-    ENOENT stands for everything that is refused, EFBIG for a file above `max_bytes`.
+    Raises OSError instead of our errors: ENOENT for what is refused, EFBIG above `max_bytes`.
     """
     parts = path.split("/")
     if not path or "\0" in path or any(part in ("", ".", "..") for part in parts):
@@ -389,7 +398,7 @@ def read_with_status(root: Path, path: str, *, max_bytes: int = 0) -> tuple[byte
             raise OSError(errno.ENOENT, "Not a regular file")
         if max_bytes and status.st_size > max_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        # The file may be growing: never more than the limit, whatever its status said.
+        # A growing file may hold more than its status says.
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(max_bytes + 1) if max_bytes else file.read()
     finally:

@@ -1,5 +1,4 @@
-"""What is kept of users, in one SQLite file or in PostgreSQL: conversations with their branches,
-thumbs, vectors of questions, facts about the user, values with a lifetime."""
+"""Store conversations, thumbs, questions and facts of users, in one SQLite file or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from codeqa.state.user_data import FeedbackStore, ProfileStore, UserData
 
 
 class State:
-    """The state in `folder`, or at `address`; safe to share between threads and processes.
+    """The state in `folder`, or at `address`; threads and processes may share it.
 
-    A conversation belongs to one user and one repository: the same id under another user
-    or in another repository is another conversation. Every method of every part raises
-    StorageError when the state cannot be used.
+    A conversation belongs to one user and one repository: the same id under another user or
+    repository is another conversation. Every method raises StorageError when the state cannot be
+    used.
     """
 
     def __init__(self, folder: Path, address: str = "") -> None:
@@ -36,14 +35,16 @@ class State:
 
 
 def open_state(settings: Settings) -> State:
-    """The state where the settings say. Raises SettingsError for what is no such place."""
+    """Return the state at the place of the settings. Raises SettingsError for a wrong address."""
     return State(settings.data_dir, settings.state.get_secret_value())
 
 
 @lru_cache(8)
 def open_database(address: str) -> Database:
-    """The file or PostgreSQL server at `address`, not yet connected; one in a process, whose parts
-    share its connections. Raises SettingsError."""
+    """Return the file or server at `address`, not yet connected. Raises SettingsError.
+
+    There is one in a process, whose parts share its connections.
+    """
     if "://" not in address:
         return SqliteDatabase(Path(address))
     database: Database = load_extension("postgres")(address)

@@ -1,7 +1,7 @@
-"""The tables of the state, and the transactions on them in one SQLite file (WAL).
+"""Define the tables of the state, and run transactions on them in one SQLite file (WAL).
 
-Connections stay open for the next transaction of whichever thread: opening one takes as long as
-ten transactions, and closing the last one writes the log back into the file.
+Connections stay open for the next transaction of any thread: opening one takes as long as ten
+transactions, and closing the last one writes the log back into the file.
 """
 
 from __future__ import annotations
@@ -25,24 +25,16 @@ from codeqa.state.records import LOCAL_USER
 BUSY_SECONDS = 20.0
 RETRY_SECONDS = 0.005
 WRITE = "BEGIN IMMEDIATE"
-PRIMARY_CODE = 0xFF
-"""The part of SQLite's error code that names the kind; the rest says where it came from."""
-PRIVATE = 0o600
-"""Questions, answers and code are for the file's owner alone."""
-BESIDE = ("", "-wal", "-shm")
-"""Endings of the files that SQLite keeps: it gives the later two the first one's mode."""
+PRIMARY_CODE = 0xFF  # the part of SQLite's error code that names the kind of error
+PRIVATE = 0o600  # questions, answers and code are for the file's owner alone
+FILE_ENDINGS = ("", "-wal", "-shm")  # SQLite gives the later two files the mode of the first
+ASIDE = ".damaged-"  # between the name and the time of a damaged file that was set aside
+VERSION = 4  # of these tables; a file has it as `PRAGMA user_version`
 
-ASIDE = ".damaged-"
-"""Between the name and the time of a damaged file that was set aside."""
-VERSION = 4
-"""Of these tables; a file has it as `PRAGMA user_version`."""
-
-# The order of turns holds every column that lists and limits of turns need, and branches are walked
-# over their index alone: the rows themselves carry whole contexts. The index of values keeps the
-# sweep from reading each value. Numbers of vectors are never given twice, so that who has read up
-# to one needs only what is above it. Thumbs and vectors go with their turn, by whichever way that
-# goes; a turn that is saved again stays. A turn's context, and embedding and topic of a
-# conversation, are no longer written.
+# Turns are ordered, and branches walked, over the indices alone: the rows carry whole contexts.
+# value_expires keeps the sweep from reading each value. Numbers of questions are never used twice,
+# so that a reader continues after the last one it has. Triggers delete thumbs and vectors with
+# their turn. turn.context, conversation.embedding and conversation.topic are no longer written.
 TABLES = f"""
     CREATE TABLE IF NOT EXISTS value (key TEXT PRIMARY KEY, value TEXT NOT NULL, expires REAL);
     CREATE INDEX IF NOT EXISTS value_expires ON value (expires) WHERE expires IS NOT NULL;
@@ -81,8 +73,7 @@ TABLES = f"""
         updated REAL NOT NULL, PRIMARY KEY (user, key)
     );
 """
-"""Nothing where another process was faster. PostgreSQL has all statements in its own
-words (`codeqa_server/postgres.py`)."""
+"""In SQLite's dialect, as all statements; `codeqa_server/postgres.py` translates them."""
 NAMES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", TABLES)
 PUT_VALUE = """INSERT INTO value (key, value, expires) VALUES (?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires"""
@@ -90,69 +81,62 @@ Connection = Any  # a transaction that has begun, with SQLite's `execute`
 KEPT_OPEN = 8  # connections of a process, at most
 
 _WRITING = threading.RLock()
-"""Held by the thread that writes: SQLite has those who wait try again at random moments, and of 200
-writers some had no turn in ten seconds."""
+"""Held by the thread that writes: SQLite lets waiting threads retry at random moments, and of 200
+some had no turn in ten seconds."""
 
 
 class GoneError(StorageError):
-    """The server with the state does not answer, or went away within a transaction."""
+    """The server of the state does not answer, or went away within a transaction."""
 
 
 class Database(ABC):
-    """The tables of the state; safe to share between threads and processes. Statements are written
-    as SQLite reads them."""
+    """The tables of the state, for statements in SQLite's dialect; threads may share it."""
 
-    place: str
-    """Where they are, as people read it."""
+    place: str  # file or server, as people read it
     _idle: defaultdict[tuple[int, ...], list[Any]]
-    """Open connections by their process, of which no fork may use them, and by what a file is,
-    which may be set aside and made anew."""
+    """Open connections by process, as a fork must not use them, and by the identity of a file, as
+    it may be set aside and made anew."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction that sees one moment and waits for no writer.
-
-        Raises StorageError when the tables cannot be opened or read.
-        """
+        """Begin a transaction that sees one moment and waits for no writer. Raises StorageError."""
 
     @abstractmethod
     def writing(self, user: str = "") -> AbstractContextManager[Connection]:
-        """Begin a transaction, kept as a whole or not at all; those of a `user` follow each other.
-
-        Raises StorageError when the tables cannot be opened or written.
-        """
+        """Begin a transaction; those of one `user` follow each other. Raises StorageError."""
 
     @abstractmethod
     def size(self) -> int:
-        """Return the bytes that they take."""
+        """Return the size of the tables in bytes."""
 
     @abstractmethod
     def compact(self) -> str:
-        """Free what deleted rows took, and return where they may still be read, '' for nowhere.
+        """Remove deleted data; return where else it may still be, '' for nowhere.
 
-        Raises StorageError.
+        Raises StorageError, also where the tables are in use for BUSY_SECONDS.
         """
 
     def close(self) -> None:
-        """Close what is open; the next transaction opens it again."""
-        for (process, *_), idle in [*self._idle.items()]:
-            with suppress(IndexError):  # the last one, which another thread may have taken
-                while process == os.getpid():
-                    idle.pop().close()
+        """Close the idle connections of this process; the next transaction opens one again."""
+        for (process, *_), idle in list(self._idle.items()):
+            if process == os.getpid():
+                with suppress(IndexError):  # another thread may take the last one
+                    while True:
+                        idle.pop().close()
 
     __del__ = close
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query, in a transaction of its own. Raises StorageError."""
+        """Return all rows of a query, in a transaction of its own. Raises StorageError."""
         with self.reading() as connection:
             return list(connection.execute(query, parameters))
 
     def row(self, query: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """The first row of a query. Raises StorageError."""
+        """Return the first row of a query. Raises StorageError."""
         return next(iter(self.rows(query, parameters)), None)
 
     def change(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Number of rows that a statement changed, in a transaction of its own."""
+        """Run a statement in a transaction of its own; return how many rows it changed."""
         with self.writing() as connection:
             return int(connection.execute(statement, parameters).rowcount)
 
@@ -171,12 +155,10 @@ class SqliteDatabase(Database):
         return self._transaction(WRITE)
 
     def size(self) -> int:
-        found = self.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-        return int(found[0][0])
+        rows = self.rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        return int(rows[0][0])
 
     def compact(self) -> str:
-        """Write the file anew without free pages, and empty its log. Also raises StorageError while
-        others use it for `BUSY_SECONDS`."""
         with self.writing() as connection:
             connection.execute("COMMIT")  # neither of these is done inside a transaction
             connection.execute("VACUUM")
@@ -201,16 +183,17 @@ class SqliteDatabase(Database):
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
-                    connection.close()  # what was begun is taken back
+                    connection.close()  # rolls back
                     raise
-                # From here on another thread may have it.
-                idle.append(connection) if len(idle) < KEPT_OPEN else connection.close()
+                if len(idle) < KEPT_OPEN:
+                    idle.append(connection)
+                else:
+                    connection.close()
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
 
     def _make_private(self) -> tuple[int, int]:
-        """Make the file with a mode of `PRIVATE`, before SQLite would make it with another; gives
-        what it is, by its disk and number there."""
+        """Make the file with mode PRIVATE, unlike SQLite's; return its device and inode."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.path.exists():
@@ -219,17 +202,17 @@ class SqliteDatabase(Database):
         except OSError as error:
             raise self._unusable(error) from error
         if stat.S_ISREG(about.st_mode) and about.st_mode & ~PRIVATE & 0o777:
-            for ending in BESIDE:
+            for ending in FILE_ENDINGS:
                 # Where modes mean nothing, or the file is another user's, it stays as it is.
                 with suppress(OSError):
                     os.chmod(f"{self.path}{ending}", PRIVATE)  # noqa: PTH101
         return about.st_dev, about.st_ino
 
     def _begin(self, begin: str, idle: list[Any]) -> tuple[Connection, list[Any]]:
-        """A connection with a transaction begun, and where it is kept behind that.
+        """Return a connection with a transaction begun, and the list that takes it afterwards.
 
-        SQLite's own waiting does not cover the switch to WAL, nor the recovery and the removal
-        of its log while another connection comes or goes: those are tried again here.
+        SQLite's own waiting does not cover the switch to WAL, nor the recovery and the removal of
+        its log while another connection comes or goes: those are tried again here.
         """
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
@@ -239,32 +222,27 @@ class SqliteDatabase(Database):
                     connection = idle.pop()
                 if connection is None:
                     connection = sqlite3.connect(
-                        self.path,
-                        timeout=BUSY_SECONDS,
-                        isolation_level=None,
-                        check_same_thread=False,
+                        self.path, BUSY_SECONDS, isolation_level=None, check_same_thread=False
                     )
                     connection.execute("PRAGMA journal_mode=WAL")
                     connection.execute("PRAGMA synchronous=NORMAL")
-                    # What is deleted is overwritten with zeros.
-                    connection.execute("PRAGMA secure_delete=ON")
+                    connection.execute("PRAGMA secure_delete=ON")  # overwrite with zeros
                     _make_tables(connection)
                 connection.execute(begin)
-                # The first read opens the log, which must be done while it can be tried again.
+                # The first read opens the log, which must happen while it can be tried again.
                 check_version(version(connection))
                 return connection, idle
             except BaseException as error:
                 if connection:
                     connection.close()
                 if begin != WRITE and _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                    return self._as_it_lies(), []
+                    return self._open_unlogged(), []
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_SECONDS)
 
-    def _as_it_lies(self) -> sqlite3.Connection:
-        """What can be read on a full disk, where not even a log can be opened: the file, or empty
-        tables where it holds none yet."""
+    def _open_unlogged(self) -> sqlite3.Connection:
+        """Open the file, or empty tables, on a full disk, where SQLite cannot write a log."""
         for place in (f"{self.path.absolute().as_uri()}?immutable=1", ":memory:"):
             connection = sqlite3.connect(place, uri=True, isolation_level=None)
             if version(connection) or place == ":memory:":
@@ -281,9 +259,9 @@ class SqliteDatabase(Database):
                 "another program holds it.",
                 "Nothing is damaged: ask again in a moment.",
             )
+        reason = getattr(error, "strerror", None) or error
         return StorageError(
-            f"The local state {self.path} cannot be used: "
-            f"{getattr(error, 'strerror', None) or error}.",
+            f"The local state {self.path} cannot be used: {reason}.",
             "See that its folder is writable and has room; `codeqa doctor --repair` sets a damaged "
             "file aside and keeps what can be read of it.",
         )
@@ -301,23 +279,23 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {note}; COMMIT")
 
 
-def check_version(found: int) -> None:
-    """Raises StorageError for tables of another version of CodeQA, which are left as they are."""
-    if found != VERSION:
+def check_version(number: int) -> None:
+    """Raise StorageError for tables of another version of CodeQA."""
+    if number != VERSION:
+        which = "a newer" if number > VERSION else "an older"
         raise StorageError(
-            f"The local state was written by {'a newer' if found > VERSION else 'an older'} "
-            "version of CodeQA.",
+            f"The local state was written by {which} version of CodeQA.",
             "Use that version, or another folder by CODEQA_DATA.",
         )
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The version of the file's tables, 0 before there are any."""
+    """Return the version of the file's tables, 0 before there are any."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 class StateTable:
-    """Some of what is kept; each part of the state is one."""
+    """A part of the state."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What the state keeps of a conversation."""
+"""Values of the state: turns, conversations, and how much is stored of a user."""
 
 from __future__ import annotations
 
@@ -21,21 +21,17 @@ _NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question, its answer and exactly the context that was packed for it.
-
-    `conversation` is '' for a turn that belongs to none; `repository` is the id of the
-    indexed repository; `created` is in seconds since the epoch, 0 stands for now.
-    """
+    """A question with its answer."""
 
     id: str
-    conversation: str
+    conversation: str  # '' for a turn that belongs to none
     question: str
     answer: str
     context: str
     details: Mapping[str, Any]
-    created: float = 0.0
+    created: float = 0.0  # seconds since the epoch, 0 for now
     user: str = LOCAL_USER
-    repository: str = ""
+    repository: str = ""  # id of the indexed repository
     parent: str = ""
     """Id of the turn before it on its branch, '' for the first one of its conversation. On
     saving a new turn '' stands for the last turn of the active branch."""
@@ -45,15 +41,12 @@ class Turn:
 class TurnExtras:
     """What is stored with a turn besides its texts; vectors are float16, little endian."""
 
-    embedding: str = ""
-    """Name of what made the vectors."""
-    question: bytes | None = None
-    """Vector of the question."""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """Facts about the user that the question states, by their key."""
+    embedding: str = ""  # name of what made the vectors
+    question: bytes | None = None  # vector of the question
+    facts: Mapping[str, str] = field(default_factory=dict)  # about the user, by their key
     begun: float = 0.0
-    """When the turn began, in seconds since the epoch: what its user has deleted since then
-    does not come back with it. 0 for one that nothing was deleted before."""
+    """When the turn began, in seconds since the epoch: it does not bring back what its user has
+    deleted since then. 0 where nothing can have been deleted."""
 
 
 NO_EXTRAS = TurnExtras()
@@ -61,12 +54,11 @@ NO_EXTRAS = TurnExtras()
 
 @dataclass(frozen=True, slots=True)
 class PastQuestion:
-    """The vector of a question asked before."""
+    """The vector of an earlier question."""
 
     turn: str
     conversation: str
-    vector: bytes
-    """float16, little endian."""
+    vector: bytes  # float16, little endian
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,48 +70,43 @@ class Conversation:
     repository: str
     title: str
     created: float
-    updated: float
-    """When its latest turn was saved."""
-    turns: int
-    """Of all branches."""
+    updated: float  # when its latest turn was saved
+    turns: int  # of all branches
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationMatch:
-    """A conversation that holds what was looked for."""
+    """A conversation that contains the searched words."""
 
     conversation: Conversation
-    turn_id: str
-    """Its latest turn with it; '' when only the title has it."""
-    snippet: str
-    """One line of text around it."""
+    turn_id: str  # its latest turn with them; '' when only the title has them
+    snippet: str  # one line of text around them
 
 
 @dataclass(frozen=True, slots=True)
 class DataCounts:
-    """How much is kept of a user, in all repositories."""
+    """How much is stored of a user, in all repositories."""
 
-    repositories: int
-    """Those with a conversation."""
+    repositories: int  # those with a conversation
     conversations: int
     turns: int
     thumbs: int
-    vectors: int
-    """Questions that are also kept as vectors."""
+    vectors: int  # questions that are also kept as vectors
     facts: int
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, without characters that are not shown as such."""
+    """Return `text` on one line, without control characters."""
     return " ".join(_NOT_SHOWN.sub(" ", text).split())
 
 
 def title_of(text: str) -> str:
-    """`text` as a title: without `@codebase`, one line of at most `TITLE_CHARACTERS`."""
+    """Return `text` as a title: without `@codebase`, one line of TITLE_CHARACTERS at most."""
     line = one_line(strip_tag(well_formed(text)))
     if len(line) <= TITLE_CHARACTERS:
         return line or "Untitled"
     head = line[: TITLE_CHARACTERS - 1]
-    # A cut at a word, unless that would cost half of the title.
     words, _, _ = head.rpartition(" ")
-    return f"{(words if len(words) > TITLE_CHARACTERS // 2 else head).rstrip()}…"
+    if len(words) > TITLE_CHARACTERS // 2:  # else a cut at a word would cost half of the title
+        head = words
+    return f"{head.rstrip()}…"

@@ -1,5 +1,4 @@
-"""Turns, stored with what they teach and read by the branches that they form, with the vectors of
-their questions; and conversations: listed, renamed, deleted, and found by what was said in them."""
+"""Store turns and read them by branch; list, rename, delete and search conversations."""
 
 from __future__ import annotations
 
@@ -32,11 +31,9 @@ from codeqa.text import json_object, strip_tag
 CONVERSATIONS_LISTED = 200
 MATCHES_LISTED = 50
 SNIPPET_CHARACTERS = 160
-BEFORE_HIT = 50
-"""Characters of a snippet before what was looked for: a short clause."""
+BEFORE_HIT = 50  # characters of a snippet before what was looked for: a short clause
 
-OF_GROUP = "user = ? AND repository = ? AND conversation = ?"
-"""Turns of one conversation."""
+OF_GROUP = "user = ? AND repository = ? AND conversation = ?"  # turns of one conversation
 OF_CONVERSATION = "user = ? AND repository = ? AND id = ?"
 
 _CONVERSATIONS = """
@@ -55,26 +52,30 @@ _OF_IDS = "id IN (SELECT value FROM json_each(?))"
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
-    """What follows what in one conversation, and where its active branch ends."""
+    """Which turn follows which in one conversation, and where its active branch ends."""
 
-    parents: dict[str, str]
-    """Id of each turn, the oldest first → the turn before it, '' for none."""
-    leaf: str
-    """'' when there is no turn."""
+    parents: dict[str, str]  # id of each turn, the oldest first → the turn before it, '' for none
+    leaf: str  # '' when there is no turn
 
     def path(self, end: str) -> list[str]:
-        """Ids from the first turn to `end`; also of a damaged file, whose turns go in circles."""
+        """Return the ids from the first turn to `end`."""
         path: dict[str, None] = {}
-        while end in self.parents and end not in path:
+        while end in self.parents and end not in path:  # a damaged file may hold a circle
             path[end] = None
             end = self.parents[end]
         return list(reversed(path))
 
-    def end_behind(self, turn_id: str) -> str:
-        """The latest turn that nothing follows among this one and all behind it; '' without it."""
-        followed = set(self.parents.values())
-        ends = (turn for turn in reversed(self.parents) if turn not in followed)
-        return next((end for end in ends if turn_id in self.path(end)), "")
+    def active(self) -> list[str]:
+        """Return the ids on the active branch, from the first turn on."""
+        return self.path(self.leaf)
+
+    def last_after(self, turn_id: str) -> str:
+        """Return the latest end of a branch with this turn; '' without it."""
+        inner = set(self.parents.values())
+        for turn in reversed(self.parents):
+            if turn not in inner and turn_id in self.path(turn):
+                return turn
+        return ""
 
 
 def _branches(connection: Connection, group: Group) -> _Branches:
@@ -83,7 +84,10 @@ def _branches(connection: Connection, group: Group) -> _Branches:
     row = connection.execute(query, group).fetchone()
     if row is None:
         return _Branches(parents, "")
-    return _Branches(parents, row[0] if row[0] in parents else next(reversed(parents), ""))
+    (leaf,) = row
+    if leaf not in parents:
+        leaf = next(reversed(parents), "")
+    return _Branches(parents, leaf)
 
 
 class TurnStore(StateTable):
@@ -98,12 +102,12 @@ class TurnStore(StateTable):
     ) -> bool:
         """Store `turn` with its `extras`, and the conversation with its first turn.
 
-        It follows the same turn as `replaces`, a turn of the same conversation that stays
-        beside it; else `turn.parent`; else, as where the conversation has no such turn, the
-        last one of the active branch. It becomes that itself. Saved again, a turn keeps its place;
-        its texts and details become the new ones, and extras are added. One that is saved `again`
-        and was deleted meanwhile does not come back, nor does one that its user has deleted
-        everything of since it began (`extras.begun`): nothing is stored and False returned.
+        A new turn ends the active branch. It follows the same turn as `replaces`, which stays
+        beside it; else `turn.parent`; else the last turn of the active branch. A turn that exists
+        keeps its place and gets the new texts and details, and extras are added.
+
+        Returns False and stores nothing where the turn was deleted meanwhile: it is saved `again`
+        and is gone, or its user has deleted everything since it began (`extras.begun`).
         """
         created = turn.created or time.time()
         group = (turn.user, turn.repository, turn.conversation)
@@ -111,21 +115,21 @@ class TurnStore(StateTable):
         with self._database.writing(turn.user) as connection:
             if deleted_since(connection, turn.user, "everything", extras.begun):
                 return False
-            known_before = connection.execute(
+            update = connection.execute(
                 "UPDATE turn SET question = ?, answer = ?, context = ?, details = ? "
                 "WHERE id = ? AND user = ?",
                 (*texts, turn.id, turn.user),
             )
-            if known_before.rowcount:
+            if update.rowcount:
                 _put_extras(connection, turn.id, group, extras, created)
                 return True
             if again:
                 return False
             parent = ""
             if turn.conversation:
-                known = _branches(connection, group)
-                after = turn.parent if turn.parent in known.parents else known.leaf
-                parent = known.parents.get(replaces, after)
+                branches = _branches(connection, group)
+                parent = turn.parent if turn.parent in branches.parents else branches.leaf
+                parent = branches.parents.get(replaces, parent)
                 connection.execute(
                     "INSERT INTO conversation "
                     "(user, repository, id, title, created, updated, leaf) "
@@ -142,12 +146,12 @@ class TurnStore(StateTable):
         return True
 
     def go_on(self, turn_id: str, answer: str, user: str = LOCAL_USER) -> bool:
-        """Store what was answered so far; False where there is no such turn any more."""
+        """Store the answer so far; return False where there is no such turn any more."""
         change = "UPDATE turn SET answer = ? WHERE id = ? AND user = ?"
         return self._database.change(change, (answer, turn_id, user)) > 0
 
     def take_back(self, turn: Turn, replaced: str) -> None:
-        """Delete a turn that was stored too early; the branch of `replaced` is in use again."""
+        """Delete a turn that was stored too early; make the branch of `replaced` active again."""
         self._database.change("DELETE FROM turn WHERE id = ? AND user = ?", (turn.id, turn.user))
         with suppress(NotFoundError):
             self.choose_branch(turn.conversation, replaced, turn.user, turn.repository)
@@ -165,36 +169,34 @@ class TurnStore(StateTable):
         *,
         until: str | None = None,
     ) -> list[Turn]:
-        """Turns of a conversation's active branch, oldest first; none when there is no such
-        conversation.
+        """Return the turns of a conversation's active branch, oldest first; none without one.
 
-        `last` leaves out all but so many of the latest. `until` names another turn of the
-        conversation to end with: the branch up to it, whether or not that is active.
+        `last`: only so many of the latest. `until`: instead the branch that ends with this turn.
         """
         with self._database.reading() as connection:
-            known = _branches(connection, (user, repository, conversation))
-            path = known.path(until or known.leaf)
+            branches = _branches(connection, (user, repository, conversation))
+            path = branches.path(until or branches.leaf)
             ids = json.dumps(path if last is None else path[-last:])
             return _turns(connection, _OF_IDS, ids)
 
     def inactive(self, conversation: str, user: str, repository: str) -> list[Turn]:
-        """Turns of a conversation that are not on its active branch, oldest first."""
+        """Return the turns of a conversation beside its active branch, oldest first."""
         group = (user, repository, conversation)
         with self._database.reading() as connection:
-            known = _branches(connection, group)
-            ids = json.dumps(known.path(known.leaf))
+            ids = json.dumps(_branches(connection, group).active())
             return _turns(connection, f"{OF_GROUP} AND NOT {_OF_IDS}", *group, ids)
 
     def branches(self, conversation: str, user: str, repository: str) -> dict[str, tuple[str, ...]]:
-        """Id of each turn on the active branch, from the first on → ids of all turns that
-        follow the same one, itself among them, the oldest first."""
+        """Return the id of each turn on the active branch → ids of all turns with its parent.
+
+        Both are ordered, the oldest first.
+        """
         with self._database.reading() as connection:
-            known = _branches(connection, (user, repository, conversation))
+            branches = _branches(connection, (user, repository, conversation))
         siblings: dict[str, list[str]] = {}
-        for turn, parent in known.parents.items():
+        for turn, parent in branches.parents.items():
             siblings.setdefault(parent, []).append(turn)
-        path = known.path(known.leaf)
-        return {turn: tuple(siblings[known.parents[turn]]) for turn in path}
+        return {turn: tuple(siblings[branches.parents[turn]]) for turn in branches.active()}
 
     def choose_branch(self, conversation: str, turn_id: str, user: str, repository: str) -> None:
         """Make the branch with the turn active, up to the latest of the turns that follow it.
@@ -203,25 +205,23 @@ class TurnStore(StateTable):
         """
         group = (user, repository, conversation)
         with self._database.writing(user) as connection:
-            leaf = _branches(connection, group).end_behind(turn_id)
+            leaf = _branches(connection, group).last_after(turn_id)
             if not leaf:
                 raise NotFoundError("There is no such answer.", "It may have been deleted.")
             change = f"UPDATE conversation SET leaf = ? WHERE {OF_CONVERSATION}"
             connection.execute(change, (leaf, *group))
 
     def standing(self, turn_ids: Sequence[str], user: str = LOCAL_USER) -> dict[str, Turn]:
-        """Those of these turns that the user has and that no other branch took the place of, by
-        their id."""
+        """Return those of these turns, by id, that no other branch has replaced."""
         active: set[str] = set()
         with self._database.reading() as connection:
-            turns = _turns(connection, f"user = ? AND {_OF_IDS}", user, json.dumps([*turn_ids]))
-            for group in {(user, one.repository, one.conversation) for one in turns}:
-                known = _branches(connection, group)
-                active.update(known.path(known.leaf))
-        return {one.id: one for one in turns if not one.conversation or one.id in active}
+            turns = _turns(connection, f"user = ? AND {_OF_IDS}", user, json.dumps(list(turn_ids)))
+            for group in {(user, turn.repository, turn.conversation) for turn in turns}:
+                active.update(_branches(connection, group).active())
+        return {turn.id: turn for turn in turns if not turn.conversation or turn.id in active}
 
     def past_questions(self, user: str, repository: str, embedding: str) -> list[PastQuestion]:
-        """Vectors that `embedding` made of the user's questions, in the order of these."""
+        """Return the vectors that `embedding` made of the user's questions, the oldest first."""
         rows = self._database.rows(
             "SELECT turn, conversation, vector FROM question WHERE user = ? "
             "AND repository = ? AND embedding = ? ORDER BY number",
@@ -231,7 +231,7 @@ class TurnStore(StateTable):
 
 
 def _turns(connection: Connection, where: str, *parameters: Any) -> list[Turn]:
-    """Turns that fit a condition, oldest first."""
+    """Return the turns that meet a condition, oldest first."""
     query = f"SELECT {_TURN} FROM turn WHERE {where} ORDER BY created, rowid"
     rows = connection.execute(query, parameters)
     return [
@@ -259,7 +259,7 @@ def _put_extras(
 
 class ConversationStore(StateTable):
     def latest(self, repository: str, user: str = LOCAL_USER) -> list[Conversation]:
-        """Conversations of `user` about `repository`, the latest first."""
+        """Return conversations of `user` about `repository`, the latest first."""
         query = _CONVERSATIONS.format("repository = ?")
         rows = self._database.rows(query, (user, repository, CONVERSATIONS_LISTED))
         return [Conversation(*row) for row in rows]
@@ -267,17 +267,16 @@ class ConversationStore(StateTable):
     def get(
         self, conversation: str, user: str = LOCAL_USER, repository: str | None = None
     ) -> Conversation | None:
-        """The conversation of `user`, or None; without a repository the one last continued of
-        that id."""
+        """Return a conversation; without a repository the one of that id continued last."""
         query = _CONVERSATIONS.format("id = ? AND repository = coalesce(?, repository)")
         row = self._database.row(query, (user, conversation, repository, 1))
         return None if row is None else Conversation(*row)
 
     def find(self, text: str, repository: str, user: str = LOCAL_USER) -> list[ConversationMatch]:
-        """Conversations with all words of `text` in one turn, or in the title; the latest first.
+        """Return conversations with all words of `text` in one turn or the title, latest first.
 
-        A word may be a part of another one, every character stands for itself, and upper and
-        lower case are the same in every script. All branches are looked through.
+        A word may be a part of another one; upper and lower case are the same in every script.
+        Turns of all branches are searched.
         """
         words = text.casefold().split()
         if not words:
@@ -285,11 +284,11 @@ class ConversationStore(StateTable):
         with self._database.reading() as connection:
             query = _CONVERSATIONS.format("repository = ?")
             rows = connection.execute(query, (user, repository, 1 << 62))
-            found = (_match(connection, Conversation(*row), words) for row in rows)
-            return list(islice(filter(None, found), MATCHES_LISTED))
+            matches = (_match(connection, Conversation(*row), words) for row in rows)
+            return list(islice(filter(None, matches), MATCHES_LISTED))
 
     def second_question(self, conversation: str, user: str, repository: str) -> str:
-        """What was asked second in a conversation, '' for nothing."""
+        """Return the second question of a conversation as a title, '' for none."""
         query = f"SELECT question FROM turn WHERE {OF_GROUP} ORDER BY created, rowid LIMIT 2"
         rows = self._database.rows(query, (user, repository, conversation))
         return title_of(rows[1][0]) if len(rows) > 1 else ""
@@ -297,9 +296,9 @@ class ConversationStore(StateTable):
     def rename(
         self, conversation: str, title: str, user: str, repository: str = "", was: str = ""
     ) -> None:
-        """Give a conversation another title, cut as `title_of` does, with `was` only in its place.
+        """Give a conversation another title, cut as `title_of` does.
 
-        Raises NotFoundError when there is no such conversation.
+        `was`: only where it still has that title. Raises NotFoundError where nothing was renamed.
         """
         values = (title_of(title), user, repository, conversation, was)
         which = f"{OF_CONVERSATION} AND title = coalesce(nullif(?, ''), title)"
@@ -321,7 +320,7 @@ class ConversationStore(StateTable):
 def _match(
     connection: Connection, conversation: Conversation, words: Sequence[str]
 ) -> ConversationMatch | None:
-    """The latest turn of the conversation with `words`, else its title if that has them."""
+    """Return the latest turn of the conversation with `words`, else its title with them."""
     turns = connection.execute(
         f"SELECT id, question, answer FROM turn WHERE {OF_GROUP} ORDER BY created DESC, rowid DESC",
         (conversation.user, conversation.repository, conversation.id),
@@ -329,9 +328,8 @@ def _match(
     for turn_id, question, answer in chain(turns, [("", conversation.title, "")]):
         question = strip_tag(question) if "@" in question else question
         if _holds(f"{question}\n{answer}", words):
-            # The answer is what is longer to read: it is quoted where the question says less.
-            shown = question if _holds(question, words) else answer
-            return ConversationMatch(conversation, turn_id, snippet(shown, words))
+            text = question if _holds(question, words) else answer
+            return ConversationMatch(conversation, turn_id, snippet(text, words))
     return None
 
 
@@ -341,14 +339,16 @@ def _holds(text: str, words: Sequence[str]) -> bool:
 
 
 def snippet(text: str, words: Sequence[str]) -> str:
-    """About `SNIPPET_CHARACTERS` of `text` as one line, cut at words where there are some: around
-    all of the folded `words` where they stand in a row, else around the first that is there."""
+    """Return about SNIPPET_CHARACTERS of `text` around `words`, on one line.
+
+    That is around all words in a row, else around the first that occurs, cut at words if possible.
+    """
     line = one_line(re.sub(r"[*`#]+", "", text))  # without the marks of Markdown
-    for hit in map(re.escape, (" ".join(words), *words, "")):
-        around = rf".{{0,{BEFORE_HIT}}}{hit}.{{0,{SNIPPET_CHARACTERS - BEFORE_HIT}}}"
+    for phrase in (" ".join(words), *words, ""):
+        around = rf".{{0,{BEFORE_HIT}}}{re.escape(phrase)}.{{0,{SNIPPET_CHARACTERS - BEFORE_HIT}}}"
         for pattern in (rf"(?<!\S){around}(?!\S)", around):
-            if found := re.search(pattern, line, re.IGNORECASE):
-                before = "…" if found.start() else ""
-                after = "…" if found.end() < len(line) else ""
-                return f"{before}{found[0].strip()}{after}"
+            if match := re.search(pattern, line, re.IGNORECASE):
+                start = "…" if match.start() else ""
+                end = "…" if match.end() < len(line) else ""
+                return f"{start}{match[0].strip()}{end}"
     return ""

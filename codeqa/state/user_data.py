@@ -1,5 +1,4 @@
-"""What is stored of one user, counted and deleted; thumbs on answers, with the places that these
-stood on; and what users said of themselves, as facts by key that hold in every repository."""
+"""Count and delete all that is stored of a user; store thumbs on answers and facts about users."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from codeqa.state.database import PUT_VALUE, Connection, StateTable
 from codeqa.state.records import LOCAL_USER, DataCounts
 from codeqa.text.tokens import well_formed
 
-LONGEST_TURN = 24 * 3600.0
-"""Seconds for which a deletion is remembered: no answer takes longer."""
+LONGEST_TURN = 24 * 3600.0  # seconds for which a deletion is remembered: no answer takes longer
 
 _COUNTS = """
     SELECT (SELECT count(DISTINCT repository) FROM conversation WHERE user = ?),
@@ -28,16 +26,13 @@ _PUT_THUMB = "INSERT INTO feedback (turn, value, reason, sent, created) VALUES (
 
 
 class UserData(StateTable):
-    """What belongs to a user, in all repositories."""
+    """All that is stored of a user, in all repositories."""
 
     def counts(self, user: str = LOCAL_USER) -> DataCounts:
         return DataCounts(*self._database.row(_COUNTS, [user] * _COUNTS.count("?")) or ())
 
     def delete(self, user: str = LOCAL_USER) -> None:
-        """Delete all conversations, turns and facts of `user`.
-
-        Thumbs and vectors go with their turns. Values with a lifetime belong to no user.
-        """
+        """Delete all conversations, turns (with thumbs and vectors) and facts of `user`."""
         with self._database.writing(user) as connection:
             for table in ("turn", "conversation", "fact"):
                 connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))
@@ -56,9 +51,9 @@ class FeedbackStore(StateTable):
         *,
         sent: Iterable[tuple[str, int, int]] = (),
     ) -> None:
-        """Give the turn of `user` a thumb (1 or -1), in place of an earlier one; 0 takes it back.
+        """Give a turn of `user` a thumb, 1 or -1; 0 takes it back.
 
-        `sent` are the places (path, first and last line) that were sent for the answer. Raises
+        `sent` are the spans (path, first and last line) that the answer was made from. Raises
         NotFoundError when the user has no such turn.
         """
         with self._database.writing(user) as connection:
@@ -67,14 +62,14 @@ class FeedbackStore(StateTable):
                 raise NotFoundError("There is no such answer.", "It may be too old: ask again.")
             connection.execute("DELETE FROM feedback WHERE turn = ?", (turn_id,))
             if value:
-                places = json.dumps([*sent])
-                row = (turn_id, value, well_formed(reason.strip()), places, time.time())
+                spans = json.dumps(list(sent))
+                row = (turn_id, value, well_formed(reason.strip()), spans, time.time())
                 connection.execute(_PUT_THUMB, row)
 
     def of_conversation(
         self, conversation: str, user: str, repository: str
     ) -> dict[str, tuple[int, str]]:
-        """Id of each turn of the conversation that has a thumb → its value and reason."""
+        """Return the thumbs of a conversation: id of the turn → value and reason."""
         rows = self._database.rows(
             "SELECT turn, value, reason FROM feedback JOIN turn ON turn.id = feedback.turn "
             "WHERE user = ? AND repository = ? AND conversation = ?",
@@ -85,7 +80,7 @@ class FeedbackStore(StateTable):
 
 class ProfileStore(StateTable):
     def facts(self, user: str = LOCAL_USER) -> dict[str, str]:
-        """All facts about `user` by their key, the latest last."""
+        """Return all facts about `user` by their key, the latest last."""
         query = "SELECT key, value FROM fact WHERE user = ? ORDER BY updated, rowid"
         return dict(self._database.rows(query, (user,)))
 
@@ -107,18 +102,20 @@ def put_fact(
 
 
 def note_deletion(connection: Connection, user: str, scope: str) -> None:
-    """Note that `user` deletes this now, for turns that are still in the making anywhere."""
+    """Note that `user` deletes `scope` now, for turns that any process is still answering."""
     now = time.time()
     connection.execute(PUT_VALUE, (_deletion_key(user, scope), repr(now), now + LONGEST_TURN))
 
 
 def deleted_since(connection: Connection, user: str, scope: str, begun: float) -> bool:
-    """Whether `user` has deleted this since `begun`; never for 0."""
-    query, key = "SELECT value FROM value WHERE key = ?", _deletion_key(user, scope)
-    row = connection.execute(query, (key,)).fetchone()
-    return bool(begun) and row is not None and float(row[0]) >= begun
+    """Return whether `user` has deleted `scope` since `begun`; never for 0."""
+    if not begun:
+        return False
+    key = _deletion_key(user, scope)
+    row = connection.execute("SELECT value FROM value WHERE key = ?", (key,)).fetchone()
+    return row is not None and float(row[0]) >= begun
 
 
 def _deletion_key(user: str, scope: str) -> str:
-    # Not the user's name: after a deletion nothing here may tell of them.
+    # A hash: after a deletion the user's name must not be left here.
     return f"deleted:{scope}:{hashlib.sha256(user.encode()).hexdigest()}"

@@ -1,9 +1,9 @@
-"""Where the index of a repository lies: one folder per repository, outside of it.
+"""Locate, list and remove the folders that hold the indices of repositories.
 
-`<data>/repos/<name>-<hash of the real path>/` holds `repository.json`, the lock, the
-progress record and, unless `CODEQA_TABLES` names another place, the tables. Locks and
-progress are always local, the tables may lie on object storage. What a repository was like at
-a commit (`repositories/snapshots.py`) lies with its index in `<data>/revs/<id of the repository>/`.
+`<data>/repos/<name>-<hash of the real path>/` holds `repository.json`, the lock, the progress
+record and, unless `CODEQA_TABLES` names another place, the tables. Locks and progress are always
+local, the tables may lie on object storage. Snapshots (`repositories/snapshots.py`) lie with their
+indices in `<data>/revs/<id of the repository>/`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import re
 import shutil
 import threading
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from codeqa.settings import Settings
 
 HASH_CHARACTERS = 8
-NAME_CHARACTERS = 60
-"""Longest readable part of a folder's name; well under the 255 bytes of file systems."""
+NAME_CHARACTERS = 60  # of the readable part of a folder's name: file systems take 255 bytes
 
 NOTE = "repository.json"
 
@@ -42,33 +40,28 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The place of one repository's index.
+    """The place of one repository's index."""
 
-    `root` is the repository's real path, `tables` the URI of its LanceDB database.
-    """
-
-    root: Path
+    root: Path  # the repository's real path
     id: str
     folder: Path
-    tables: str
-    snapshot_of: str = ""
-    """Id of the repository whose files at a commit these are; '' for one that people work on."""
+    tables: str  # URI of its LanceDB database
+    snapshot_of: str = ""  # id of the repository that this is a snapshot of
 
     @property
     def name(self) -> str:
-        """What the user calls it, else the last part of its path; read anew, as it may change."""
+        """The user's name for it, else the last part of its path; read anew, as it may change."""
         return str(read_note(self.folder / NOTE).get("name") or self.root.name or "root")
 
     @property
     def remote(self) -> tuple[str, str]:
-        """Address and branch of what this is a clone of; '' for a folder of the user's own, and
-        the branch '' for the one that the server calls its own."""
+        """Address and branch of a clone, '' for the server's default branch; else two ''."""
         note = read_note(self.folder / NOTE)
         return str(note.get("url", "")), str(note.get("branch", ""))
 
     @property
     def commit(self) -> str:
-        """How the commit begins that this is a snapshot of; '' for no snapshot."""
+        """The beginning of the hash of a snapshot's commit; '' for no snapshot."""
         return self.root.name.rpartition("@")[2] if self.snapshot_of else ""
 
     @property
@@ -77,7 +70,7 @@ class Location:
 
 
 def locate(settings: Settings, root: Path) -> Location:
-    """Give the location for the repository at `root`; nothing is created.
+    """Return the location for the repository at `root`; create nothing.
 
     Raises UsageError when `root` is no folder, RepositoryError when its name cannot be stored.
     """
@@ -95,7 +88,7 @@ def locate(settings: Settings, root: Path) -> Location:
 
 
 def location_of(settings: Settings, real: Path) -> Location:
-    """The location for the real path of a repository, be there a folder or not."""
+    """Return the location for the real path of a repository, be there a folder or not."""
     digest = hashlib.blake2b(os.fsencode(real), digest_size=16).hexdigest()[:HASH_CHARACTERS]
     name = real.name or "root"
     readable = _UNSAFE.sub("-", name)[:NAME_CHARACTERS].strip("-.") or "repository"
@@ -108,7 +101,7 @@ def location_of(settings: Settings, real: Path) -> Location:
 
 
 def tables_of(settings: Settings, folder: Path, identity: str) -> str:
-    """The URI of the tables that are called `identity`, of what has this folder."""
+    """Return the URI of the tables called `identity`: in the folder, or where a setting says."""
     base = settings.tables.rstrip("/")
     if base and "://" not in base:
         base = str(Path(base).expanduser().absolute())
@@ -116,12 +109,12 @@ def tables_of(settings: Settings, folder: Path, identity: str) -> str:
 
 
 def end_of(id_: str) -> str:
-    """The end of a repository's id, which no other repository's has."""
+    """Return the end of a repository's id, which no other repository's has."""
     return id_.rpartition("-")[2]
 
 
 def stamp_of(location: Location) -> int:
-    """What is another number after each run over that index; 0 where there is none."""
+    """Return a number that changes with each run over that index; 0 where there is none."""
     last = location.folder / "progress.json"
     if location.tables_are_local:
         last = Path(location.tables) / "meta.lance/_versions"
@@ -133,41 +126,44 @@ def stamp_of(location: Location) -> int:
 def save_location(location: Location, **changed: str) -> None:
     """Create the folder and note in it which repository it belongs to.
 
-    `changed` are `name`, or `url` and `branch`; what was noted of the others stays.
+    `changed` are `name`, or `url` and `branch`, or a pin; the other entries stay.
     """
     for folder in (location.folder.parent, location.folder):
-        if os.path.lexists(folder) and not folder.is_dir():  # what else lies there is none of ours
+        if os.path.lexists(folder) and not folder.is_dir():  # a file or link is none of ours
             folder.unlink()
     location.folder.mkdir(parents=True, exist_ok=True)
     make_private(location.folder, deep=False)
-    known = {"root": str(location.root), "name": location.name}
-    note = read_note(location.folder / NOTE)
-    if not note:
-        known |= pin_of(location)
-    if note != (wanted := note | known | changed):
-        path = location.folder / NOTE
+    path = location.folder / NOTE
+    before = read_note(path)
+    note = before | {"root": str(location.root), "name": location.name}
+    if not before:
+        note |= pin_of(location)
+    note |= changed
+    if note != before:
         if path.is_dir():
             shutil.rmtree(path)
-        write_atomically(path, json.dumps(wanted, ensure_ascii=False))
+        write_atomically(path, json.dumps(note, ensure_ascii=False))
 
 
 def pin_of(location: Location) -> dict[str, str]:
-    """Return what the note of a location says of the folder that lies there now."""
-    here = direct_identity(location.root)
-    return {"pinned": here} if here else {}
+    """Return the identity of the repository's folder, as its note has it; {} for no folder."""
+    identity = direct_identity(location.root)
+    return {"pinned": identity} if identity else {}
 
 
 def confirm(location: Location) -> None:
-    """Raise RepositoryError where the folder of a repository is another than the one indexed, as
-    `confirm_folder` does; `codeqa index PATH` pins another. Clones and snapshots are our own."""
-    if location.snapshot_of:  # which borrows from its repository
+    """Raise RepositoryError where another folder took the place of the indexed one.
+
+    `codeqa index PATH` accepts the other. Clones are our own, and a snapshot is its repository.
+    """
+    if location.snapshot_of:
         folder = location.folder.parents[2] / "repos" / location.snapshot_of
         root = Path(str(read_note(folder / NOTE).get("root") or location.root))
         location = replace(location, root=root, folder=folder, snapshot_of="")
     data, note = location.folder.parents[1], location.folder / NOTE
     if location.root.is_relative_to(data.resolve()):
         return
-    if str(location.root) not in FOUND:  # opened first: another one may have been renamed
+    if str(location.root) not in FOUND:  # first use: another repository may have moved here
         pin = pin_of(location).items()
         for other in data.glob(f"repos/*/{NOTE}"):
             if other != note and pin and pin <= read_note(other).items():
@@ -176,48 +172,47 @@ def confirm(location: Location) -> None:
 
 
 def read_note(path: Path) -> dict[str, Any]:
-    """The JSON object in the file at `path`; an empty one if there is none that can be read."""
-    with contextlib.suppress(OSError, ValueError):  # of text that is none
-        about = path.stat()
-        return {**_read(path, about.st_mtime_ns, about.st_size, about.st_ino)}
+    """Return the JSON object in the file at `path`; an empty one if it cannot be read."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: not UTF-8
+        status = path.stat()
+        return _read_version(path, status.st_mtime_ns, status.st_size, status.st_ino).copy()
     return {}
 
 
 @functools.lru_cache(4_096)
-def _read(path: Path, *_version: int) -> dict[str, Any]:
+def _read_version(path: Path, *_version: int) -> dict[str, Any]:
     return json_object(path.read_text(encoding="utf-8")) or {}
 
 
 def list_locations(settings: Settings, *below: str) -> list[Location]:
-    """All repositories that have a folder here, by name; those that moved away included.
+    """Return all repositories with an index, by folder name, also those that are gone by now.
 
-    `below` are parts of the data folder: `repos` unless given, `revs/*` for snapshots.
+    `below` are parts of the data folder: `repos` by default, `revs/*` for snapshots.
     """
-    found, data = [], settings.data_dir.resolve()
-    parts = (sorted(data.glob(f"{part}/*/{NOTE}")) for part in below or ("repos",))
-    for note in chain.from_iterable(parts):
-        root = str(read_note(note).get("root", ""))
-        location = location_of(settings, Path(root))
-        if root and location.folder.resolve() == note.parent:
-            found.append(location)
-    return found
+    locations, data = [], settings.data_dir.resolve()
+    for part in below or ("repos",):
+        for note in sorted(data.glob(f"{part}/*/{NOTE}")):
+            root = str(read_note(note).get("root", ""))
+            location = location_of(settings, Path(root))
+            if root and location.folder.resolve() == note.parent:
+                locations.append(location)
+    return locations
 
 
 def snapshots_folder(settings: Settings, location: Location) -> Path:
-    """Where the snapshots of the repository at `location` lie."""
+    """Return the folder of the snapshots of a repository."""
     return settings.data_dir.resolve() / "revs" / location.id
 
 
 def snapshots_of(settings: Settings, location: Location) -> list[Location]:
-    """The snapshots of the repository at `location` that have an index."""
+    """Return the snapshots of a repository that have an index."""
     return list_locations(settings, f"revs/{location.id}")
 
 
 def remove(settings: Settings, location: Location) -> None:
-    """Delete the index of `location`: its tables, wherever they lie, its folder and its snapshots;
-    of a snapshot its files as well.
+    """Delete the tables, the folder and the snapshots of `location`, and the files of a snapshot.
 
-    Raises NotFoundError when there is none.
+    Raises NotFoundError when there is no index.
     """
     if not location.folder.is_dir():
         raise NotFoundError(
@@ -231,44 +226,41 @@ def remove(settings: Settings, location: Location) -> None:
         shutil.rmtree(location.tables, ignore_errors=True)
     else:
         connect(location).drop_all_tables()
-    # A run may be at work in a snapshot that makes room.
+    # A run may still write into a snapshot that is removed to make room.
     shutil.rmtree(location.folder, ignore_errors=bool(location.snapshot_of))
 
 
 def connect(location: Location, **options: Any) -> DBConnection:
-    """Open the database of `location`, with `options` of LanceDB.
-
-    From then on Arrow takes memory where LanceDB does. Its own allocator keeps what other threads
-    gave back: a served repository grew by 60 MB in 100 updates, and none of that was in use.
-    """
+    """Open the database of `location`, with `options` of LanceDB."""
     import lancedb
     import pyarrow as pa
 
+    # Arrow's own allocator keeps what other threads freed: 60 MB in 100 updates of one repository.
     pa.set_memory_pool(pa.system_memory_pool())
     return lancedb.connect(location.tables, **options)
 
 
 def local_bytes(location: Location) -> int:
-    """Bytes on this machine's disk: the folder and, where local, the tables. Files that vanish
-    meanwhile count as 0."""
-    folders = {str(location.folder)}
+    """Return the bytes on this machine's disk: the folder and, where local, the tables."""
+    folders = [str(location.folder)]
     if location.tables_are_local and not location.tables.startswith(f"{location.folder}{os.sep}"):
-        folders.add(location.tables)
+        folders.append(location.tables)
     total = 0
-    for parent, _, names in chain(*map(os.walk, folders)):
-        for name in names:
-            with contextlib.suppress(OSError):
-                total += (Path(parent) / name).lstat().st_size
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with contextlib.suppress(OSError):  # it vanished meanwhile
+                    total += (Path(parent) / name).lstat().st_size
     return total
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace `path` in one step, so that a reader sees the old or the new text."""
     # Threads of a server write the same note at the same time.
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
-        beside.touch(0o600)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary.touch(0o600)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     finally:  # a full disk leaves a part of it
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

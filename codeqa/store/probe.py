@@ -1,10 +1,8 @@
-"""Whether an object store keeps what several writers commit at the same time.
+"""Check that an object store keeps what several writers commit at the same time.
 
 LanceDB commits a version by writing its manifest only where there is none yet (`If-None-Match: *`).
-A store that ignores the condition lets one writer replace the commit of another without a word.
-LanceDB offers no such request by itself, so the probe is what would be lost: rows that several
-connections, each at the same version, append at the same moment. A store that honours the condition
-keeps all of them.
+A store that ignores the condition silently lets one writer replace the commit of another. So the
+probe appends rows from several connections at the same moment, and counts those that are kept.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ from codeqa.store.location import Location, read_note, write_atomically
 from codeqa.store.reader import run_on_loop
 
 WRITERS = 4
+NOTE = "stores.json"  # in the data folder
 IMPATIENT = {"connect_timeout": "5s", "client_max_retries": "2", "client_retry_timeout": "20"}
-"""Options of LanceDB for the probe: a store that cannot be reached is told of after seconds."""
-NOTE = "stores.json"
+"""Options of LanceDB for the probe: an unreachable store raises an error after seconds."""
 
 
 def check_commits(location: Location) -> None:
@@ -30,29 +28,30 @@ def check_commits(location: Location) -> None:
     Raises StorageError where it loses commits or cannot be written.
     """
     store, _, _ = location.tables.rpartition("/")
-    # Of the data folder, in which the repositories and, by repository, the snapshots lie.
+    # Folders of snapshots lie one level deeper in the data folder.
     note = location.folder.parents[2 if location.snapshot_of else 1] / NOTE
     if store in read_note(note):
         return
     try:
-        kept = run_on_loop(_race(store))
+        count = run_on_loop(_race(store))
     except (OSError, RuntimeError, ValueError) as error:  # as LanceDB raises it
-        known = r"(?<=<Code>)\w+|(?<=message: \")[\w ]+|Failed to get AWS credentials"
-        why = ", ".join(dict.fromkeys(re.findall(known, str(error))))
+        pattern = r"(?<=<Code>)\w+|(?<=message: \")[\w ]+|Failed to get AWS credentials"
+        reasons = ", ".join(dict.fromkeys(re.findall(pattern, str(error))))
         raise StorageError(
-            f"The tables cannot be written to {store}: {why or 'it does not answer'}.",
+            f"The tables cannot be written to {store}: {reasons or 'it does not answer'}.",
             "See that the bucket exists, and what docs/scale.md says of address and credentials.",
         ) from error
-    if kept < WRITERS:
+    if count < WRITERS:
         raise StorageError(
-            f"{store} loses what is written at the same time: {kept} of {WRITERS} rows were kept.",
+            f"{store} loses what is written at the same time: {count} of {WRITERS} rows were kept.",
             "Use a store that honours `If-None-Match: *` on PUT, or leave CODEQA_TABLES empty.",
         )
-    write_atomically(note, json.dumps({**read_note(note), store: f"{kept} of {WRITERS} rows kept"}))
+    stores = read_note(note) | {store: f"{count} of {WRITERS} rows kept"}
+    write_atomically(note, json.dumps(stores))
 
 
 async def _race(store: str) -> int:
-    """How many of WRITERS rows that are appended at the same time are kept."""
+    """Append WRITERS rows at the same time; return how many are kept."""
     import lancedb
     import pyarrow as pa
 

@@ -1,9 +1,8 @@
-"""An open database for reading, which follows new commits and rebuilds.
+"""Read an open database, which follows new commits and rebuilds.
 
-It may be kept open as long as one likes and shared by threads: it sees new commits within
-READ_INTERVAL, or GROWING_INTERVAL, and the tables of a rebuild once that is complete. What is
-asked of one snapshot is answered from the same versions of all tables, whatever is written
-meanwhile.
+It may stay open and be shared by threads: it sees new commits within READ_INTERVAL, or
+GROWING_INTERVAL, and the tables of a rebuild once that is complete. A snapshot reads the same
+versions of all tables, whatever is written meanwhile.
 """
 
 from __future__ import annotations
@@ -44,81 +43,80 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import AsyncTable
 
-READ_INTERVAL = 0.2
-"""Seconds after which a reader looks for new commits: who waits for an edit to be found waits for
-this as well."""
-REMOTE_INTERVAL = 3.0
-"""The same for tables in an object store, where each look is a request."""
+READ_INTERVAL = 0.2  # seconds between checks for new commits; a fresh edit is found that late
+REMOTE_INTERVAL = 3.0  # the same for tables in an object store, where each check is a request
 GROWING_INTERVAL = 5.0
-"""The same while a first run, or one that makes vectors, commits something every second: what has
-been read of a version serves several questions; each takes three times as long on a new one."""
-YOUNG_SECONDS = 2.0
-"""Age below which two commits may bear the same time on disk."""
+"""The same while a run commits every second: what was read of one version should serve several
+questions, which take three times as long on a new one."""
+YOUNG_SECONDS = 2.0  # age below which two commits may bear the same time on disk
 
-SWITCHES = 3
-"""Rebuilds that may end while a reader opens its tables."""
+SWITCHES = 3  # rebuilds that may end while a reader opens its tables
 
 VERSIONS_PER_CONNECTION = 20
-"""Versions that are opened by one connection. It remembers metadata, indices and open files of
-every version that was read, up to 7 GB of them; a new connection reads them again in some 20 ms."""
+"""Versions that one connection opens: it keeps metadata, indices and open files of each, up to
+7 GB; a new connection reads them again in some 20 ms."""
 
 T = TypeVar("T")
 
-Key = tuple[str, int, tuple[int, ...]]
-"""Which database, generation and versions of the tables: equal as long as nothing changes."""
+Key = tuple[str, int, tuple[int, ...]]  # database, generation and versions of the tables
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The part of a collection that is read: what its repositories have in REPOSITORY, and what
-    they are called wherever a path or an id is told or taken. Without `names` it is all there is,
-    as it lies there."""
+    """The repositories of a collection that are read; without `names` any tables as they are.
 
-    names: Mapping[str, str]
+    In a collection paths and ids begin with the end of a repository's id. Callers see and give the
+    repository's name instead.
+    """
+
+    names: Mapping[str, str]  # end of a repository's id → its name
 
     @functools.cached_property
     def condition(self) -> str:
-        """On the rows of every table; '' for all."""
+        """The SQL condition on the rows of every table; '' for all."""
         return one_of(REPOSITORY, self.names) if self.names else ""
 
     @functools.cached_property
     def ends(self) -> Mapping[str, str]:
-        """What each is called → what it has in REPOSITORY."""
+        """A repository's name → the end of its id."""
         return {name: end for end, name in self.names.items()}
 
-    def held(self, text: str) -> str:
-        """A path or an id as the tables have it."""
+    def stored(self, text: str) -> str:
+        """Return a path or an id as the tables have it."""
         name, slash, rest = text.partition("/")
         return self.ends.get(name, name) + slash + rest
 
-    def filtered(self, where: Filter) -> Filter:
-        """`where` on the rows as the tables have them. A path that does not begin with a repository
-        is one within each."""
+    def stored_filter(self, where: Filter) -> Filter:
+        """Return `where` for paths as the tables have them.
+
+        A path that does not begin with a repository's name is one within each repository.
+        """
         if not self.names:
             return where
+        paths = tuple(map(self._stored_pattern, where.paths))
+        excluded = tuple(map(self._stored_pattern, where.excluded_paths))
+        return replace(where, paths=paths, excluded_paths=excluded)
 
-        def joined(pattern: str) -> str:
-            if pattern.partition("/")[0] in self.ends:
-                return self.held(pattern)
-            return f"*/{pattern}" if {*"*?"}.intersection(pattern) else f"*/{pattern}**"
+    def _stored_pattern(self, pattern: str) -> str:
+        if pattern.partition("/")[0] in self.ends:
+            return self.stored(pattern)
+        return f"*/{pattern}" if {"*", "?"}.intersection(pattern) else f"*/{pattern}**"
 
-        paths, excluded = map(joined, where.paths), map(joined, where.excluded_paths)
-        return replace(where, paths=tuple(paths), excluded_paths=tuple(excluded))
-
-    def told(self, rows: pa.Table) -> pa.Table:
-        """`rows` of the tables with paths and ids as they are told."""
+    def named(self, rows: pa.Table) -> pa.Table:
+        """Return `rows` of the tables with repositories' names in paths and ids."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for place, column in enumerate(rows.schema if self.names else ()):
+        if not self.names:
+            return rows
+        for index, column in enumerate(rows.schema):
             if column.name in PREFIXED and column.type == pa.string():
-                texts = rows[place].combine_chunks()
+                texts = rows[index].combine_chunks()
                 ends = pc.utf8_slice_codeunits(texts, 0, HASH_CHARACTERS).dictionary_encode()
-                called = [self.names.get(end, "") for end in ends.dictionary.to_pylist()]
-                names = pa.array(called, pa.string()).take(ends.indices)
+                distinct = [self.names.get(end, "") for end in ends.dictionary.to_pylist()]
+                names = pa.array(distinct, pa.string()).take(ends.indices)
                 rest = pc.utf8_slice_codeunits(texts, HASH_CHARACTERS)
-                told = pc.binary_join_element_wise(names, rest, "")
-                rows = rows.set_column(place, column, told)
+                rows = rows.set_column(index, column, pc.binary_join_element_wise(names, rest, ""))
         return rows
 
 
@@ -132,19 +130,22 @@ class Snapshot:
     meta: Meta
     tables: dict[str, AsyncTable]
     key: Key
-    indexed: frozenset[tuple[str, str]]
-    """Tables and columns whose vectors are all of them in an index (IVF_SQ)."""
+    indexed: frozenset[tuple[str, str]]  # table, column whose vectors are all in an IVF_SQ index
     scope: Scope = WHOLE
 
     async def rows(
         self, table: str, columns: Any, where: str = "", limit: int = ALL_ROWS, *, ids: bool = False
     ) -> pa.Table:
-        """These columns of the rows that meet the condition `where`, with their row ids if `ids`.
-        `columns` are names, or names with what is in them in SQL."""
+        """Return columns of the rows that meet the condition `where`, with row ids if `ids`.
+
+        `columns` are names, or a dict of names and their values in SQL.
+        """
         query = self.tables[table].query().select(columns).limit(limit)
         if condition := all_of(self.scope.condition, where):
             query = query.where(condition)
-        return self.scope.told(await (query.with_row_id() if ids else query).to_arrow())
+        if ids:
+            query = query.with_row_id()
+        return self.scope.named(await query.to_arrow())
 
 
 class Reader:
@@ -161,18 +162,17 @@ class Reader:
         self._lock = threading.Lock()
         self._checked = 0.0
         self._seen: tuple[int, ...] = ()
-        self.failed = False
-        """Something could not be read since this was reset."""
+        self.failed = False  # something could not be read since this was reset
         self._snapshot: Snapshot
         self._connect()
         self._open()
 
     def snapshot(self, *, anew: bool = False) -> Snapshot:
-        """The tables as they were at most READ_INTERVAL ago, GROWING_INTERVAL while they grow;
-        opened `anew` as they are now."""
+        """Return the tables as they were an interval ago at most; `anew`: as they are now."""
         with self._lock:
             interval = READ_INTERVAL if self._location.tables_are_local else REMOTE_INTERVAL
-            interval = GROWING_INTERVAL if self._snapshot.meta.growing else interval
+            if self._snapshot.meta.growing:
+                interval = GROWING_INTERVAL
             if anew or time.monotonic() - self._checked >= interval:
                 self._open(None if anew else self._snapshot)
             return self._snapshot
@@ -202,13 +202,13 @@ class Reader:
     def arrow(
         self, table: str, columns: Iterable[str], where: str = "", limit: int = ALL_ROWS
     ) -> pa.Table:
-        """What `Snapshot.rows` gives."""
-        chosen = columns if isinstance(columns, dict) else list(columns)
-        return self.ask(lambda snapshot: snapshot.rows(table, chosen, where, limit))
+        """Return columns of rows, as `Snapshot.rows` does."""
+        select = columns if isinstance(columns, dict) else list(columns)
+        return self.ask(lambda snapshot: snapshot.rows(table, select, where, limit))
 
     def one_of(self, column: str, values: Iterable[str]) -> str:
-        """The condition that `column` is told as one of `values`."""
-        return one_of(column, map(self.scope.held, values) if column in PREFIXED else values)
+        """Return the condition that `column` has one of `values`, as callers see it."""
+        return one_of(column, map(self.scope.stored, values) if column in PREFIXED else values)
 
     def _connect(self) -> None:
         import lancedb
@@ -224,9 +224,9 @@ class Reader:
         self._versions_opened = 0
 
     def _open(self, before: Snapshot | None = None) -> None:
-        """Open the tables that are current, again when a rebuild drops them meanwhile.
+        """Open the current tables, or keep those of `before` where nothing changed.
 
-        Where nothing changed since `before` its tables are kept.
+        Tries again when a rebuild drops tables meanwhile.
         """
         stamp = self._stamp()
         if before is not None and stamp and stamp == self._seen:
@@ -247,20 +247,23 @@ class Reader:
                 if not meta.complete:  # its first run died before it made the tables
                     raise self._missing() from None
                 if switch == SWITCHES:
-                    ours = isinstance(error, IndexFormatError)
-                    raise (error if ours else unreadable(error)) from error
+                    if isinstance(error, IndexFormatError):
+                        raise
+                    raise unreadable(error) from error
 
     def _missing(self) -> IndexMissingError:
         root = self._location.root
         return IndexMissingError(f"{root} has not been indexed yet.", f"Run `codeqa index {root}`.")
 
     def _stamp(self) -> tuple[int, ...]:
-        """When each table was last written; () where that is not known, or too short ago for the
-        clock of the disk to tell what has been seen: a look at the folders takes 60 µs."""
+        """Return when each table was last written; () where that is unknown or too recent to tell.
+
+        Two commits may bear the same time. It takes 60 µs.
+        """
         folder = Path(self._location.tables)
         try:
             tables = sorted(folder.glob("*.lance/_versions"))
-            times = tuple(one.stat().st_mtime_ns for one in tables)
+            times = tuple(folder.stat().st_mtime_ns for folder in tables)
         except OSError:  # somewhere else, or being replaced
             return ()
         young = (time.time() - YOUNG_SECONDS) * 1e9
@@ -276,11 +279,11 @@ class Reader:
         schemas = await asyncio.gather(*(handle.schema() for handle in handles))
         for table, schema in zip(names, schemas, strict=True):
             refuse_functions(schema)
-            wanted = {*table_schema(table).names}
+            columns = set(table_schema(table).names)
             if meta.refined and table in UNIT_TABLES:
-                wanted.add(REFINED)
-            if lost := wanted - {*schema.names}:
-                raise unreadable(f"the table {table} has lost {', '.join(sorted(lost))}")
+                columns.add(REFINED)
+            if missing := columns - set(schema.names):
+                raise unreadable(f"the table {table} has lost {', '.join(sorted(missing))}")
         self._versions_opened += 1
         tables = dict(zip(names, handles, strict=True))
         indexed = {
@@ -293,7 +296,7 @@ class Reader:
 
 
 class ScopedReader(Reader):
-    """What `reader` reads, of the part `scope`."""
+    """Reads the part `scope` of what `reader` reads."""
 
     def __init__(self, reader: Reader, scope: Scope) -> None:
         self._reader, self.scope = reader, scope
@@ -309,11 +312,10 @@ class ScopedReader(Reader):
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of `coroutine`, run on the one event loop that LanceDB has in a thread.
+    """Return the result of `coroutine`, run on the event loop that LanceDB has in a thread.
 
-    Asking there for all that a search needs costs about half of the processor time of LanceDB's
-    blocking calls, one thread each. Raises what the coroutine raises; not to be called on the loop
-    itself.
+    That takes about half of the processor time of LanceDB's blocking calls. Raises what the
+    coroutine raises; not to be called on the loop itself.
     """
     from lancedb.background_loop import LOOP
 
@@ -322,28 +324,20 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def give_back_memory() -> None:
-    """Give freed memory back to the system, where the C library can (glibc). It keeps what each of
-    LanceDB's threads freed: after 245 edits 205 of 263 MB, of which this took 125 in 30 ms."""
+    """Give freed memory back to the system, where the C library can (glibc).
+
+    It keeps what LanceDB's threads freed: after 245 edits this gave back 125 MB, in 30 ms.
+    """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def damage(location: Location, *, thorough: bool = True) -> str:
-    """Why the index of `location`, which no run writes now, has to be made anew from the files, in
-    words; '' when it need not be. `thorough` reads every row and every index, 2 s for 470,000
-    references, as is always done behind a run that died.
+    """Return why an index that no run writes must be made anew from the files; '' for nothing.
 
-    Tables on another machine are not for this one to delete.
+    `thorough` reads every row and every index (2 s for 470,000 references), as always after a run
+    that died. Tables on another machine are not checked.
     """
-
-    async def read_all(snapshot: Snapshot) -> None:
-        for handle in snapshot.tables.values():
-            async for _ in await handle.query().to_batches():
-                pass
-            for index in await handle.list_indices():
-                await handle.prewarm_index(index.name)
-            await handle.list_versions()  # writing goes back to earlier ones
-
     folder = Path(location.tables)
     if not location.tables_are_local or not os.path.lexists(folder):
         return ""
@@ -356,9 +350,18 @@ def damage(location: Location, *, thorough: bool = True) -> str:
         if not died and meta.versions not in ((), versions):
             return "another program has written into its tables"
         if thorough or died:
-            reader.ask(read_all)
+            reader.ask(_read_all)
     except IndexFormatError as error:
         return error.message if is_damage(error) else ""
     except (IndexMissingError, OSError, RuntimeError):
         return ""
     return ""
+
+
+async def _read_all(snapshot: Snapshot) -> None:
+    for handle in snapshot.tables.values():
+        async for _ in await handle.query().to_batches():
+            pass
+        for index in await handle.list_indices():
+            await handle.prewarm_index(index.name)
+        await handle.list_versions()  # writing goes back to earlier ones

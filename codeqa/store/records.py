@@ -1,7 +1,7 @@
-"""Rows of the tables as values, and values as columns.
+"""Convert parsed files to columns of the tables, and rows of the tables to values.
 
-A batch travels as plain lists, one per column: that is what a worker process can hand
-over cheaply and what Arrow takes without looking at each row.
+A batch travels as plain lists, one per column: a worker process can hand them over cheaply, and
+Arrow takes them without looking at each row.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 Columns = dict[str, list[Any]]
 
 NAME_REPEATS = 2
-"""How often the name stands in `search_text` before the text: a definition of a word
-then outweighs a body of like length that mentions it once."""
-
-PATH_WORDS = 4
-"""Last segments of the path whose words are searched; further up says little."""
+"""How often the name stands in `search_text` before the text: a definition of a word then
+outweighs a body of like length that mentions it once."""
+PATH_WORDS = 4  # last segments of the path whose words are searched; further up says little
 
 INDEXED = "indexed"
 SKIPPED = "skipped"
@@ -42,14 +40,12 @@ class FileRecord:
     """One row of the manifest: a file that is indexed, or skipped with a reason."""
 
     path: str
-    hash: str = ""
-    """Of the content; '' means that the file must be read again."""
+    hash: str = ""  # of the content; '' means that the file must be read again
     size: int = 0
     mtime_ns: int = 0
     language: str = ""
     role: str = ""
-    tier: str = "fast"
-    """Nobody asks for it any more; a column of this format."""
+    tier: str = "fast"  # no longer used; a column of this format
     status: str = INDEXED
     reason: str = ""
     units: int = 0
@@ -59,10 +55,7 @@ class FileRecord:
     indexed_at: float = 0.0
 
     def state_below(self, root: Path) -> str:
-        """'' for a file that is on disk as it was indexed, else `changed` or `deleted`.
-
-        Size and time of change decide, as for the next indexing run; nothing is read.
-        """
+        """Return `changed` or `deleted` by size and time of change on disk; '' for neither."""
         try:
             status = os.lstat(root / self.path)
         except OSError:
@@ -73,15 +66,15 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """What the index holds. `embedded`, `refined`: units with a vector of either kind."""
+    """How much the index holds."""
 
     files: int = 0
     methods: int = 0
     classes: int = 0
     documents: int = 0
     references: int = 0
-    embedded: int = 0
-    refined: int = 0
+    embedded: int = 0  # units with a vector of the fast embedding
+    refined: int = 0  # units with a vector of the chosen embedding
 
     @property
     def units(self) -> int:
@@ -89,7 +82,7 @@ class IndexCounts:
 
 
 Packed = tuple[dict[str, Any], dict[str, Columns]]
-"""What a FileRecord says of a file once it is parsed; table → the file's rows in it."""
+"""Fields of a file's FileRecord; table → the file's rows in it."""
 
 
 @dataclass(slots=True)
@@ -97,24 +90,24 @@ class Batch:
     """Files parsed together: columns of each table, ready to be written."""
 
     files: list[FileRecord] = field(default_factory=list)
-    unchanged: list[FileRecord] = field(default_factory=list)
-    """Size and time of files that were read and have the content that was known."""
+    unchanged: list[FileRecord] = field(default_factory=list)  # new size and time, same content
     tables: dict[str, Columns] = field(
         default_factory=lambda: {table: {} for table in ("methods", "classes", "edges")}
     )
 
     @property
     def rows(self) -> int:
-        """Units and edges in the batch."""
+        """How many units and edges the batch holds."""
         return sum(len(columns.get("id", ())) for columns in self.tables.values())
 
     def add(self, record: FileRecord, packed: Packed) -> None:
-        """Add one file; `record` is completed by what `packed` says of it."""
-        told, tables = packed
-        for columns in filter(None, map(tables.get, UNIT_TABLES)):
-            # Equal for all rows of a file, so it is not sent along with each of them.
-            columns["file_hash"] = [record.hash] * len(columns["id"])
-        self.join(Batch([replace(record, **told)], tables=tables))
+        """Add one file; `packed` completes its `record`."""
+        fields, tables = packed
+        for table in UNIT_TABLES:
+            if columns := tables.get(table):
+                # Equal for all rows of a file, so the worker does not send it with each of them.
+                columns["file_hash"] = [record.hash] * len(columns["id"])
+        self.join(Batch([replace(record, **fields)], tables=tables))
 
     def join(self, other: Batch) -> None:
         """Add the files of another one."""
@@ -126,20 +119,17 @@ class Batch:
 
 
 def pack_rows(parsed: ParsedFile) -> Packed:
-    """The rows of a file, made of nothing but what `marshal` takes.
-
-    Runs in the worker, so that the process that writes has little more to do than that.
-    """
+    """Return the rows of a file, made of what `marshal` takes; it runs in the worker."""
     methods = [unit for unit in parsed.units if unit.is_method]
     classes = [unit for unit in parsed.units if not unit.is_method]
-    told = {
+    fields = {
         "language": parsed.language,
         "units": len(parsed.units),
         "references": len(parsed.references),
         "replaced": parsed.replaced_bytes,
         "broken": parsed.has_errors,
     }
-    return told, {
+    return fields, {
         "methods": _unit_columns(methods, UNIT_COLUMNS),
         "classes": _unit_columns(classes, CLASS_COLUMNS),
         "edges": _edge_columns(parsed.path, parsed.references),
@@ -169,7 +159,7 @@ def _edge_columns(path: str, references: Sequence[Reference]) -> Columns:
 
 
 def first_edge(path: str) -> int:
-    """The number of a file's first edge, from which the others are numbered on: a hash of its path.
+    """Return the number of a file's first edge, a hash of its path; the others count on from it.
 
     62 bits: the ranges of 100,000 files with 1,000 edges each meet with a chance of 1e-6.
     """
@@ -178,11 +168,11 @@ def first_edge(path: str) -> int:
 
 
 def search_text(unit: Unit) -> str:
-    """Text for the full-text index: tokens of `tokens.search_tokens`, joined by blanks.
+    """Return the text for the full-text index: tokens joined by blanks.
 
-    Words of the path, owner and name, then the text itself, which holds doc comment and
-    signature. A class gives its head and its members' signatures only: their bodies are
-    rows of their own, and a long class would otherwise match everything a little.
+    Words of the path, owner and name come first, then the source with its doc comment. Of a class
+    only the head and its members' signatures: their bodies are rows of their own, and a long class
+    would otherwise match everything a little.
     """
     parts = ["/".join(unit.path.rsplit("/", PATH_WORDS)[-PATH_WORDS:]), unit.class_name]
     parts.extend([unit.name] * NAME_REPEATS)
@@ -195,26 +185,23 @@ def search_text(unit: Unit) -> str:
     return " ".join(map(_tokens, _WORD.findall("\n".join(parts))))
 
 
-_WORD = re.compile(r"\w+")
-"""Cuts where `tokens.words` cuts; underscores around a word make no difference to it."""
+_WORD = re.compile(r"\w+")  # cuts where `tokens.words` cuts, but for underscores around a word
 
 
 @lru_cache(maxsize=200_000)
 def _tokens(word: str) -> str:
-    """Source repeats its words: four times as fast as splitting each. Some 30 MB at most."""
+    # Cached because source repeats its words: four times as fast, with some 30 MB at most.
     return " ".join(search_tokens(word))
 
 
 def columns_of(table: str) -> tuple[str, ...]:
-    """Columns of a unit table that make a Unit."""
+    """Return the columns of a unit table that make a Unit."""
     return CLASS_COLUMNS if table == "classes" else UNIT_COLUMNS
 
 
 def units_of(rows: pa.Table) -> list[Unit]:
-    """The unit of each row of a table that holds at least `columns_of`.
-
-    Column by column: half of the time that a dict for each row would take.
-    """
+    """Return the unit of each row of a table with at least `columns_of`."""
+    # Column by column: half of the time that a dict for each row would take.
     values: dict[str, Iterable[Any]] = {
         name: rows[name].to_pylist() for name in Unit.__slots__ if name in rows.schema.names
     }

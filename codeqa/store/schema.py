@@ -1,11 +1,9 @@
-"""What the tables hold, and what the database says about itself: format, embeddings, which tables
-are current.
+"""Define the columns of the tables, the database's own state (`Meta`), and filters as SQL.
 
 `methods` and `classes` hold units, `edges` references, `files` the manifest, as `Unit`, `Reference`
 and `FileRecord` have them; `meta` holds the fields of `Meta`. A rebuild never overwrites: it writes
-tables of the next generation beside the current ones and then switches with a single commit to
-`meta`. The first generation's tables are called `methods`, `classes`, `edges`, `files`; later ones
-end in `_2`, `_3`, ….
+tables of the next generation beside the current ones (`methods_2`, …) and then switches with a
+single commit to `meta`.
 """
 
 from __future__ import annotations
@@ -33,30 +31,26 @@ if TYPE_CHECKING:
     from codeqa.embeddings.registry import Embedding
 
 FORMAT_VERSION = 1
-"""Raised whenever a table's columns or their meaning change: an older index is rebuilt."""
+"""Raise it when a table's columns or their meaning change: an older index is then rebuilt."""
 
 ROWS_VERSION = "3"
-"""Raised whenever some file becomes other rows than before: an older index is then read anew from
-the files. `tests/golden/rows.json` notices such a change."""
+"""Raise it when a file produces other rows than before: an older index is then read anew from the
+files. `tests/golden/rows.json` notices such a change."""
 
 REFINED = "vector_refined"
 REPOSITORY = "repository"
-"""A column that every table of a collection has besides: the end of a repository's id, with which
-paths and ids begin there."""
+"""An additional column in collections: the end of a repository's id."""
 PREFIXED = ("path", "id", "unit_id", "target")
-"""Columns whose texts begin so; '' means none."""
+"""Columns that begin with it in collections, where they are not ''."""
 
 UNIT_TABLES = ("methods", "classes")
 TABLES = ("methods", "classes", "edges", "files")
 
-ALL_ROWS = 2**31
-"""Limit of a query that wants every row; LanceDB stops at 10 without one."""
+ALL_ROWS = 2**31  # limit of a query that wants every row; LanceDB stops at 10 without one
 
-VECTOR_DIMENSION = 512
-"""Width of the `vector` column while no fast embedding says otherwise."""
+VECTOR_DIMENSION = 512  # width of the `vector` column while no fast embedding says otherwise
 
-CLASS_COLUMNS: tuple[str, ...] = Unit.__slots__
-"""Columns of `classes` that make a Unit."""
+CLASS_COLUMNS: tuple[str, ...] = Unit.__slots__  # columns of `classes` that make a Unit
 
 UNIT_COLUMNS = tuple(
     name for name in CLASS_COLUMNS if name not in ("constructor_declaration", "method_declarations")
@@ -94,7 +88,7 @@ REBUILD_HINT = "Run `codeqa index` on the repository: it rebuilds the tables."
 
 
 def table_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
-    """Schema of any of TABLES; `vector` of a unit table is `dimension` wide."""
+    """Return the schema of any of TABLES; `vector` of a unit table is `dimension` wide."""
     import pyarrow as pa
 
     plain = {"edges": _EDGES, "files": _FILES}.get(table, _UNITS)
@@ -109,21 +103,22 @@ def table_schema(table: str, dimension: int = VECTOR_DIMENSION) -> pa.Schema:
 
 
 def vector_type(dimension: int) -> pa.DataType:
-    """Half precision: half the disk and search time of float32 at the same recall."""
+    """Return the type of a vector column."""
     import pyarrow as pa
 
+    # Half precision: half the disk and search time of float32 at the same recall.
     return pa.list_(pa.float16(), dimension)
 
 
 def refined_field(dimension: int) -> pa.Field:
-    """The column of the embedding that the user chose; it exists only once one is."""
+    """Return the column of the embedding that the user chose, which exists only once one is."""
     import pyarrow as pa
 
     return pa.field(REFINED, vector_type(dimension))
 
 
 def vector_array(vectors: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Vectors (n, dimension) as an array of `kind`. Raises ValueError on another dimension."""
+    """Return vectors (n, dimension) as an array of `kind`; ValueError on another dimension."""
     import pyarrow as pa
 
     if vectors.ndim != 2 or vectors.shape[1] != kind.list_size:
@@ -145,7 +140,7 @@ class EmbeddingRecord:
 
 
 def record_of(embedding: Embedding | None) -> EmbeddingRecord | None:
-    """What is stored about `embedding`."""
+    """Return what is stored about `embedding`."""
     if embedding is None:
         return None
     return EmbeddingRecord(embedding.name, embedding.version, embedding.dimension)
@@ -153,17 +148,13 @@ def record_of(embedding: Embedding | None) -> EmbeddingRecord | None:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a collection holds of one repository."""
+    """The state of one repository's copy in a collection."""
 
-    stamp: int = -1
-    """Of its own index when all of that was copied last; -1: it must be looked at again."""
-    complete: bool = False
-    """Its own first pass was finished once."""
-    expected: int = 0
-    columns: tuple[str, ...] = ()
-    """Those of the vectors that can be compared with the other repositories'."""
-    problem: str = ""
-    """Why its own index could not be read, so that it is not asked."""
+    stamp: int = -1  # of its own index (`stamp_of`) when it was copied; -1 for copy again
+    complete: bool = False  # as in Meta
+    expected: int = 0  # as in Meta
+    columns: tuple[str, ...] = ()  # vectors that can be compared with the other repositories'
+    problem: str = ""  # why its own index could not be read, so that it is not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,68 +162,56 @@ class Meta:
     """The state of the database."""
 
     format: int = FORMAT_VERSION
-    identity: str = ""
-    """Made up with the database: one that was deleted and made again is another one."""
-    generation: int = 1
-    """Tables that readers use."""
-    building: int = 0
-    """Tables that a rebuild is writing; 0 for none."""
-    building_key: str = ""
-    """What that rebuild is for; a run that wants something else starts it again."""
-    expected: int = 0
-    """Files that are to be read until the first pass is complete, with those read before."""
-    complete: bool = False
-    """The current generation's first pass was finished once."""
-    dirty: bool = False
-    """A run that writes has begun and has not ended."""
-    refining: bool = False
-    """A run is making vectors of the chosen embedding, and commits them a few at a time."""
-    parser: str = ""
-    """Version of what extracted the rows (`ROWS_VERSION`)."""
-    checked_ns: int = 0
-    """Start of the last completed run, as file times are written."""
-    updated_at: float = 0.0
-    """End of the last completed run, seconds since the epoch."""
+    identity: str = ""  # random: a database that was deleted and made again has another
+    generation: int = 1  # tables that readers use
+    building: int = 0  # tables that a rebuild is writing; 0 for none
+    building_key: str = ""  # what that rebuild is for; a run for something else starts it again
+    expected: int = 0  # all files of the first pass, those read before included
+    complete: bool = False  # the current generation's first pass was finished once
+    dirty: bool = False  # a run that writes has begun and has not ended
+    refining: bool = False  # a run adds vectors of the chosen embedding, a few at a time
+    parser: str = ""  # version of what extracted the rows (`ROWS_VERSION`)
+    checked_ns: int = 0  # start of the last completed run, as file times are written
+    updated_at: float = 0.0  # end of the last completed run, seconds since the epoch
     versions: tuple[int, ...] = ()
-    """Of TABLES at the end of the last run; others are not ours. () for none noted."""
+    """Of TABLES after the last run; others come from another program. () for none noted."""
     vector: EmbeddingRecord | None = None
     refined: EmbeddingRecord | None = None
     members: Mapping[str, Copied] = field(default_factory=dict)
-    """Of a collection: its repositories, by what they have in REPOSITORY."""
+    """Of a collection: its repositories, by the end of their ids."""
 
     @property
     def growing(self) -> bool:
-        """New versions follow each other, of which none changes what earlier ones hold."""
+        """Whether versions follow quickly, each of which only adds to the one before."""
         return self.refining or not self.complete
 
 
 def unreadable(error: Exception | str) -> IndexFormatError:
-    """The error to raise when the database fails to read what it once wrote."""
+    """Return the error to raise when the database cannot be read."""
     reason = str(error).split("\n", 1)[0].split(", /", 1)[0][:200]
     return IndexFormatError(f"The index cannot be read: {reason}.", REBUILD_HINT)
 
 
 def refuse_functions(schema: pa.Schema) -> None:
-    """Raises IndexFormatError for a table that names functions: before it writes, LanceDB makes and
-    calls them, with keys of the environment and an address of whoever made the table. Ours name
-    none."""
+    """Raise IndexFormatError for a table that names embedding functions; ours never do.
+
+    LanceDB would call them with keys of the environment, at an address from the table.
+    """
     if b"embedding_functions" in (schema.metadata or {}):
         raise unreadable("its tables name functions, so that somebody else made them")
 
 
 def is_damage(error: IndexFormatError) -> bool:
-    """Whether tables that cannot be read have to be made anew. Too many open files, a missing right
-    or a failing disk pass, or are for people to mend."""
-    # What the system refused, as LanceDB tells it: a file that is gone, or is no file.
+    """Return whether unreadable tables have to be made anew.
+
+    Too many open files, a missing right or a failing disk pass, or are for people to mend.
+    """
     codes = {int(code) for code in re.findall(r"\(os error (\d+)\)", str(error.__cause__))}
     return codes <= {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
 
 def read_meta(database: DBConnection) -> Meta | None:
-    """Read the state; None when nothing was ever written here.
-
-    Raises IndexFormatError when it cannot be read or is of another format.
-    """
+    """Read the state; None when nothing was ever written here. Raises IndexFormatError."""
     if META_TABLE not in table_names(database):
         return None
     try:
@@ -249,21 +228,20 @@ def read_meta(database: DBConnection) -> Meta | None:
             REBUILD_HINT,
         )
     try:
-        return _checked().validate_python(values)
+        return _meta_type().validate_python(values)
     except ValueError as error:
         raise unreadable("its table meta holds other values than were written") from error
 
 
 @functools.cache
-def _checked() -> TypeAdapter[Meta]:
-    """Reads a Meta from its fields; raises ValueError for one of another type."""
+def _meta_type() -> TypeAdapter[Meta]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Meta)
 
 
 def write_meta(database: DBConnection, meta: Meta) -> Meta:
-    """Commit `meta` in one step; returns it."""
+    """Commit `meta` in one step; return it."""
     import pyarrow as pa
 
     # This schema never changes, whatever the format.
@@ -280,18 +258,20 @@ def write_meta(database: DBConnection, meta: Meta) -> Meta:
 
 
 def read_rows(handle: Table, columns: Iterable[str], where: str = "") -> pa.Table:
-    """These columns of the rows that meet the condition `where`, as `Snapshot.rows` takes them."""
-    query = handle.search().select(columns if isinstance(columns, dict) else [*columns])
-    return (query.where(where) if where else query).limit(ALL_ROWS).to_arrow()
+    """Return columns of the rows that meet the condition `where`, as `Snapshot.rows` does."""
+    query = handle.search().select(columns if isinstance(columns, dict) else list(columns))
+    if where:
+        query = query.where(where)
+    return query.limit(ALL_ROWS).to_arrow()
 
 
 def table_names(database: DBConnection) -> list[str]:
-    """Names of all tables of the database."""
+    """Return the names of all tables of the database."""
     return list(database.list_tables(limit=10_000).tables)
 
 
 def generation_tables(generation: int) -> dict[str, str]:
-    """Table → its name in `generation`."""
+    """Return table → its name in `generation`."""
     ending = "" if generation == 1 else f"_{generation}"
     return {table: table + ending for table in TABLES}
 
@@ -310,9 +290,9 @@ MOST_WILDCARDS = 32
 class Filter:
     """Which units a search may return; empty fields let everything through.
 
-    A path without `*` and `?` is a prefix (`src/`, `src/app.py`); with them it is a glob
-    over the whole path, in which `*` and `?` stay within a folder and `**` crosses them; those
-    behind the first MOST_WILDCARDS are letters.
+    A path without `*` and `?` is a prefix (`src/`, `src/app.py`); with them it is a glob over the
+    whole path, in which `*` and `?` stay within a folder and `**` crosses folders. Wildcards after
+    the first MOST_WILDCARDS are letters.
     """
 
     languages: tuple[str, ...] = ()
@@ -324,36 +304,39 @@ class Filter:
     excluded_kinds: tuple[str, ...] = ()
 
     def sql(self) -> str:
-        """The condition, '' when there is none."""
+        """Return the SQL condition, '' for none."""
         listed = (("language", self.languages), ("kind", self.kinds), ("role", self.roles))
         parts = [one_of(column, values) for column, values in listed if values]
         if self.paths:
-            parts.append("(" + " OR ".join(map(_path, self.paths)) + ")")
-        parts += [f"NOT ({_path(path)})" for path in self.excluded_paths]
+            parts.append("(" + " OR ".join(map(_path_condition, self.paths)) + ")")
+        parts += [f"NOT ({_path_condition(path)})" for path in self.excluded_paths]
         excluded = (("language", self.excluded_languages), ("kind", self.excluded_kinds))
         parts += [f"NOT ({one_of(column, values)})" for column, values in excluded if values]
         return " AND ".join(parts)
 
 
 def quote(value: str) -> str:
-    """`value` as an SQL string."""
+    """Return `value` as an SQL string."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def all_of(*conditions: str) -> str:
-    """Those of `conditions` that are not ''."""
+    """Return the conditions, but for '', joined by AND."""
     return " AND ".join(filter(None, conditions))
 
 
 def one_of(column: str, values: Iterable[str]) -> str:
-    """`column IN (…)`; false when `values` is empty."""
+    """Return `column IN (…)`; false when `values` is empty."""
     quoted = ", ".join(map(quote, values))
     return f"{column} IN ({quoted})" if quoted else "false"
 
 
 def plain_path(written: str, root: Path | None = None) -> str:
-    """Return a path, as people and models write it, as the index has it: relative to `root`, with
-    `/` and without `.` and `..`. '' is the root itself; a folder keeps a `/` at its end."""
+    """Return a path that people or models wrote as the index has it.
+
+    That is relative to `root`, with `/` and without `.` and `..`; '' for the root itself. A folder
+    keeps a `/` at its end.
+    """
     path = written.strip().removeprefix("file://").replace("\\", "/")
     below = f"{root.as_posix()}/" if root else ""
     if below and f"{path}/".startswith(below):
@@ -365,8 +348,10 @@ def plain_path(written: str, root: Path | None = None) -> str:
 
 
 def path_patterns(path: str, *, prefix: bool = True) -> tuple[str, ...]:
-    """Return the patterns of a plain path as a file or folder at any depth, with `prefix` also as
-    the beginning of a path; none for '', which lets everything through."""
+    """Return the patterns that match a plain path as a file or folder at any depth; none for ''.
+
+    With `prefix` it is also the beginning of a path.
+    """
     if not path:
         return ()
     if _GLOB.search(path):
@@ -376,12 +361,12 @@ def path_patterns(path: str, *, prefix: bool = True) -> tuple[str, ...]:
     return (path, *patterns) if prefix else patterns
 
 
-def _path(pattern: str) -> str:
-    """The condition that a path begins with `pattern`, or is wholly matched by it as a glob."""
+def _path_condition(pattern: str) -> str:
+    """Return the condition that a path begins with `pattern`, or wholly matches it as a glob."""
     if not _GLOB.search(pattern):
         return f"starts_with(path, {quote(pattern)})"
-    parts = _WILDCARD.split(pattern, maxsplit=MOST_WILDCARDS)
+    expression = ""
     # Every other part is a wildcard.
-    meant = [_MEANING[part] if place % 2 else re.escape(part) for place, part in enumerate(parts)]
-    expression = "^" + "".join(meant) + "$"
-    return f"regexp_like(path, {quote(expression)})"
+    for number, part in enumerate(_WILDCARD.split(pattern, maxsplit=MOST_WILDCARDS)):
+        expression += _MEANING[part] if number % 2 else re.escape(part)
+    return f"regexp_like(path, {quote(f'^{expression}$')})"

@@ -174,7 +174,7 @@ class Tables:
 
     def _sql(self, where: Filter | None) -> str:
         """`where` as a condition on the rows, '' for none."""
-        return self._reader.scope.filtered(where).sql() if where else ""
+        return self._reader.scope.stored_filter(where).sql() if where else ""
 
     def _having(
         self, column: str, values: Sequence[str], limit: int = ALL_ROWS, where: Filter | None = None
@@ -359,7 +359,7 @@ async def read_units(
         if not (places := sorted(rows)):
             return {}
         query = snapshot.tables[table].take_row_ids(places).select(list(columns_of(table)))
-        found = snapshot.scope.told(await query.with_row_id().to_arrow())
+        found = snapshot.scope.named(await query.with_row_id().to_arrow())
         return dict(zip(found["_rowid"].to_pylist(), units_of(found), strict=True))
 
     units = await asyncio.gather(*(read(table, rows) for table, rows in wanted.items()))

@@ -205,7 +205,7 @@ def test_a_conversation_of_several_is_there_again_also_when_one_of_them_is_remov
     space.remove(bank)
     again = space.engine(joined, LOCAL)
     assert [kept.id for kept in again.conversations.all()] == ["c"]
-    assert again.search.search("total").warnings == ("1 repository of before: no index now.",)
+    assert again.search.search("total").warnings == ("No longer indexed: 1 repository.",)
     space.close()
 
 

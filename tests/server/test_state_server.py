@@ -366,7 +366,7 @@ def test_a_copy_that_lacks_rows_is_not_kept(places: tuple[State, State, State]) 
             "CREATE RULE lose AS ON INSERT TO fact DO INSTEAD NOTHING"  # what no backup notices
         )
         try:
-            with pytest.raises(StorageError, match="Less came than there was"):
+            with pytest.raises(StorageError, match="Rows were lost while they were copied"):
                 copy_state(file._database, server._database)
         finally:
             other.execute("DROP RULE lose ON fact")
