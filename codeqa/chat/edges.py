@@ -72,7 +72,7 @@ def with_walk(result: SearchResult, walk: Walk) -> SearchResult:
     best = max((hit.score for hit in result.units), default=0.0) or 1.0
     whys = {
         unit.id: (f"{call.caller.qualified_name} calls {call.called.qualified_name}",)
-        for unit, call in zip(walk.found, walk.calls, strict=True)
+        for unit, call in zip(walk.ends, walk.calls, strict=True)
     }
     hits = [
         Hit(unit, (2 - 0.01 * number) * best, whys.get(unit.id, ()), {"edges": number + 1})

@@ -1,14 +1,15 @@
-"""Questions to begin with: what the repository is, how the type that most of it uses works, what a
-much used function does, and what can be set, extended or called.
+"""Offer questions to begin with, by the names of the code, which are answered well without a model.
 
-They name what they ask about as the code does, and so are answered well without a model, too.
+They are about what the repository is, how its most used type works, what a much used function does,
+and what can be set, extended or called.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from codeqa.code.calls import is_test
@@ -20,12 +21,12 @@ from codeqa.text.tokens import name_key
 from codeqa.types import Unit
 
 MOST_REFERENCES, OFTEN = 300_000, 1_000
-"""References that are counted, and names that the most files use, which are asked about."""
+"""References that are counted, and the most used names that are considered."""
 LONG, CALLING, HEIRS, SETTINGS = 10, 5, 3, 20
-"""Lines of a type, names that a function calls, heirs, and lines of a type of settings from which
-on there is something to tell."""
+"""What is worth a question has at least: a type so many lines, a function so many names that it
+calls, a base so many heirs, a type of settings so many lines."""
 OWNERS, CENTRAL = 3, 5
-"""Of a name with more owners nobody knows which is meant; types whose methods count twice."""
+"""Owners up to which a name is clear; types whose methods count twice."""
 _TYPES = ("class", "struct", "interface", "trait", "enum")
 _DULL = re.compile(
     r"_|(?i:file|status|clone)$|(?i:test|mock|fake)|(?:[Gg]et|[Ss]et|is|has|[Nn]ew|make)(?![a-z])"
@@ -33,17 +34,16 @@ _DULL = re.compile(
 )
 _SETTINGS = re.compile(r"\w*(?:config|configuration|settings|options)", re.IGNORECASE)
 _OF_WORDS = re.compile(r"[a-z0-9][A-Z]|[^_]_[^_]")
-"""A name that is hardly that of anything else."""
-_known: WeakKeyDictionary[Catalogue, tuple[str, ...]] = WeakKeyDictionary()
+"""A name of several words, which hardly means anything else."""
+_cache: WeakKeyDictionary[Catalogue, tuple[str, ...]] = WeakKeyDictionary()
 
 
 def first_questions(tables: Tables) -> tuple[str, ...]:
-    """Up to four, each of another kind; fewer where there is little. Remembered until a table
-    changes."""
+    """Return up to four questions of different kinds; they are cached until a table changes."""
     catalogue = tables.catalogue()
-    if catalogue not in _known:
-        _known[catalogue] = tuple(_questions(tables, catalogue)) if catalogue.paths else ()
-    return _known[catalogue]
+    if catalogue not in _cache:
+        _cache[catalogue] = tuple(_questions(tables, catalogue)) if catalogue.paths else ()
+    return _cache[catalogue]
 
 
 def _questions(tables: Tables, catalogue: Catalogue) -> Iterator[str]:
@@ -53,60 +53,79 @@ def _questions(tables: Tables, catalogue: Catalogue) -> Iterator[str]:
     yield f"What is {tables.location.name}, and how is it organised?"
     rows = tables.reference_rows(("name", "path", "kind", "unit_id"), MOST_REFERENCES)
     source = [path for path, role in catalogue.roles().items() if role == "source"]
-    kind, inside = pc.field("kind"), pc.field("path").isin(pa.array(source, pa.string()))
-
-    def counted(by: str, what: str, where: pc.Expression) -> dict[str, int]:
-        """How many different `what` the references `where` that holds have for each `by`."""
-        groups = rows.filter(where).group_by(by).aggregate([(what, "count_distinct")])
-        columns = groups.to_pydict()
-        return dict(zip(columns[by], columns[f"{what}_count_distinct"], strict=True))
-
-    used = counted("name", "path", kind != "import")
-    calls = counted("unit_id", "name", kind == "call")
-    heirs = counted("name", "unit_id", (kind == "inherits") & inside)
-    names = sorted(used, key=lambda name: (-used[name], name))[:OFTEN]
-    found = tables.named([*map(name_key, names)], 5 * OFTEN, Filter(roles=("source",)))
-    found = [u for u in found if u.name in used and not (_DULL.match(u.name) or is_test(u))]
+    kind, in_source = pc.field("kind"), pc.field("path").isin(pa.array(source, pa.string()))
+    uses = _count(rows.filter(kind != "import"), "name", "path")
+    calls = _count(rows.filter(kind == "call"), "unit_id", "name")
+    heirs = _count(rows.filter((kind == "inherits") & in_source), "name", "unit_id")
+    units = _candidates(tables, uses)
     readmes = tables.units(Filter(paths=tuple(f"{name}*" for name in README_NAMES)))
     readme = " ".join(unit.source_code for unit in readmes)
-    told, main = set(re.findall(r"\w+", readme)), [unit.id for unit in tables.named(["main"])]
-    shown = {one.name for one in tables.references(unit_id=main)} if main else set[str]()
-    shown.update(re.findall(r"(\w+)\(", readme))
+    words = set(re.findall(r"\w+", readme))
 
     def worth_of_type(unit: Unit) -> float:
-        return used[unit.name] * math.log2(_lines(unit)) * (1 + (unit.name in told))
+        return uses[unit.name] * math.log2(_lines(unit)) * (2 if unit.name in words else 1)
 
-    def worth(unit: Unit) -> float:
-        likely = (1 + (unit.name in shown)) * (1 + (unit.class_name in central))
-        return math.log2(1 + used[unit.name]) * math.pow(calls[unit.id], 0.7) * likely
-
-    large = (unit for unit in found if unit.kind in _TYPES and _lines(unit) >= LONG)
-    types = _best(large, worth_of_type)
+    types = [unit for unit in units if unit.kind in _TYPES and _lines(unit) >= LONG]
+    types = _best(types, worth_of_type)
     settings = [unit for unit in types if _SETTINGS.fullmatch(unit.name)]
     types = [unit for unit in types if unit not in settings]
     bases = [unit for unit in types[1:] if heirs.get(unit.name, 0) >= HEIRS]
     central = {unit.qualified_name for unit in types[:CENTRAL]}
-    busy = (unit for unit in found if unit.is_method and calls.get(unit.id, 0) >= CALLING)
-    functions = _best((unit for unit in busy if unit.kind != "constructor"
-                       and (unit.class_name in central or unit.name in shown
-                            or _OF_WORDS.search(unit.name))), worth)  # fmt: skip
+    called = _called_first(tables, readme)
+
+    def worth_of_function(unit: Unit) -> float:
+        worth = math.log2(1 + uses[unit.name]) * math.pow(calls[unit.id], 0.7)
+        worth *= 2 if unit.name in called else 1
+        return worth * (2 if unit.class_name in central else 1)
+
+    functions = []
+    for unit in units:
+        busy = unit.is_method and unit.kind != "constructor" and calls.get(unit.id, 0) >= CALLING
+        clear = unit.class_name in central or unit.name in called or _OF_WORDS.search(unit.name)
+        if busy and clear:
+            functions.append(unit)
+    functions = _best(functions, worth_of_function)
     others = [unit for unit in functions[1:] if _OF_WORDS.search(unit.name)]
     if types:
-        yield f"How does {_called(types[0])} work?"
+        yield f"How does {_name(types[0])} work?"
     if functions:
-        yield f"What happens when {_called(functions[0])} is called?"
+        yield f"What happens when {_name(functions[0])} is called?"
     if settings and _lines(settings[0]) >= SETTINGS:
-        yield f"What can be set in {_called(settings[0])}?"
+        yield f"What can be set in {_name(settings[0])}?"
     elif bases:
-        does = "inherits from" if bases[0].kind == "class" else "implements"
-        yield f"What {does} {_called(bases[0])}?"
+        verb = "inherits from" if bases[0].kind == "class" else "implements"
+        yield f"What {verb} {_name(bases[0])}?"
     elif others:
-        yield f"Who calls {_called(others[0])}?"
+        yield f"Who calls {_name(others[0])}?"
 
 
-def _best(units: Iterable[Unit], worth: Callable[[Unit], float]) -> list[Unit]:
-    """Those of few owners, the best first."""
-    units, owners = list(units), dict[str, set[tuple[str, str]]]()
+def _count(rows: Any, by: str, counted: str) -> dict[str, int]:
+    """Return for each value of the column `by` the number of different values of `counted`."""
+    columns = rows.group_by(by).aggregate([(counted, "count_distinct")]).to_pydict()
+    return dict(zip(columns[by], columns[f"{counted}_count_distinct"], strict=True))
+
+
+def _candidates(tables: Tables, uses: dict[str, int]) -> list[Unit]:
+    """Return definitions in source code with the most used names."""
+    names = sorted(uses, key=lambda name: (-uses[name], name))[:OFTEN]
+    keys = [name_key(name) for name in names]
+    units = tables.named(keys, 5 * OFTEN, Filter(roles=("source",)))
+    units = [unit for unit in units if unit.name in uses and not _DULL.match(unit.name)]
+    return [unit for unit in units if not is_test(unit)]
+
+
+def _called_first(tables: Tables, readme: str) -> set[str]:
+    """Return the names that `main` uses and that the readme calls."""
+    names = set(re.findall(r"(\w+)\(", readme))
+    main = [unit.id for unit in tables.named(["main"])]
+    if main:
+        names.update(reference.name for reference in tables.references(unit_id=main))
+    return names
+
+
+def _best(units: Sequence[Unit], worth: Callable[[Unit], float]) -> list[Unit]:
+    """Return the units whose name has few owners, the best first."""
+    owners: dict[str, set[tuple[str, str]]] = {}
     for unit in units:
         owners.setdefault(unit.name, set()).add((unit.class_name, unit.path.rpartition("/")[0]))
     few = [unit for unit in units if len(owners[unit.name]) <= OWNERS]
@@ -117,8 +136,8 @@ def _lines(unit: Unit) -> int:
     return unit.end_line - unit.start_line + 1
 
 
-def _called(unit: Unit) -> str:
-    """Its name as code, with its owner's where it is a method or a word that others have, too."""
+def _name(unit: Unit) -> str:
+    """Return its name as code, with its owner's for a method or a name of one word."""
     parts = re.split(r"(::|\.|\\|#)", unit.qualified_name)
     alone = not unit.is_method and _OF_WORDS.search(unit.name)
     return code_span("".join(parts[-1 if alone else -3 :]))

@@ -1,4 +1,4 @@
-"""Whether an import specifier leads to a certain file.
+"""Decide whether an import specifier leads to a certain file.
 
 `languages.toml` names the rule of each language (`import_rule`) and the files that it leads to.
 """
@@ -21,7 +21,7 @@ IMPORTED_LOOSELY = 0.7
 def import_evidence(
     language: str, importer: str, module: str, path: str, own_module: str = ""
 ) -> float:
-    """Rate how surely `module`, imported in the file `importer`, is the file `path`; 0 for no.
+    """Return the confidence that `module`, imported in `importer`, is the file `path`; 0 for no.
 
     `own_module` is the address that the repository gives itself (`go.mod`), '' when unknown.
     Languages without a rule give 0.
@@ -46,10 +46,10 @@ def import_evidence(
 
 
 def split_address(module: str) -> tuple[str, str]:
-    """An address without its last word, and that word."""
+    """Return an address without its last word, and that word."""
     for separator in ("::", "\\", "."):
-        head, mark, tail = module.rpartition(separator)
-        if mark:
+        if separator in module:
+            head, _, tail = module.rpartition(separator)
             return head or separator, tail
     return "", module
 
@@ -70,8 +70,7 @@ def _dotted(language: Language, importer: str, module: str, path: str) -> bool:
 
 
 def _relative(language: Language, importer: str, module: str, path: str) -> bool:
-    """Lead to files and folders beside the importer, for `@/x` and `src/x` to the end of a path,
-    for `@scope/package` to the folder of its name."""
+    """Lead to paths beside the importer, ends of paths (`@/x`, `src/x`) or `@scope/package`."""
     if module.startswith("."):
         address = normpath(join(dirname(importer), module))
         return not address.startswith("..") and path in _relative_files(language.name, address)
@@ -101,10 +100,11 @@ def _package(language: Language, importer: str, module: str, path: str) -> bool:
         return False
     words = module.split(".")
     file = path.rpartition(".")[0]
-    addresses = ["/".join(words[:number]) for number in range(1, len(words) + 1)]
-    return any(_ends_with(file, address) for address in addresses) or any(
-        _ends_with(dirname(path), address) for address in addresses[1:]
-    )
+    for count in range(1, len(words) + 1):
+        address = "/".join(words[:count])
+        if _ends_with(file, address) or (count > 1 and _ends_with(dirname(path), address)):
+            return True
+    return False
 
 
 def _folder(language: Language, importer: str, module: str, path: str) -> bool:
@@ -118,8 +118,7 @@ def _folder(language: Language, importer: str, module: str, path: str) -> bool:
 
 
 def _in_crate(language: Language, importer: str, module: str, path: str) -> bool:
-    """Lead from `crate::`, `self::` or `super::`, to a module beside the file, or another crate's
-    folder."""
+    """Lead from `crate::`, `self::`, `super::`, a module beside the file or another crate."""
     words = [word for word in module.split("::") if word]
     root, inside = _crate(importer)
     if not words:
@@ -145,17 +144,22 @@ def _in_crate(language: Language, importer: str, module: str, path: str) -> bool
 
 
 def _crate(path: str) -> tuple[str, list[str]]:
-    """The folder of a file's crate root (with a slash at its end) and the file's module path."""
-    before, src, _ = path.rpartition("src/")
-    root = before + src if src and (not before or before.endswith("/")) else dirname(path) + "/"
-    words = path[len(root) :].removesuffix(".rs").split("/") if root != "/" else [path]
+    """Return the folder of a file's crate root, ending in a slash, and the file's module path."""
+    before, source, _ = path.rpartition("src/")
+    root = dirname(path) + "/"
+    if source and (not before or before.endswith("/")):
+        root = before + source
+    if root == "/":
+        root, words = "", [path]
+    else:
+        words = path[len(root) :].removesuffix(".rs").split("/")
     if words[-1] in ("mod", "lib", "main"):
         words.pop()
-    return (root if root != "/" else "", words)
+    return root, words
 
 
 def _crate_files(root: str, words: list[str]) -> tuple[str, str]:
-    """The two files that may hold the module `words` of the crate whose sources are in `root`."""
+    """Return the two files that may hold the module `words` of the crate in `root`."""
     if not words:
         return root + "lib.rs", root + "main.rs"
     address = root + "/".join(words)
@@ -163,7 +167,7 @@ def _crate_files(root: str, words: list[str]) -> tuple[str, str]:
 
 
 def _ends_with(path: str, ending: str) -> bool:
-    """Whether whole components at the end of `path` are `ending`."""
+    """Return whether whole components at the end of `path` are `ending`."""
     return path == ending or path.endswith("/" + ending)
 
 
@@ -177,5 +181,5 @@ _RULES: dict[str, Callable[[Language, str, str, str], bool]] = {
 
 
 def resolves_imports(language: str) -> bool:
-    """Tell whether imports of `language` are resolved to files."""
+    """Return whether imports of `language` are resolved to files."""
     return language_called(language).import_rule != ""

@@ -114,7 +114,7 @@ def gather_evidence(
     its own kind asks for, or `walk` led to, stands in front."""
     result = result.head(CONSIDERED)
     query, hits = result.query, _hits(tables, result)
-    looked_up = None if walk and walk.found else _looked_up(tables, result, hits)
+    looked_up = None if walk and walk.ends else _looked_up(tables, result, hits)
     lead = looked_up.lead if looked_up else walk_section(walk) if walk else ""
     main = _main([Hit(unit, 1.0) for unit in looked_up.units] if looked_up else hits, query)
     main[1:1] = followed(tables, main, query)
