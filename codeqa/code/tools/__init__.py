@@ -1,8 +1,8 @@
-"""What a reader of code does, as functions: search, look up a name, grep, open, list, see history.
+"""The tools of a reader of code: search, look up a name, grep, open, list, see history.
 
-Each is declared once and is a tool of the agent and of other agents (MCP), a command and an address
-of the API. They read one repository, change nothing, and answer within a bounded size. Their
-arguments are called alike: `path`, `name`, `lines`.
+Each is declared once and serves the model, other agents (MCP), the terminal and the API. They read
+one repository, change nothing and return a bounded text. Their arguments have the same names:
+`path`, `name`, `lines`.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,6 @@ _FUNCTIONS: tuple[Callable[..., ToolResult], ...] = (
 )  # fmt: skip
 
 TOOLS = {function.__name__: declare(function) for function in _FUNCTIONS}
-"""By name, in the order in which they are worth trying."""
+"""Name → tool, in the order in which they are worth trying."""
 
 __all__ = ["TOOLS", "Commit", "Place", "Tool", "ToolResult", "Toolbox", "declare"]

@@ -94,7 +94,7 @@ def _log(box: Toolbox, path_or_name: str) -> ToolResult:
     commits = _logged(box, [*SAFE, f"-{COMMITS}", *wanted])
     newest = "the newest " if len(commits) == COMMITS else ""
     summary = f"history of {about}: {newest}{counted(len(commits), 'commit')}"
-    return list_result(summary, [one.line for one in commits], "", told=commits)
+    return list_result(summary, [one.line for one in commits], "", items=commits)
 
 
 def _added(box: Toolbox, name: str) -> ToolResult:
@@ -110,7 +110,7 @@ def _added(box: Toolbox, name: str) -> ToolResult:
     where = f" ({unit.place})" if unit else ""
     summary = f"{name}{where} was added on {one.date} by {one.author} in {one.id}"
     known = f"The first commit with “{text}” in any file."
-    return list_result(summary, [one.line], "", told=[one], completeness=known)
+    return list_result(summary, [one.line], "", items=[one], completeness=known)
 
 
 def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:
@@ -171,7 +171,7 @@ def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
         start = end + 1
     summary = f"blame of {found}:{first}-{last}: {counted(len(distinct), 'commit')}"
     parts = [f"{one.lines:>11}  {one.line}" for one in runs]
-    return list_result(summary, parts, "Ask for fewer lines.", told=runs)
+    return list_result(summary, parts, "Ask for fewer lines.", items=runs)
 
 
 def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:

@@ -1,8 +1,7 @@
-"""A tool that lists all of a kind: files, routes, commands, tests, TODOs, environment variables;
-and the repository in a page.
+"""The tool that lists all of a kind: files, routes, tests, …, or the repository in a page.
 
-They are found by their form: how such a thing is written in the frameworks that are in wide use. A
-form is data; what is written in another way is not found, and the result says so.
+They are found by their form, as widely used frameworks write them. Forms are data; what is written
+in another way is not found, and the result says so.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from codeqa.text.tokens import name_key
 from codeqa.types import CLASS_KINDS, ROLES, Reference, Unit
 
 MOST_LISTED = 100
-"""Things that are listed; of more, their files with counts."""
+"""Places that are listed; of more, their files with counts."""
 MOST_FILES = 80
 """Files that are named; of more, folders with counts."""
 ALL = 1_000_000
 LINES = 4
-"""Lines from a name on in which its form stands."""
+"""Lines of a form, from the name on."""
 
 DEFINED = {
     "classes": {"class", "struct"},
@@ -47,45 +46,31 @@ DEFINED = {
     "types": CLASS_KINDS - {"module"},
     "constants": {"constant"},
 }
-"""What is listed of the definitions → their kinds."""
+"""Kind that is listed → kinds of units."""
 _EXCEPTION = re.compile(r"(?:Error|Exception|Failure|Fault|Warning)$")
 
 Kind = Annotated[
-    Literal[
-        "overview",
-        "files",
-        "routes",
-        "commands",
-        "tests",
-        "todos",
-        "environment",
-        "recursive",
-        "classes",
-        "exceptions",
-        "functions",
-        "methods",
-        "interfaces",
-        "enums",
-        "types",
-        "constants",
-    ],
+    Literal["overview", "files", "routes", "commands", "tests", "todos", "environment", "recursive",
+            "classes", "exceptions", "functions", "methods", "interfaces", "enums", "types",
+            "constants"],
     Field(description="What to list."),
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a thing is written: a reference to one of `names`, and code from there on that begins as
-    `pattern`, whose first group names the thing."""
+    """How a framework writes a thing: a reference to a name, followed by certain code."""
 
     names: str
+    """Of the reference, one of these words."""
     pattern: str
+    """Of the code from the reference on; the first group is the name of the thing."""
     files: str = ""
-    """What the path has to match."""
+    """Pattern of the path."""
     decorator: bool = False
-    """It has to stand behind `@` or `[`; without a name of its own it goes by what it decorates."""
+    """It stands after `@` or `[`; without a name of its own it has that of the decorated unit."""
     receiver: str = ""
-    """What the receiver and its module have to match."""
+    """Pattern of the receiver and its module."""
 
 
 _TEXT = r"""["'`]([^"'`\n]+)["'`]"""
@@ -120,7 +105,7 @@ FORMS = {
         Form("each only skip", rf"\w+[(\[`].*?\(?{_TEXT}", _SCRIPT, receiver=r"^(?:it|test)\b"),
     ),
 }
-"""Kind → its forms at references, which are code and never a comment."""
+"""Kind → its forms at references, which are never in comments."""
 LINE_FORMS = {
     "todos": r"(?:^|[^.\w/])(TODO|FIXME|XXX|HACK)\b",
     "environment": r"(?:\bprocess\.env\.|\bimport\.meta\.env\."
@@ -129,10 +114,10 @@ LINE_FORMS = {
     r"|\bENV(?:\.fetch\(|\[)|\$_ENV\[|\bprocess\.env\[|\benv\.get\(|\benvvar\s*=)"
     r"\s*[\"'`]?)([\w.:-]+)",
 }
-"""Kind → its form in a line, for what is written in text or has no reference: RE2."""
+"""Kind → its form in a line (RE2), for text and for code without a reference."""
 _QUOTES = ("'", '"', "`", ".")
-_WRITTEN = re.compile(r"""["'`]\]\s*=[^=]""")
-"""Behind a name: it is set and not read."""
+_ASSIGNED = re.compile(r"""["'`]\]\s*=[^=]""")
+"""After a name that is set and not read."""
 _COMMENT = ("#", "//", "/*", "*", "--", ";", "<!--")
 _FIXTURE = re.compile(r"@(?:\w+\.)*fixture\b")
 _MARKED_TEST = re.compile(
@@ -155,85 +140,94 @@ _HOW = {
 
 
 def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolResult:
-    """All there are of one kind, counted, and where: files, routes, commands, tests, TODOs,
-    environment variables that are read, recursive functions. `overview` says what the repository
-    is, which folders it has, what most of it uses and where it starts."""
+    """List all of one kind, counted, and where.
+
+    Kinds are files, routes, commands, tests, TODOs, environment variables that are read, recursive
+    functions. `overview` says what the repository is, which folders it has, what most of it uses
+    and where it starts.
+    """
     if kind == "overview":
         return _overview(box)
     if kind == "files":
         return _list_files(box, path)
     records = box.files_in(path)
-    paths, searched = {record.path: record.role for record in records}, ""
-    if kind == "tests":
-        found = [*_tests(box.tables(), path), *_by_reference(box, kind, paths)]
-    elif kind == "recursive":
-        found = list(_recursive(box.tables(), paths))
-    elif kind in DEFINED:
-        found = [
-            Place.of(unit, kind=paths[unit.path])
-            for unit in box.tables().units(
-                Filter(paths=path_patterns(box.tables().plain_path(path)))
-            )
-            if unit.path in paths
-            and unit.kind in DEFINED[kind]
-            and (kind != "exceptions" or _EXCEPTION.search(unit.name))
-        ]
-    elif kind in LINE_FORMS:
-        records = [one for one in records if kind == "todos" or one.role != "document"]
+    roles = {record.path: record.role for record in records}
+    searched = ""
+    if kind in LINE_FORMS:
+        if kind == "environment":
+            records = [record for record in records if record.role != "document"]
         lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, kept=ALL)
         searched = f" Searched: {lines.searched}."
-        found = list(_by_line(box, kind, paths, lines))
+        matches = _by_line(box, kind, roles, lines)
     else:
-        found = list(_by_reference(box, kind, paths))
-    found = list({(one.path, one.start_line, one.name): one for one in found}.values())
+        matches = _by_index(box, kind, path, roles)
+    places = list({(one.path, one.start_line, one.name): one for one in matches}.values())
+    if not places:
+        summary = "no environment variables found" if kind == "environment" else f"no {kind} found"
+        forms = _HOW.get(kind, "definitions of the index")
+        return list_result(summary, [], "", completeness=f"Looked for: {forms}.{searched}")
     by_name = kind == "environment"
-    found.sort(key=lambda p: (ROLES.index(p.kind), p.path, p.start_line))
-    if by_name:
-        found.sort(key=lambda p: (ROLES.index(p.kind), p.name or "~"))
-    roles = Counter(place.kind for place in found)
-    told = ", ".join(f"{number:,} in {role}" for role, number in roles.items())
-    files = counted(len({place.path for place in found}), "file")
-    summary = f"{counted(len(found), _ONE[kind], kind if kind in DEFINED else '')} in {files}"
-    if by_name:
-        names = len({place.name for place in found} - {""})
-        summary = f"{counted(names, 'environment variable')} read in {summary}"
+    places.sort(key=lambda one: (one.name or "~" if by_name else "", one.path, one.start_line))
+    places.sort(key=lambda one: ROLES.index(one.kind))
+    known = _counts_by_part(kind, places)
+    if kind in _HOW:
+        known += f"Found by form: {_HOW[kind]}."
+    items = _by_file_where_many(places)
+    parts = [f"{p.location} {p.name}{p.note}: {p.text}".rstrip(": ") for p in items[:MOST_LISTED]]
+    return list_result(
+        _summary(kind, places), parts, "Narrow it with `path`.", total=len(places),
+        left=len(items) - len(parts), items=items, completeness=f"{known}{searched}".strip(),
+    )  # fmt: skip
+
+
+def _summary(kind: str, places: Sequence[Place]) -> str:
+    files = counted(len({place.path for place in places}), "file")
+    summary = f"{counted(len(places), _ONE[kind], kind if kind in DEFINED else '')} in {files}"
+    if kind == "environment":
+        names = {place.name for place in places if place.name}
+        return f"{counted(len(names), 'environment variable')} read in {summary}"
+    return summary
+
+
+def _counts_by_part(kind: str, places: Sequence[Place]) -> str:
+    """Return how many there are of each word or in each role, as sentences."""
+    text = ""
+    roles = Counter(place.kind for place in places)
     if kind == "todos":
-        told = ", ".join(f"{n:,} {word}" for word, n in Counter(p.name for p in found).items())
-    told = f"{told}. " if len(roles) > 1 or kind == "todos" else ""
-    if by_name and (unnamed := sum(not place.name for place in found)):
-        told += f"In {counted(unnamed, 'place')} the name is in a variable. "
-    how = f"Found by form: {_HOW[kind]}." if kind in _HOW else ""
-    known = f"{told}{how}{searched}".strip()
-    if not found:
-        summary = f"no {kind}{' variables' if by_name else ''} found"
-        known = f"Looked for: {_HOW.get(kind, 'definitions of the index')}.{searched}"
-    places = list[Place]()
-    for role, number in roles.items():
-        held = [place for place in found if place.kind == role]
-        singly = len(places) + number <= MOST_LISTED
-        places += held if singly else _files(held)
-    parts = [f"{p.location} {p.name}{p.note}: {p.text}".rstrip(": ") for p in places[:MOST_LISTED]]
-    left = len(places) - len(parts)
-    return list_result(summary, parts, "Narrow it with `path`.", total=len(found), left=left,
-                       told=places, completeness=known)  # fmt: skip
+        words = Counter(place.name for place in places)
+        text = ", ".join(f"{number:,} {word}" for word, number in words.items()) + ". "
+    elif len(roles) > 1:
+        text = ", ".join(f"{number:,} in {role}" for role, number in roles.items()) + ". "
+    unnamed = sum(not place.name for place in places)
+    if kind == "environment" and unnamed:
+        text += f"In {counted(unnamed, 'place')} the name is in a variable. "
+    return text
+
+
+def _by_file_where_many(places: Sequence[Place]) -> list[Place]:
+    """Return the places of each role, or their files if they exceed MOST_LISTED."""
+    items: list[Place] = []
+    for role, number in Counter(place.kind for place in places).items():
+        own = [place for place in places if place.kind == role]
+        items += own if len(items) + number <= MOST_LISTED else _files(own)
+    return items
 
 
 def _overview(box: Toolbox) -> ToolResult:
     tables = box.tables()
-    told = overview_of(tables)
-    places = tuple(
-        Place.of(unit)
-        for path, first, last in CITATION.findall(told)
-        for unit in tables.in_file(path)
-        if (unit.start_line, unit.end_line) == (int(first), int(last or first))
-    )
-    text, _ = fitting((told or "Nothing here says what it is.").split("\n"))
+    overview = overview_of(tables) or "Nothing here says what it is."
+    places = []
+    for path, first, last in CITATION.findall(overview):
+        lines = int(first), int(last or first)
+        units = (u for u in tables.in_file(path) if (u.start_line, u.end_line) == lines)
+        places += map(Place.of, units)
+    text, _ = fitting(overview.split("\n"))
     summary = f"overview of {tables.location.name}"
-    return ToolResult(summary=summary, text=text, total=len(places), places=places)
+    return ToolResult(summary=summary, text=text, total=len(places), places=tuple(places))
 
 
 def _list_files(box: Toolbox, pattern: str) -> ToolResult:
-    """The indexed files whose path matches; of many their folders with counts."""
+    """List the indexed files whose path matches; of many their folders with counts."""
     records = box.files_in(pattern)
     parts = [record.path for record in records]
     if len(records) > MOST_FILES:
@@ -244,62 +238,85 @@ def _list_files(box: Toolbox, pattern: str) -> ToolResult:
     return list_result(summary, parts, "Narrow it with `path`.", total=len(records), paths=paths)
 
 
-def _files(found: Sequence[Place]) -> Iterator[Place]:
-    """The files of `found`, with how many of them each has."""
-    for path, number in Counter(place.path for place in found).items():
-        lines = [place.start_line for place in found if place.path == path]
-        first, last = min(lines), max(lines)
-        yield Place(path=path, start_line=first, end_line=last, note=f"{number:,} of them",
-                    times=number)  # fmt: skip
+def _files(places: Sequence[Place]) -> Iterator[Place]:
+    """Yield the files of `places`, each with the number of them."""
+    lines: dict[str, list[int]] = {}
+    for place in places:
+        lines.setdefault(place.path, []).append(place.start_line)
+    for path, numbers in lines.items():
+        yield Place(path=path, start_line=min(numbers), end_line=max(numbers),
+                    note=f"{len(numbers):,} of them", times=len(numbers))  # fmt: skip
 
 
-def _by_reference(box: Toolbox, kind: str, paths: Mapping[str, str]) -> Iterator[Place]:
-    """What stands at references in one of the forms of `kind`."""
+def _by_index(box: Toolbox, kind: str, path: str, roles: Mapping[str, str]) -> Iterator[Place]:
+    """Yield definitions and references of `kind`."""
+    if kind == "recursive":
+        yield from _recursive(box.tables(), roles)
+        return
+    if kind in DEFINED:
+        for unit in box.tables().units(Filter(paths=path_patterns(box.tables().plain_path(path)))):
+            fits = kind != "exceptions" or _EXCEPTION.search(unit.name)
+            if unit.path in roles and unit.kind in DEFINED[kind] and fits:
+                yield Place.of(unit, kind=roles[unit.path])
+        return
+    if kind == "tests":
+        yield from _tests(box.tables(), path)
+    yield from _by_reference(box, kind, roles)
+
+
+def _by_reference(box: Toolbox, kind: str, roles: Mapping[str, str]) -> Iterator[Place]:
+    """Yield the references in one of the forms of `kind`."""
     tables = box.tables()
     forms = FORMS[kind]
     names = sorted({name for form in forms for name in form.names.split()})
-    places: dict[str, list[Reference]] = {}
+    by_path: dict[str, list[Reference]] = {}
     for one in tables.references(kind=("call", "use"), name=names):
-        if one.path in paths and any(re.search(form.files, one.path) for form in forms):
-            places.setdefault(one.path, []).append(one)
-    units = tables.by_ids([one.unit_id for held in places.values() for one in held])
-    around = {unit.id: unit for unit in units}
-    for path, held in places.items():
-        with suppress(CodeQAError):  # a file that is gone holds nothing
+        if one.path in roles and any(re.search(form.files, one.path) for form in forms):
+            by_path.setdefault(one.path, []).append(one)
+    ids = [one.unit_id for references in by_path.values() for one in references]
+    units = {unit.id: unit for unit in tables.by_ids(ids)}
+    for path, references in by_path.items():
+        lines: list[str] = []
+        with suppress(CodeQAError):  # of a file that is gone
             lines = box.files.read(path).text.split("\n")
-            for one in held:
-                unit = around.get(one.unit_id)
-                if one.line > len(lines):
-                    continue
-                called = (_named(form, one, lines, unit) for form in forms)
-                if name := next(filter(None, called), ""):
-                    inside = "test" if unit and is_test(unit) else paths[path]
-                    yield _line(path, one.line, name, lines[one.line - 1], inside)
+        for one in references:
+            if one.line > len(lines):
+                continue
+            unit = units.get(one.unit_id)
+            names_of_it = (_name(form, one, lines, unit) for form in forms)
+            if name := next(filter(None, names_of_it), ""):
+                role = "test" if unit and is_test(unit) else roles[path]
+                yield _line(path, one.line, name, lines[one.line - 1], role)
 
 
-def _named(form: Form, one: Reference, lines: Sequence[str], unit: Unit | None) -> str:
-    """The name of the thing that stands at the reference `one`, '' for none."""
-    fits = one.name in form.names.split() and re.search(form.files, one.path)
-    if not fits or not re.search(form.receiver, f"{one.receiver} {one.module}"):
+def _name(form: Form, reference: Reference, lines: Sequence[str], unit: Unit | None) -> str:
+    """Return the name of the thing that stands at the reference in this form, '' for none."""
+    receiver = f"{reference.receiver} {reference.module}"
+    if reference.name not in form.names.split() or not re.search(form.files, reference.path):
         return ""
-    if form.decorator and not lines[one.line - 1].lstrip().startswith(("@", "#[", "[")):
+    if not re.search(form.receiver, receiver):
         return ""
-    code = "\n".join(lines[one.line - 1 : one.line - 1 + LINES])[one.column - 1 :]
-    found = re.match(form.pattern, code)
+    line = lines[reference.line - 1].lstrip()
+    if form.decorator and not line.startswith(("@", "#[", "[")):
+        return ""
+    code = "\n".join(lines[reference.line - 1 : reference.line - 1 + LINES])
+    match = re.match(form.pattern, code[reference.column - 1 :])
+    if not match:
+        return ""
     decorated = unit.name if unit and form.decorator else ""
-    return (found[1] or decorated) if found else ""
+    return match[1] or decorated
 
 
 def _by_line(
-    box: Toolbox, kind: str, roles: Mapping[str, str], found: FoundLines
+    box: Toolbox, kind: str, roles: Mapping[str, str], matches: FoundLines
 ) -> Iterator[Place]:
-    """Those lines of `found` that are of `kind`; no comments and documentation but for TODOs."""
+    """Yield the lines of `kind`; comments and documentation count only for TODOs."""
     pattern = re.compile(LINE_FORMS[kind])
-    for path, held in found.lines.items():
-        docs = "" if kind == "todos" else "\n".join(
-            unit.doc_comment for unit in box.tables().in_file(path)
-        )  # fmt: skip
-        for number, line in held:
+    for path, lines in matches.lines.items():
+        docs = ""
+        if kind != "todos":
+            docs = "\n".join(unit.doc_comment for unit in box.tables().in_file(path))
+        for number, line in lines:
             text = line.strip()
             if kind != "todos" and (text.startswith(_COMMENT) or text in docs):
                 continue
@@ -307,20 +324,19 @@ def _by_line(
                 name = match[1]
                 if kind == "environment" and line[match.start(1) - 1] not in _QUOTES:
                     name = _literal(box, path, name)
-                if not _WRITTEN.match(line, match.end()):
+                if not _ASSIGNED.match(line, match.end()):
                     yield _line(path, number, name, line, roles[path])
 
 
 def _literal(box: Toolbox, path: str, name: str) -> str:
-    """The text that the constant `name` stands for, in that file or alone of this name; '' for a
-    variable."""
+    """Return the text of the constant `name`, of that file first; '' for a variable."""
     name = re.split(r"\.|::", name)[-1]
-    named = (unit for unit in box.tables().named([name_key(name)], 20) if unit.kind == "constant")
-    for unit in sorted([*named, *box.tables().in_file(path)], key=lambda one: one.path != path):
-        if found := re.search(
-            rf"\b{re.escape(name)}\b[^=\n]*=\s*[\"'`]([\w-]+)[\"'`]", unit.source_code
-        ):
-            return found[1]
+    value = re.compile(rf"\b{re.escape(name)}\b[^=\n]*=\s*[\"'`]([\w-]+)[\"'`]")
+    units = [unit for unit in box.tables().named([name_key(name)], 20) if unit.kind == "constant"]
+    units += box.tables().in_file(path)
+    for unit in sorted(units, key=lambda unit: unit.path != path):
+        if match := value.search(unit.source_code):
+            return match[1]
     return ""
 
 
@@ -333,22 +349,24 @@ def _recursive(tables: Tables, roles: Mapping[str, str]) -> Iterator[Place]:
             yield Place.of(unit, text=text[:LONGEST_LINE], kind=roles[unit.path])
 
 
-def _tests(tables: Tables, where: str) -> Iterator[Place]:
-    by_name, marked = list[Unit](), list[Unit]()
-    for unit in tables.units(Filter(paths=path_patterns(tables.plain_path(where)))):
+def _tests(tables: Tables, path: str) -> Iterator[Place]:
+    """Yield tests with a mark, and in files without such marks those with a test's name."""
+    by_name: list[Unit] = []
+    files_with_marks = set()
+    for unit in tables.units(Filter(paths=path_patterns(tables.plain_path(path)))):
         if not unit.is_method:
             continue
-        inner = unit.kind == "function" and "." in unit.qualified_name  # no runner sees those
-        form = language_called(unit.language).test_names
-        named = unit.role == "test" and not inner and re.match(form, unit.name)
         head = unit.source_code.partition(unit.signature)[0] if unit.signature else ""
         if _MARKED_TEST.search(head):
-            marked.append(unit)
-        elif named and not _FIXTURE.search(head):
-            by_name.append(unit)
-    marking = {unit.path for unit in marked}  # there a name alone makes no test
-    for unit in (*marked, *(unit for unit in by_name if unit.path not in marking)):
-        yield Place.of(unit, kind=unit.role)
+            files_with_marks.add(unit.path)
+            yield Place.of(unit, kind=unit.role)
+        elif unit.role == "test" and not _FIXTURE.search(head):
+            inner = unit.kind == "function" and "." in unit.qualified_name  # no runner sees those
+            if not inner and re.match(language_called(unit.language).test_names, unit.name):
+                by_name.append(unit)
+    for unit in by_name:
+        if unit.path not in files_with_marks:
+            yield Place.of(unit, kind=unit.role)
 
 
 def _line(path: str, number: int, name: str, line: str, role: str) -> Place:

@@ -1,4 +1,4 @@
-"""Tools that read: literal text, and files."""
+"""The tools that read literal text and files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from codeqa.text import counted
 from codeqa.types import Unit, encloses
 
 FIRST_LINES = 150
-"""Lines of a file that is opened whole; of a longer one its outline comes first."""
+"""Lines of a file up to which it is opened whole; of a longer one its outline comes first."""
 MOST_LINES = 400
 """Lines of a file that are opened at once."""
 MOST_MATCHES = 100
@@ -47,31 +47,36 @@ def grep(
     path: Pattern = "",
     regex: Annotated[bool, Field(description="Read as a regular expression (RE2).")] = False,
 ) -> ToolResult:
-    """Every line that holds a text or matches a regular expression, counted, each with the
-    function or class around it. For messages, settings and literal text."""
-    found = box.files.find_lines(pattern, box.files_in(path), regex=regex)
+    """Find every line that holds a text or matches a regular expression.
+
+    Lines are counted, each with the function or class around it. For messages, settings and literal
+    text.
+    """
+    matches = box.files.find_lines(pattern, box.files_in(path), regex=regex)
     places: list[Place] = []
     parts: list[tuple[str, str]] = []
-    for file, lines in found.lines.items():
-        wanted = lines[: MOST_MATCHES - len(places)]
-        units = box.tables().in_file(file) if wanted else []
-        defined = [unit for unit in units if unit.is_definition]
+    for file, lines in matches.lines.items():
+        if len(places) == MOST_MATCHES:
+            break
+        units = [unit for unit in box.tables().in_file(file) if unit.is_definition]
         before = None
-        for n, line in wanted:
-            around = smallest_around(defined, n)
-            name = around.qualified_name if around else ""
-            where = f" [{name} {around.start_line}-{around.end_line}]" if around else ""
-            parts.append((file, f"{n}{where * (around != before)}: {line.strip()[:LONGEST_LINE]}"))
+        for n, line in lines[: MOST_MATCHES - len(places)]:
+            around, name, title = smallest_around(units, n), "", ""
+            if around:
+                name = around.qualified_name
+                if around != before:
+                    title = f" [{name} {around.start_line}-{around.end_line}]"
             before = around
+            parts.append((file, f"{n}{title}: {line.strip()[:LONGEST_LINE]}"))
             places.append(
                 Place(path=file, start_line=n, end_line=n, text=line, name=name,
                       language=language_name(file))
             )  # fmt: skip
-    where = f"{len(found.lines):,} of " if found.lines else ""
-    summary = f"grep “{pattern}”: {counted(found.total, 'line')} in {where}{found.searched}"
+    files = f"{len(matches.lines):,} of " if matches.lines else ""
+    summary = f"grep “{pattern}”: {counted(matches.total, 'line')} in {files}{matches.searched}"
     hint = "Narrow it with `path` or a longer pattern."
-    left = found.total - len(parts)
-    return list_result(summary, by_file(parts), hint, left=left, told=places)
+    left = matches.total - len(parts)
+    return list_result(summary, by_file(parts), hint, left=left, items=places)
 
 
 def open_file(
@@ -85,35 +90,42 @@ def open_file(
     ],
     lines: Lines = "",
 ) -> ToolResult:
-    """Lines of files as they are now, at most 400 of each. Without lines a short file comes whole,
-    of a long one what it defines and where."""
-    found = [one for one in map(_PLACE.fullmatch, map(str.strip, path.split(","))) if one]
-    if found and path not in box.tables().catalogue().paths:
-        asked = [(one[1], one[2] or lines) for one in found]
-        if len(asked) > 1:
-            return joined_results([_opened(box, *one) for one in asked])
-        path, lines = asked[0]
+    """Read lines of files as they are now, at most 400 of each.
+
+    Without lines a short file comes whole, of a long one what it defines and where.
+    """
+    matches = [_PLACE.fullmatch(part.strip()) for part in path.split(",")]
+    spans = [(match[1], match[2] or lines) for match in matches if match]
+    if spans and path not in box.tables().catalogue().paths:
+        if len(spans) > 1:
+            return joined_results([_opened(box, *span) for span in spans])
+        path, lines = spans[0]
     file = box.files.read(one_file(box.tables(), path))
     code = file.text.split("\n")
-    code = code[:-1] if code[-1:] == [""] else code
-    if not lines and len(code) > FIRST_LINES and (told := _outline(box.tables(), file.path, code)):
-        return told
+    if code[-1] == "":
+        code.pop()
+    if not lines and len(code) > FIRST_LINES:
+        outline = _outline(box.tables(), file.path, code)
+        if outline:
+            return outline
     first, last = line_span(lines or f"1-{FIRST_LINES}", len(code))
-    shown = code[first - 1 : last]
-    parts = numbered(shown, first)
+    parts = numbered(code[first - 1 : last], first)
     summary = f"read {file.path} {first}-{last} of {counted(len(code), 'line')}"
     if file.changed:
         summary += " (changed since it was indexed)"
-    _, fits = fitting(parts)
-    place = Place(path=file.path, start_line=first, end_line=first + fits - 1,
-                  text="\n".join(shown[:fits]), language=file.language)  # fmt: skip
+    _, fitted = fitting(parts)
+    places: tuple[Place, ...] = ()
+    if fitted:
+        last = first + fitted - 1
+        text = "\n".join(code[first - 1 : last])
+        places = (Place(path=file.path, start_line=first, end_line=last, text=text,
+                        language=file.language),)  # fmt: skip
     hint = f"Ask for lines {first}-… in parts."
-    places = (place,) if fits else ()
     return list_result(summary, parts, hint, total=len(code), places=places)
 
 
 def _opened(box: Toolbox, path: str, lines: str) -> ToolResult:
-    """`open_file`, or why that cannot be done."""
+    """Return the result of `open_file`, or its error as a result."""
     try:
         return open_file(box, path, lines)
     except CodeQAError as error:
@@ -121,39 +133,42 @@ def _opened(box: Toolbox, path: str, lines: str) -> ToolResult:
 
 
 def _outline(tables: Tables, path: str, code: Sequence[str]) -> ToolResult | None:
-    """What a file defines: constants, classes and functions with lines, signature and the first
-    line of documentation; None for one that defines nothing."""
+    """Return the constants of a file and its definitions with the first line of documentation."""
     units = defined_in(tables, path)
+    if not units:
+        return None
     parts = [f"{n:>4} {line[:LONGEST_OUTLINE]}" for n, line in constants(code)]
     for unit in units:
-        depth = depth_of(unit)
         signature = " ".join(unit.signature.split()) or unit.qualified_name or unit.kind
-        doc = next((line.strip() for line in unit.doc_comment.split("\n") if line.strip()), "")
-        about = f"  {doc}" if doc else ""
-        lines = f"{unit.start_line:>4}-{unit.end_line}"
-        parts.append(f"{lines} {'  ' * depth}{signature}{about}"[:LONGEST_OUTLINE])
+        line = f"{unit.start_line:>4}-{unit.end_line} {'  ' * depth_of(unit)}{signature}"
+        doc = unit.doc_comment.strip().split("\n")[0].strip()
+        if doc:
+            line += f"  {doc}"
+        parts.append(line[:LONGEST_OUTLINE])
     summary = f"outline of {path}, {counted(len(code), 'line')}; open what you need with `lines`"
     places = tuple(map(Place.of, units))
-    return list_result(summary, parts, "", total=len(places), places=places) if units else None
+    return list_result(summary, parts, "", total=len(places), places=places)
 
 
 def defined_in(tables: Tables, path: str) -> list[Unit]:
-    """What a file defines, by line: of what lies in functions nothing, and its sections or other
-    parts where it defines nothing."""
+    """Return the definitions of a file outside functions, by line, else its other units."""
     units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
-    defined = [u for u in units if u.is_definition]
-    methods = [u for u in units if u.is_method]
-    inner = {u.id for u in units for m in methods if m is not u and encloses(m, u)}
-    return [u for u in defined if u.id not in inner] or units
+    methods = [unit for unit in units if unit.is_method]
+    outer = []
+    for unit in units:
+        inside = any(method is not unit and encloses(method, unit) for method in methods)
+        if unit.is_definition and not inside:
+            outer.append(unit)
+    return outer or units
 
 
 def depth_of(unit: Unit) -> int:
-    """How many classes it lies in."""
+    """Return the number of classes around it."""
     return len(re.split(r"\.|::", unit.class_name)) if unit.class_name else 0
 
 
 def one_file(tables: Tables, path: str) -> str:
-    """The one indexed file that `path`, its name or its end, means.
+    """Return the indexed file that `path`, its name or its end, means.
 
     Raises NotFoundError when there is none, UsageError when there are several.
     """
@@ -164,13 +179,13 @@ def one_file(tables: Tables, path: str) -> str:
         hint = near_path(tables, path) or "list_all(files) shows what there is."
         raise NotFoundError(f"No indexed file is called {path!r}.", hint)
     if len(files) > 1 and path not in files:
-        named = ", ".join(files[:5])
-        raise UsageError(f"Several files are called {path!r}.", f"Give more of the path: {named}.")
+        paths = ", ".join(files[:5])
+        raise UsageError(f"Several files are called {path!r}.", f"Give more of the path: {paths}.")
     return path if path in files else files[0]
 
 
 def line_span(lines: str, count: int) -> tuple[int, int]:
-    """First and last line that `lines` asks for, of a file that has `count`, at most MOST_LINES.
+    """Return the first and last of `lines` in a file of `count` lines, at most MOST_LINES.
 
     Raises NotFoundError where the file has none of them, UsageError where they go backwards.
     """

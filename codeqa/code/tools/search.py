@@ -340,7 +340,7 @@ def symbol_definition(box: Toolbox, name: str) -> ToolResult:
     parts = [text for _, text in told] + ([f"Also: {', '.join(rest[:NAMED])}"] if rest else [])
     return list_result(
         f"{name} has {counted(len(units), 'definition')}", parts, "Put its owner before the name.",
-        total=len(units), apart="\n\n", told=[place for place, _ in told],
+        total=len(units), apart="\n\n", items=[place for place, _ in told],
     )  # fmt: skip
 
 
@@ -376,7 +376,7 @@ def _assigned(box: Toolbox, name: str) -> ToolResult | None:
         )  # fmt: skip
     summary = f"{name} is given a value in {counted(found.total, 'place')}"
     left = found.total - len(parts)
-    return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", told=places)
+    return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", items=places)
 
 
 def no_definition(tables: Tables, name: str) -> ToolResult:

@@ -1,5 +1,4 @@
-"""What a tool is and what it gives: a function with a docstring and annotated arguments, from which
-all else follows, and its result, places of the code, commits or paths with a text for a model."""
+"""Declare a tool: an annotated function, whose result is a text for a model with its places."""
 
 from __future__ import annotations
 
@@ -23,6 +22,8 @@ LARGEST_TEXT = 12_000
 """Characters of a result's text: about 3,000 tokens, so that a dozen results fit a small window."""
 LONGEST_LINE = 300
 """Characters shown of one line; what is longer is data."""
+MOST_CHARACTERS = 4_096
+"""Of one argument."""
 PLACE_OF_UNIT = ("path", "start_line", "end_line", "language", "kind")
 
 
@@ -38,27 +39,27 @@ class Place(BaseModel, frozen=True):
     """The definition that it is, or lies in."""
     kind: str = ""
     commit: str = ""
-    """The commit that it is at, where the files of the index are others."""
+    """The commit that it is of, if it is not of the index."""
     note: str = ""
-    """What is known of it beside: how sure a reference is, how relevant a hit."""
+    """More about it: how sure a reference is, how relevant a hit."""
     times: int = 1
-    """How many it stands for: with those on the further lines that `note` tells, or in the file."""
+    """How many it stands for: with those on the further lines in `note`, or in the file."""
 
     @classmethod
     def of(cls, unit: Unit, **fields: Any) -> Place:
-        """Where `unit` is, without its text; what `fields` say goes before what is known of it."""
-        known = {name: getattr(unit, name) for name in PLACE_OF_UNIT}
-        return cls(**known | {"name": unit.qualified_name or unit.name} | fields)
+        """Return the place of `unit` without its text; `fields` replace those of the unit."""
+        own = {name: getattr(unit, name) for name in PLACE_OF_UNIT}
+        return cls(**own | {"name": unit.qualified_name or unit.name} | fields)
 
     @property
     def location(self) -> str:
-        """`path:first-last`, or `path:line`."""
+        """Return `path:first-last`, or `path:line`."""
         last = f"-{self.end_line}" if self.end_line != self.start_line else ""
         return f"{self.path}:{self.start_line}{last}"
 
 
 class Commit(BaseModel, frozen=True):
-    """A commit, and the `lines` (`12-20`) that it was the last to change, where that was asked."""
+    """A commit, and for blame the `lines` (`12-20`) that it was the last to change."""
 
     id: str
     date: str
@@ -69,12 +70,12 @@ class Commit(BaseModel, frozen=True):
 
     @property
     def line(self) -> str:
-        """On one line."""
+        """Return it as one line."""
         return f"{self.id}  {self.date}  {self.author}  {self.subject}"
 
 
 class Edge(BaseModel, frozen=True):
-    """An arrow of a diagram: from the definition `start` to what it calls, uses or inherits."""
+    """An arrow of a diagram from the definition `start` to one that it calls, uses or inherits."""
 
     start: str
     end: str
@@ -83,50 +84,50 @@ class Edge(BaseModel, frozen=True):
 
 
 class ToolResult(BaseModel, frozen=True):
-    """What a tool found. Which of the lists is filled is the tool's own."""
+    """The result of a tool, which fills some of the lists."""
 
     summary: str
-    """What was done and found, in one short line."""
+    """One short line."""
     text: str
-    """The whole of it as a model reads it; at most LARGEST_TEXT characters and a closing line."""
+    """The whole result for a model; at most LARGEST_TEXT characters and a closing line."""
     total: int = 0
-    """How many there are, shown or not."""
+    """How many there are, in the lists or not."""
     unknown: str = ""
-    """The name that was asked for, where nothing here is called so."""
+    """The name in the arguments, if nothing here has it."""
     places: tuple[Place, ...] = ()
     commits: tuple[Commit, ...] = ()
     paths: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
     diff: str = ""
-    """What changed in the first of the places."""
+    """The diffs of the first places."""
     completeness: str = ""
-    """How sure what was counted is, and what cannot be seen, as sentences."""
+    """How sure the count is and what it cannot see, as sentences."""
 
 
 def fitting(parts: Iterable[str], apart: str = "\n", room: int = LARGEST_TEXT) -> tuple[str, int]:
-    """As many of `parts` from the first on as `room` characters take, joined, and how many they
-    are."""
-    taken: list[str] = []
+    """Return the first of `parts` that fit `room` characters, joined, and their number."""
+    first: list[str] = []
     for part in parts:
         room -= len(part) + len(apart)
-        if taken and room < 0:
+        if first and room < 0:
             break
-        taken.append(part if room >= 0 else part[:LARGEST_TEXT])
-    return apart.join(taken), len(taken)
+        first.append(part if room >= 0 else part[:LARGEST_TEXT])
+    return apart.join(first), len(first)
 
 
 def numbered(lines: Iterable[str], first: int) -> list[str]:
-    """`lines`, the first of which is `first` in its file, each behind its number and a tab."""
+    """Return `lines`, each after its number and a tab; the first one is line `first`."""
     return [f"{n}\t{line[:LONGEST_LINE]}".rstrip() for n, line in enumerate(lines, first)]
 
 
 def joined_results(results: Sequence[ToolResult]) -> ToolResult:
-    """What several calls of a tool found, as one result."""
+    """Return the results of several calls of a tool as one."""
     text, fitted = fitting([one.text for one in results], "\n\n")
-    left = f"\n… and {len(results) - fitted} more: ask for fewer." if fitted < len(results) else ""
+    if fitted < len(results):
+        text += f"\n… and {len(results) - fitted} more: ask for fewer."
     return ToolResult(
         summary="; ".join(one.summary for one in results),
-        text=text + left,
+        text=text,
         total=sum(one.total for one in results),
         places=tuple(place for one in results[:fitted] for place in one.places),
         edges=tuple(edge for one in results for edge in one.edges),
@@ -134,11 +135,10 @@ def joined_results(results: Sequence[ToolResult]) -> ToolResult:
 
 
 def by_file(items: Iterable[tuple[str, str]]) -> list[str]:
-    """What is told of places, given with their paths; a path stands once, above the first of those
-    that follow each other in its file."""
+    """Return the texts of (path, text), the first of each run in a file below its path."""
     parts, last = [], ""
-    for path, told in items:
-        parts.append(f"  {told}" if path == last else f"{path}\n  {told}")
+    for path, text in items:
+        parts.append(f"  {text}" if path == last else f"{path}\n  {text}")
         last = path
     return parts
 
@@ -151,48 +151,44 @@ def list_result(
     total: int | None = None,
     left: int = 0,
     apart: str = "\n",
-    told: Sequence[Place] | Sequence[Commit] = (),
+    items: Sequence[Place] | Sequence[Commit] = (),
     completeness: str = "",
-    **values: Any,
+    **fields: Any,
 ) -> ToolResult:
-    """A list of `parts` as far as they fit, behind it `hint` where that is not all, and how
-    complete it is. `left` are not even among `parts`, and `total` counts where that is other than
-    all of these. Of what the parts tell one by one, `told`, the result has what fitted; `values`
-    are its other fields."""
-    text, shown = fitting(parts, apart)
-    missing = len(parts) - shown + left
+    """Return a list of the `parts` that fit, and `hint` where some do not.
+
+    `left` further ones are not among `parts`; `total` is by default both together. `items` are the
+    places or commits of the parts, one each; those that fit enter the result, with `fields`.
+    """
+    text, fitted = fitting(parts, apart)
+    missing = len(parts) - fitted + left
     more = f"… and {missing:,} more. {hint}" if missing > 0 else ""
     head = f"{summary}:" if summary and text else summary
-    if told:
-        values["commits" if isinstance(told[0], Commit) else "places"] = tuple(told[:shown])
+    if items:
+        fields["commits" if isinstance(items[0], Commit) else "places"] = tuple(items[:fitted])
     return ToolResult(
         summary=summary,
         text="\n".join(filter(None, (head, text, more, completeness))),
         total=len(parts) + left if total is None else total,
         completeness=completeness,
-        **values,
+        **fields,
     )
-
-
-MOST_CHARACTERS = 4_096
-"""Of one argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """The parts of an engine that tools work with: one repository and its index."""
+    """The parts of an engine that tools use: one repository and its index."""
 
     search: Search
     files: Files
     tables: Callable[[], Tables]
     keep_up: Callable[[], str] = str
-    """Brings in what has changed on disk; gives a sentence where that takes too long, else ''."""
+    """Indexes changes on disk; returns a sentence where that takes too long, else ''."""
     with_numbers: bool = True
-    """Whether code that a search or a name gives has the numbers of its lines."""
+    """Whether code has line numbers in the results of a search or a name."""
 
     def files_in(self, path: str) -> list[FileRecord]:
-        """Return the manifest rows of the files that `path` selects. Raises NotFoundError, which
-        names what is nearest, where there is none."""
+        """Return the manifest rows of the files that `path` selects. Raises NotFoundError."""
         records = self.files.matching(path)
         if not records and path:
             hint = near_path(self.tables(), path) or "list_all(files) shows what there is."
@@ -201,78 +197,77 @@ class Toolbox:
 
     @property
     def root(self) -> Path:
-        """The repository's folder. Raises NotFoundError where there are several."""
+        """Return the repository's folder. Raises NotFoundError where there are several."""
         return self.tables().place_of("")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function over a `Toolbox`, or another subject, under its name, with what it says and
-    takes."""
+    """A function over a `Toolbox`, or another subject, with its description and arguments."""
 
     name: str
     description: str
     arguments: type[BaseModel]
-    """Its arguments, each with its type, default and description."""
+    """Type, default and description of each argument."""
     function: Callable[..., ToolResult]
 
     def call(self, subject: object, values: Mapping[str, Any]) -> ToolResult:
-        """Its result for `values`; `subject` is what its function takes first.
+        """Return the result for `values`; `subject` is the first argument of the function.
 
-        Raises UsageError that names the argument that is wrong, and what the function raises.
+        Raises UsageError that names the wrong argument, and the errors of the function.
         """
         try:
-            given = self.arguments.model_validate(dict(values))
+            arguments = self.arguments.model_validate(dict(values))
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_input=False)[0]
             name = ".".join(map(str, wrong["loc"])) or "arguments"
             hint = f"{wrong['msg']}."
-            if wrong["type"] == "string_pattern_mismatch":  # an expression helps nobody
+            if wrong["type"] == "string_pattern_mismatch":  # a regular expression helps no user
                 hint = self.arguments.model_fields[name].description or hint
             if wrong["type"] == "extra_forbidden":
                 hint = f"{self.name} has no such argument."
             raise UsageError(f"`{name}` cannot be used.", f"{hint} Call {self.usage}.") from None
-        behind = subject.keep_up() if isinstance(subject, Toolbox) else ""
+        warning = subject.keep_up() if isinstance(subject, Toolbox) else ""
         try:
-            result = self.function(subject, **given.model_dump(exclude_unset=True))
+            result = self.function(subject, **arguments.model_dump(exclude_unset=True))
         except CodeQAError as error:
-            error.hint = " ".join(filter(None, (error.hint, behind)))
+            error.hint = " ".join(filter(None, (error.hint, warning)))
             raise
-        text = "\n".join(filter(None, (result.text, behind)))
-        return result.model_copy(update={"text": text}) if behind else result
+        text = "\n".join(filter(None, (result.text, warning)))
+        return result.model_copy(update={"text": text}) if warning else result
 
     @property
     def usage(self) -> str:
-        """How it is called: `grep(pattern, path="", regex=false)`."""
-        told = (
-            name if field.is_required() else f"{name}={json.dumps(field.default)}"
-            for name, field in self.arguments.model_fields.items()
-        )  # fmt: skip
-        return f"{self.name}({', '.join(told)})"
+        """Return how it is called: `grep(pattern, path="", regex=false)`."""
+        arguments = []
+        for name, field in self.arguments.model_fields.items():
+            default = "" if field.is_required() else f"={json.dumps(field.default)}"
+            arguments.append(name + default)
+        return f"{self.name}({', '.join(arguments)})"
 
     def described(self) -> dict[str, Any]:
-        """What another program has to know of it."""
+        """Return its description for another program."""
         return {"name": self.name, "description": self.description, "arguments": self.schema()}
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments."""
-        made = self.arguments.model_json_schema()
-        # Agents pay for each word; what is wrong a call is told anyway.
-        for part in (made, *made.get("properties", {}).values()):
-            for said in ("title", "maxLength", "pattern", "additionalProperties"):
-                part.pop(said, None)
+        """Return the JSON Schema of the arguments."""
+        schema = self.arguments.model_json_schema()
+        # Agents pay for each word, and a wrong call is explained anyway.
+        for part in (schema, *schema.get("properties", {}).values()):
+            for key in ("title", "maxLength", "pattern", "additionalProperties"):
+                part.pop(key, None)
             if not part.get("default", True):
                 del part["default"]
-        return made
+        return schema
 
 
 def declare(function: Callable[..., ToolResult]) -> Tool:
-    """`function(subject, …)` as a tool called like it, its docstring as description."""
-    kinds = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {
-        name: (kinds[name], ... if one.default is one.empty else one.default)
-        for name, one in list(inspect.signature(function).parameters.items())[1:]
-    }
+    """Return `function(subject, …)` as a tool of its name, with its docstring as description."""
+    types = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+        required = parameter.default is parameter.empty
+        fields[name] = (types[name], ... if required else parameter.default)
     title = "".join(part.title() for part in function.__name__.split("_"))
     config = ConfigDict(extra="forbid", str_max_length=MOST_CHARACTERS)
     arguments = create_model(f"{title}Arguments", __config__=config, **fields)
