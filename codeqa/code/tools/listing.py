@@ -216,7 +216,7 @@ def _by_file_where_many(places: Sequence[Place]) -> list[Place]:
 def _overview(box: Toolbox) -> ToolResult:
     tables = box.tables()
     overview = overview_of(tables) or "Nothing here says what it is."
-    places = []
+    places: list[Place] = []
     for path, first, last in CITATION.findall(overview):
         lines = int(first), int(last or first)
         units = (u for u in tables.in_file(path) if (u.start_line, u.end_line) == lines)

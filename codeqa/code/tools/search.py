@@ -1,5 +1,8 @@
-"""Code by meaning and by name, in the form that saves an agent its next calls: definitions whole,
-with a line each of what they call, what calls them and the constants that they use."""
+"""The tool that finds code by meaning and by name.
+
+It shows definitions whole, with what they call, what calls them and the constants that they use,
+which saves an agent its next calls.
+"""
 
 from __future__ import annotations
 
@@ -34,32 +37,32 @@ from codeqa.types import CLASS_KINDS, TEXT_KINDS, Hit, Unit, encloses
 
 NEAR_BEST = 0.72
 """Part of the best score from which a hit is shown beside the best: below it, of 22 searches by an
-agent, the second and third were mostly about something else (research/evals/tools)."""
+agent, the second and third were mostly about something else (evals/tools)."""
 NAMED_FROM = 0.5
 """Part of the best score from which a hit is named."""
 NEARNESS = 0.7
-"""What the cosine of the nearest passage counts in a relevance; the rest is the share of the
-question's words. Of the best hits of 73 questions about Flask and Gin 8 are below .3, of 40 that
-have nothing to do with either 36."""
+"""Weight of the nearest passage's cosine in a relevance; the rest is the share of the question's
+words. Of the best hits of 73 questions about Flask and Gin 8 are below .3, of 40 that have nothing
+to do with either 36."""
 SHOWN, NAMED = 3, 12
 """Definitions shown with their code, and further ones that are named."""
 LARGEST_CODE = LARGEST_TEXT - 2_000
-"""Characters of one definition's code; the rest is for what is told with it."""
+"""Characters of one definition's code; the rest is for the lines below it."""
 SHORT = 20
-"""Lines of a function that is shown with the one that calls it."""
+"""Lines of a function that is shown with its caller."""
 LONG_CLASS = 60
 """Lines of a class from which on its members are listed rather than shown."""
 MOST_MEMBERS = 40
-MOST_TOLD = 6
-"""Names told of what a definition calls, and of what calls it."""
+MOST_EDGES = 6
+"""Callees and callers that are named."""
 MOST_VALUES, LONGEST_VALUE = 8, 600
-"""Constants told with a definition, and characters of each."""
+"""Constants quoted with a definition, and characters of each."""
 MOST_VALUED = 5
-"""Places where one name is given a value that are shown."""
+"""Assignments of one name that are shown."""
 MOST_MEANT = 5
-"""Definitions of one name that are shown, followed or told apart."""
+"""Definitions of one name that are shown or followed."""
 WEAK = 0.6
-"""Part of the question's words that nothing shown holds from which on it is called weak: so are 7
+"""Part of the question's words missing in the code shown from which on it is called weak: so are 7
 of 11 questions that nothing in CodeQA answers, and of 19 others 3, two of which had missed."""
 MOST_ABSENT = 8
 NOTHING = "No relevant code found."
@@ -87,87 +90,108 @@ def search_code(
     path: Pattern = "",
     tokens: Annotated[int, Field(ge=200, le=8_000, description="How much code to show.")] = 2_000,
 ) -> ToolResult:
-    """Find code by meaning and by name. Gives whole functions with lines, what they call, who calls
-    them and their constants: seldom a file has to be opened after it. What has a relevance (0 to 1)
-    below 0.3 is mostly about something else. Write a `guess` whenever you
-    can imagine the code; its names need not be right. Example: query="where is the cookie of a
-    session signed", guess="def save_session(self, session, response):\\n    data =
-    self.signer.dumps(dict(session))\\n    response.set_cookie(NAME, data, max_age=AGE)"."""
-    box.files_in(path)  # else nothing is found, and nobody knows why
+    """Find code by meaning and by name.
+
+    Gives whole functions with lines, what they call, who calls them and their constants: seldom a
+    file has to be opened after it. What has a relevance (0 to 1) below 0.3 is mostly about
+    something else. Write a `guess` whenever you can imagine the code; its names need not be right.
+    Example: query="where is the cookie of a session signed", guess="def save_session(self,
+    session, response):\\n    data = self.signer.dumps(dict(session))\\n
+    response.set_cookie(NAME, data, max_age=AGE)".
+    """
+    box.files_in(path)  # raises an error for a path without files
     drafts = (guess,) if guess.strip() else ()
     result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
     if not result.units:
         return ToolResult(summary=f"searched “{query}”: nothing", text=NOTHING)
-    shown = _best(result.units)
-    room = int(tokens * CHARACTERS_PER_TOKEN)
-    places, parts, known = list[Place](), list[str](), set[str]()
-
-    def show(unit: Unit, note: str, *, whatever: bool = False) -> None:
-        nonlocal room
-        place, told = whole(box, unit, note, places)
-        if any(_holds(one, unit) for one in places) or (len(told) > room and not whatever):
-            return
-        places.append(place)
-        parts.append(told)
-        known.add(unit.id)
-        room -= len(told)
-
-    for hit in shown:
-        relevance = _relevance(result.query, hit.unit)
-        show(hit.unit, f"relevance: {relevance:.2f}", whatever=not places)
-    best = shown[0].unit
+    shown = _Shown(box, room=int(tokens * CHARACTERS_PER_TOKEN))
+    hits = _best(result.units)
+    for hit in hits:
+        shown.add(hit.unit, f"relevance: {_relevance(result.query, hit.unit):.2f}")
+    best = hits[0].unit
     for call in callees(box.tables(), best):
-        one = call.called
-        short = one.end_line - one.start_line < SHORT
-        if call.sure and short and one.is_method and one.role == best.role:
-            show(one, f"called in line {call.line}")
-    weak = NAMED_FROM * result.units[0].score
-    rest = [hit.unit for hit in result.units if hit.unit.id not in known and hit.score >= weak]
-    first, rest = result.units[0].unit, [unit for unit in rest if not unit.is_head]
-    told, fitted = fitting(parts, "\n\n")
-    also = ", ".join(f"{unit.qualified_name or unit.kind} [{unit.place}]" for unit in rest)
-    said = [told, f"Also found: {also}" if also else ""]
-    if first.is_head and first.id not in known:
-        said += _listed(f"{first.path} defines", _members(box.tables(), first), MOST_MEMBERS)
-    said += _doubts(box.tables(), result.query.words, guess, places)
+        unit = call.called
+        short = unit.is_method and unit.end_line - unit.start_line < SHORT
+        if call.sure and short and unit.role == best.role:
+            shown.add(unit, f"called in line {call.line}")
+    text, fitted = fitting(shown.parts, "\n\n")
+    parts = [text, *_named(result.units, shown.ids)]
+    first = result.units[0].unit
+    if first.is_head and first.id not in shown.ids:
+        parts += _listed(f"{first.path} defines", _members(box.tables(), first), MOST_MEMBERS)
+    parts += _doubts(box.tables(), result.query.words, guess, shown.places)
     return ToolResult(
         summary=f"searched “{query}”: {counted(fitted, 'hit')}",
-        text="\n\n".join(filter(None, said)),
-        total=len(places),
-        places=tuple(places[:fitted]),
+        text="\n\n".join(filter(None, parts)),
+        total=len(shown.places),
+        places=tuple(shown.places[:fitted]),
     )
 
 
+class _Shown:
+    """The definitions that a search shows, as far as they fit."""
+
+    def __init__(self, box: Toolbox, room: int) -> None:
+        self.box, self.room = box, room
+        self.places: list[Place] = []
+        self.parts: list[str] = []
+        self.ids: set[str] = set()
+
+    def add(self, unit: Unit, note: str) -> None:
+        """Add `unit` if it fits or is the first one, and none of the others holds it."""
+        place, text = whole(self.box, unit, note, self.places)
+        fits = len(text) <= self.room or not self.places
+        if fits and not any(_holds(other, unit) for other in self.places):
+            self.places.append(place)
+            self.parts.append(text)
+            self.ids.add(unit.id)
+            self.room -= len(text)
+
+
+def _named(hits: Sequence[Hit], shown: Collection[str]) -> list[str]:
+    """Return a line that names further good hits."""
+    least = NAMED_FROM * hits[0].score
+    units = [hit.unit for hit in hits if hit.score >= least and not hit.unit.is_head]
+    names = [f"{u.qualified_name or u.kind} [{u.place}]" for u in units if u.id not in shown]
+    return _listed("Also found", names, len(names))
+
+
 def _relevance(query: Query, unit: Unit) -> float:
-    """How much `unit` is about the question, from 0 to 1, whatever else was found."""
+    """Return how much `unit` is about the question, from 0 to 1, whatever the other hits."""
     text, near = f"{unit.path} {unit.source_code}".lower(), question_matcher(query.text)
-    asked = [word for word in query.words if word not in QUESTION_WORDS] or query.words
-    share = sum(bool(form_pattern(word).search(text)) for word in asked) / max(1, len(asked))
+    terms = [word for word in query.words if word not in QUESTION_WORDS] or query.words
+    present = [word for word in terms if form_pattern(word).search(text)]
+    share = len(present) / max(1, len(terms))
     if near is None or near.empty:
         return share
     return NEARNESS * near.nearness(fields_of(unit)).passage + (1 - NEARNESS) * share
 
 
 def _best(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits that are shown: the best, and what is nearly as good, tests only where they lead.
-    The head of a file says where to look: it gives way to what the file defines."""
+    """Return the hits to show: the best and those nearly as good, tests only if one leads.
+
+    The head of a file gives way to the definitions in it.
+    """
     first = hits[0].unit
-    least, meant = NEAR_BEST * hits[0].score, first.path if first.is_head else ""
+    least = NEAR_BEST * hits[0].score
     apart: list[Hit] = []
-    for hit in (one for one in hits if not one.unit.is_head):
-        inside = any(
-            encloses(hit.unit, one.unit)
-            or (encloses(one.unit, hit.unit) and not _is_long(one.unit))
-            for one in apart
-        )
-        near = hit.score >= least or hit.unit.path == meant
-        if near and not inside and is_test(hit.unit) <= is_test(first):
+    for hit in hits:
+        unit = hit.unit
+        near = hit.score >= least or (first.is_head and unit.path == first.path)
+        if unit.is_head or not near or (is_test(unit) and not is_test(first)):
+            continue
+        if not any(_overlap(one.unit, unit) for one in apart):
             apart.append(hit)
     return apart[:SHOWN] or [hits[0]]
 
 
+def _overlap(unit: Unit, other: Unit) -> bool:
+    """Return whether one holds the other, unless that is a long class, whose head is shown."""
+    return encloses(other, unit) or (encloses(unit, other) and not _is_long(unit))
+
+
 def _is_long(unit: Unit) -> bool:
-    """Whether it is a class of which the head is shown, and a list of its members."""
+    """Return whether it is a class of which only the head and a list of members are shown."""
     long = unit.end_line - unit.start_line >= LONG_CLASS
     return long and unit.kind in CLASS_KINDS and bool(unit.head_end_line)
 
@@ -180,122 +204,131 @@ def _holds(place: Place, unit: Unit) -> bool:
 def whole(
     box: Toolbox, unit: Unit, note: str = "", beside: Sequence[Place] = ()
 ) -> tuple[Place, str]:
-    """`unit` as a place, and as it is told: its code, of a long class the head and the members,
-    and below it what it calls that is not `beside`, what calls it, and the constants that it uses.
+    """Return the place of `unit`, and its text: code, callees not `beside`, callers, constants.
+
+    Of a long class the code is the head, with a list of the members.
     """
     tables = box.tables()
     lines, members = unit.source_code.split("\n"), list[str]()
-    long_class = _is_long(unit)
     if unit.is_head:
-        imports = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
-        lines = lines[:imports] if any(map(str.strip, lines[:imports])) else lines
-        while len(lines) > 1 and not lines[-1].strip():
-            lines.pop()
-    elif long_class:
+        lines = _without_imports(lines)
+    elif _is_long(unit):
         lines = lines[: unit.head_end_line - unit.start_line + 1]
-    if unit.is_head or long_class:
+    if unit.is_head or _is_long(unit):
         members = _members(tables, unit)
-    code, fitted = fitting(_told(box, lines, unit.start_line), room=LARGEST_CODE)
+    code, fitted = fitting(_numbered(box, lines, unit.start_line), room=LARGEST_CODE)
     last = unit.start_line + fitted - 1
     text = "\n".join(lines[:fitted])[:LARGEST_TEXT]
     place = Place.of(unit, end_line=last, text=text, note=note)
     if last < unit.end_line and not unit.is_head:
         note = f"{note}, of {unit.start_line}-{unit.end_line}".lstrip(", ")
-    head = f"--- {unit.path} (lines {unit.start_line}-{last}{note and f', {note}'}) ---"
-    told = [head, code, *_listed("Members", members, MOST_MEMBERS)]
+    span = f"lines {unit.start_line}-{last}"
+    parts = [f"--- {unit.path} ({span}, {note}) ---" if note else f"--- {unit.path} ({span}) ---"]
+    parts += [code, *_listed("Members", members, MOST_MEMBERS)]
     if unit.is_definition:
-        told += edges_of(tables, unit, beside)
-        told += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
-    return place, "\n".join(told)
+        parts += edges_of(tables, unit, beside)
+        parts += _listed("Uses", _values(box, place), MOST_VALUES, "; ")
+    return place, "\n".join(parts)
 
 
-def _told(box: Toolbox, lines: Sequence[str], first: int) -> Sequence[str]:
-    """`lines` as they are told, the first of which is `first` in its file."""
+def _without_imports(lines: list[str]) -> list[str]:
+    """Return the head of a file up to its imports, if anything stands there."""
+    end = next((n for n, line in enumerate(lines) if n and _IMPORT.match(line)), len(lines))
+    if not any(line.strip() for line in lines[:end]):
+        end = len(lines)
+    while end > 1 and not lines[end - 1].strip():
+        end -= 1
+    return lines[:end]
+
+
+def _numbered(box: Toolbox, lines: Sequence[str], first: int) -> Sequence[str]:
     return numbered(lines, first) if box.with_numbers else lines
 
 
 def _members(tables: Tables, unit: Unit) -> list[str]:
-    """What the class or file defines, with lines."""
+    """Return the definitions of a class or file, with lines."""
     owner = "" if unit.is_head else unit.qualified_name
-    inside = (one for one in tables.in_file(unit.path) if one.class_name == owner)
-    return [
-        f"{one.name} [{one.start_line}-{one.end_line}]"
-        for one in inside
-        if one.id != unit.id and one.kind not in TEXT_KINDS
-    ]
+    inside = [one for one in tables.in_file(unit.path) if one.class_name == owner]
+    inside = [one for one in inside if one.id != unit.id and one.kind not in TEXT_KINDS]
+    return [f"{one.name} [{one.start_line}-{one.end_line}]" for one in inside]
 
 
 def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[str]:
-    """A line of what `unit` surely calls, and one of what surely calls it."""
+    """Return a line of what `unit` surely calls, and one of what surely calls it."""
 
     def at(one: Unit, line: int) -> str:
         place = line if one.path == unit.path else f"{one.path}:{line}"
         return f"{one.qualified_name or one.path} [{place}]"
 
-    calls = [one.called for one in callees(tables, unit) if one.sure]
-    told = [at(one, one.start_line) for one in calls if not any(_holds(p, one) for p in beside)]
+    called = [call.called for call in callees(tables, unit) if call.sure]
+    names = [at(u, u.start_line) for u in called if not any(_holds(p, u) for p in beside)]
     users, doubtful = callers(tables, unit)
-    tests = sum(is_test(one.caller) for one in users)
-    calling = [at(one.caller, one.line) for one in users if not is_test(one.caller)]
-    by = _listed("Called by", calling, MOST_TOLD)
-    also = [counted(tests, "test")] if tests and not is_test(unit) else []
+    tests = sum(is_test(call.caller) for call in users)
+    calling = [at(call.caller, call.line) for call in users if not is_test(call.caller)]
+    by = _listed("Called by", calling, MOST_EDGES)
+    others = []
+    if tests and not is_test(unit):
+        others.append(counted(tests, "test"))
     if doubtful:
-        also.append(f"{counted(doubtful, 'place')} with only the name the same")
-    if also:
-        by = ["; ".join([*(by or ["Called by nothing surely"]), *also])]
-    return [*_listed("Calls", told, MOST_TOLD), *by]
+        others.append(f"{counted(doubtful, 'place')} with only the name the same")
+    if others:
+        by = ["; ".join([*(by or ["Called by nothing surely"]), *others])]
+    return _listed("Calls", names, MOST_EDGES) + by
 
 
 def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> list[str]:
-    """A line of the first `most` items, none for none."""
-    return [f"{title}: {some_of(items, most, apart)}"] if items else []
+    """Return a line of the first `most` items, none for none."""
+    if not items:
+        return []
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return [f"{title}: {apart.join(items[:most])}{more}"]
 
 
 def _values(box: Toolbox, place: Place) -> list[str]:
-    """The constants that `place` uses, of its file and of those that it imports them from, each
-    with its whole value."""
-    used = set(CAPITALS.findall(place.text))
-    found = []
-    for path in [place.path, *_imported_from(box.tables(), place.path, used)] if used else ():
+    """Return the constants that `place` uses, of its file and those it imports, with values."""
+    names = set(CAPITALS.findall(place.text))
+    values: list[str] = []
+    if not names:
+        return values
+    for path in [place.path, *_imported_from(box.tables(), place.path, names)]:
         try:
             lines = box.files.read(path).text.split("\n")
         except CodeQAError:
             continue
         for number, line in constants(lines):
-            names = used.intersection(CAPITALS.findall(line.split("=")[0]))
+            defined = names.intersection(CAPITALS.findall(line.split("=")[0]))
             inside = path == place.path and place.start_line <= number <= place.end_line
-            if names and not inside:
-                used -= names
+            if defined and not inside:
+                names -= defined
                 value = "\n".join(_value(lines, number))[:LONGEST_VALUE]
-                found.append(f"{value} [{'' if path == place.path else path + ':'}{number}]")
-    return found
+                where = number if path == place.path else f"{path}:{number}"
+                values.append(f"{value} [{where}]")
+    return values
 
 
 def _imported_from(tables: Tables, path: str, names: Collection[str]) -> list[str]:
-    """Files that `path` surely imports some of `names` from."""
-    imports = {
-        one.module
-        for one in tables.references(path=[path])
-        if one.kind == "import" and one.name in names and one.module
-    }
-    named, language = tables.catalogue().by_file_name, language_name(path)
+    """Return the files that `path` surely imports some of `names` from."""
+    modules = set()
+    for one in tables.references(path=[path]):
+        if one.kind == "import" and one.name in names and one.module:
+            modules.add(one.module)
+    language = language_name(path)
     ending = path[path.rindex(".") :] if "." in path else ""
-    return [
-        file
-        for module in sorted(imports)
-        for file in named.get(_STEM.split(module.removesuffix(ending))[-1] + ending, ())
-        if import_evidence(language, path, module, file) >= IMPORTED
-    ]
+    files: list[str] = []
+    for module in sorted(modules):
+        name = _STEM.split(module.removesuffix(ending))[-1] + ending
+        same_name = tables.catalogue().by_file_name.get(name, ())
+        files += [f for f in same_name if import_evidence(language, path, module, f) >= IMPORTED]
+    return files
 
 
 def constants(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """Number and text of the lines that give a value to a name in capitals at top level."""
+    """Return number and text of the lines that define a constant at top level."""
     return [(n, line) for n, line in enumerate(lines, 1) if _CONSTANT.match(line)]
 
 
 def _value(lines: Sequence[str], number: int) -> list[str]:
-    """The lines of the value that begins in line `number`, and what is written below it in
-    quotes: all that is indented or closes it."""
+    """Return line `number` with its indented or closing lines, or to the end of its quotes."""
     end, quoted = number, lines[number - 1].count('"""') % 2
     while end < len(lines) and (quoted or lines[end].startswith((" ", "\t", *_CLOSING))):
         quoted = (quoted + lines[end].count('"""')) % 2
@@ -304,87 +337,84 @@ def _value(lines: Sequence[str], number: int) -> list[str]:
 
 
 def _doubts(
-    tables: Tables, asked: Sequence[str], guess: str, shown: Sequence[Place]
+    tables: Tables, terms: Sequence[str], guess: str, places: Sequence[Place]
 ) -> Iterable[str]:
-    """That little of the question stands in what is shown, where that is so; and which of its
-    words, and of the names that the guess calls, stand nowhere at all."""
-    text = "\n".join(f"{place.path} {place.text}" for place in shown).lower()
-    missing = [word for word in asked if not form_pattern(word).search(text)]
-    if len(missing) > WEAK * len(asked):
+    """Yield a warning if `places` hold few of the `terms`, and the words that stand nowhere."""
+    text = "\n".join(f"{place.path} {place.text}" for place in places).lower()
+    missing = [word for word in terms if not form_pattern(word).search(text)]
+    if len(missing) > WEAK * len(terms):
         yield f"Weak: nothing shown holds {', '.join(missing[:MOST_ABSENT])}. Try another guess."
     names = tables.catalogue().names
-    called = (name for name in _CALLED.findall(guess) if name_key(name) not in names)
-    words = list(dict.fromkeys((*missing, *called)))
-    found = tables.best(
-        [
-            TextSearch(table, " ".join((*search_tokens(word)[-1:], *variants(word))), 1)
-            for word in words
-            for table in UNIT_TABLES
-        ]
-    )
-    each = len(UNIT_TABLES)
-    absent = [word for n, word in enumerate(words) if not any(found[n * each :][:each])]
+    called = [name for name in _CALLED.findall(guess) if name_key(name) not in names]
+    words = list(dict.fromkeys(missing + called))
+    searches = []
+    for word in words:
+        text = " ".join((*search_tokens(word)[-1:], *variants(word)))
+        searches += [TextSearch(table, text, 1) for table in UNIT_TABLES]
+    hits = tables.best(searches)
+    per_word = len(UNIT_TABLES)
+    absent = [word for n, word in enumerate(words) if not any(hits[n * per_word :][:per_word])]
     if absent:
         yield f"Stands nowhere here: {', '.join(absent[:MOST_ABSENT])}."
 
 
 def symbol_definition(box: Toolbox, name: str) -> ToolResult:
-    """Where a function, class or constant is defined, as `whole` tells it; overloads and stubs
-    without code by their places where there is code."""
+    """Return the definitions of `name` as `whole` gives them; stubs and overloads by place only."""
     units = definitions(box.tables(), name)
     if not units:
         return _assigned(box, name) or no_definition(box.tables(), name)
     first = [unit for unit in units[:MOST_MEANT] if not unit.is_stub] or units[:MOST_MEANT]
-    told = [whole(box, unit) for unit in first]
-    rest = [f"{unit.qualified_name} [{unit.place}]" for unit in units if unit not in first]
-    parts = [text for _, text in told] + ([f"Also: {', '.join(rest[:NAMED])}"] if rest else [])
-    return list_result(
-        f"{name} has {counted(len(units), 'definition')}", parts, "Put its owner before the name.",
-        total=len(units), apart="\n\n", items=[place for place, _ in told],
-    )  # fmt: skip
+    places, parts = list[Place](), list[str]()
+    for unit in first:
+        place, text = whole(box, unit)
+        places.append(place)
+        parts.append(text)
+    others = [f"{unit.qualified_name} [{unit.place}]" for unit in units if unit not in first]
+    if others:
+        parts.append(f"Also: {', '.join(others[:NAMED])}")
+    summary = f"{name} has {counted(len(units), 'definition')}"
+    return list_result(summary, parts, "Put its owner before the name.", total=len(units),
+                       apart="\n\n", items=places)  # fmt: skip
 
 
 def definitions(tables: Tables, name: str) -> list[Unit]:
-    """The definitions that `name` stands for: those in source first, signatures without code last,
-    and members of classes behind what has no owner."""
+    """Return the definitions of `name`: source first, members later, signatures last."""
     mentions, _ = resolve_mentions(tables, [name.removeprefix("@").removesuffix("()")])
-    ids = [id_ for mention in mentions for id_ in mention.units]
-    found = tables.by_ids(ids)
-    return sorted(found, key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name)))
+    units = tables.by_ids([id_ for mention in mentions for id_ in mention.units])
+    return sorted(units, key=lambda u: (u.role != "source", u.is_stub, bool(u.class_name)))
 
 
 def _assigned(box: Toolbox, name: str) -> ToolResult | None:
-    """Where a constant or variable of that name is given its value."""
+    """Return where a constant or variable of that name gets its value."""
     if not name.isidentifier():
         return None
-    # A word or four before it: const, export, a type.
+    # Up to four words before it: const, export, a type.
     pattern = rf"^[ \t]*(?:[\w.]+[ \t]+){{0,4}}{name}\b[^=(\n]{{0,80}}=(?:[^=]|$)"
-    found = box.files.find_lines(pattern, box.files.matching(), regex=True)
-    if not found.lines:
+    matches = box.files.find_lines(pattern, box.files.matching(), regex=True)
+    if not matches.lines:
         return None
     places, parts = list[Place](), list[str]()
-    at = [(path, number) for path, held in found.lines.items() for number, _ in held]
-    for path, number in at[:MOST_VALUED]:
+    spots = [(path, number) for path, lines in matches.lines.items() for number, _ in lines]
+    for path, number in spots[:MOST_VALUED]:
         lines = _value(box.files.read(path).text.split("\n"), number)
         last = number + len(lines) - 1
-        parts.append(
-            "\n".join((f"--- {path} (lines {number}-{last}) ---", *_told(box, lines, number)))
-        )
+        head = f"--- {path} (lines {number}-{last}) ---"
+        parts.append("\n".join([head, *_numbered(box, lines, number)]))
         places.append(
             Place(path=path, start_line=number, end_line=last, text="\n".join(lines),
                   language=language_name(path), name=name, kind="value")
         )  # fmt: skip
-    summary = f"{name} is given a value in {counted(found.total, 'place')}"
-    left = found.total - len(parts)
+    summary = f"{name} is given a value in {counted(matches.total, 'place')}"
+    left = matches.total - len(parts)
     return list_result(summary, parts, "Use grep for all.", left=left, apart="\n\n", items=places)
 
 
 def no_definition(tables: Tables, name: str) -> ToolResult:
-    """That nothing is called so, and what is called nearly so."""
+    """Return that nothing has this name, and the nearest names."""
     summary = f"nothing here is called {name}"
     near = ", ".join(nearest_names(tables, re.split(r"\W+", name)[-1]))
-    instead = (
-        f"The nearest name is {near}." if near else "No name is near it; grep looks for it as text."
-    )
-    text = f"{summary}. {instead}"
-    return ToolResult(summary=summary, text=text, unknown=name, completeness=instead)
+    hint = f"The nearest name is {near}."
+    if not near:
+        hint = "No name is near it; grep looks for it as text."
+    text = f"{summary}. {hint}"
+    return ToolResult(summary=summary, text=text, unknown=name, completeness=hint)
