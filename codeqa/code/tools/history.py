@@ -1,8 +1,6 @@
-"""Tools that look into git: what changed, when, by whom; how a file was; what changed between two
-commits, by definitions and sections rather than by lines. They only read.
+"""The tool that reads git: commits of code, blame, earlier files, changes between two commits.
 
-Only files are told of that the index holds: what is skipped for its secrets is not told by its
-history either.
+It shows only files of the index: one that is skipped for its secrets keeps them in its history too.
 """
 
 from __future__ import annotations
@@ -34,25 +32,26 @@ from codeqa.text.unit_text import UnitText
 from codeqa.types import CLASS_KINDS, Unit
 
 SECONDS = 20.0
-"""How long git may take: the history of one function in a long repository takes some."""
+"""For git: the history of one function in a long repository takes some."""
 COMMITS = 15
 MOST_OTHERS = 3
 """Files or definitions of the same name that are named."""
 LOG_FORMAT = "--format=%h%x00%as%x00%an%x00%s"
 SAFE = ("--no-textconv", "--no-ext-diff")
-"""Programs that the repository's own configuration names for its diffs are not run."""
+"""Do not run programs that the repository's configuration names for its diffs."""
 _CHANGE = ("show", "--format=", "--diff-merges=first-parent", "--relative")
 MOST_FILES = 400
 """Parsed in both versions, some milliseconds each; source first."""
 SHOWN = 40
-"""Changes listed; all are counted."""
+"""Changes that are listed; all are counted."""
 DIFFED, LONGEST_DIFF = 5, 60
-"""Of how many the diff is shown, and lines of one."""
+"""Diffs that are shown, and lines of each."""
 MOST_LINES = 1_000
-"""Of one definition that are compared line by line, which takes the square of them at worst."""
-MOST_BEHIND = 10
+"""Of a definition that are compared, which takes the square of them at worst."""
+MOST_COMMITS = 10
+"""Of a change between two commits."""
 NEAR_BEST = 0.6
-"""Part of the best score from which a change is about what was asked."""
+"""Part of the best score from which a change is about the question."""
 KINDS = ("added", "changed", "removed")
 
 _REVISION = r"[0-9A-Za-z](?:\.?[0-9A-Za-z_/@^~-]){0,199}"
@@ -74,9 +73,12 @@ def history(
     about: Annotated[str, Field(description="Between two, only changes that are about it.")] = "",
     added: Annotated[bool, Field(description="Only the commit that added `name`.")] = False,
 ) -> ToolResult:
-    """When, by whom and why code changed, from git. Of a path or name the commits, newest first; of
-    `lines` the commit that last changed each; of a `commit` what it changed, or with a path the
-    file as it was then; of `v1..v2` what was added, changed and removed between them."""
+    """Tell when, by whom and why code changed, from git.
+
+    Of a path or name the commits, newest first; of `lines` the commit that last changed each; of a
+    `commit` what it changed, or with a path the file as it was then; of `v1..v2` what was added,
+    changed and removed between them.
+    """
     start, between, end = commit.partition("..")
     if between:
         return _changes(box, start, end, about)
@@ -90,61 +92,63 @@ def history(
 
 
 def _log(box: Toolbox, path_or_name: str) -> ToolResult:
-    about, wanted = _history_of(box, path_or_name)
-    commits = _logged(box, [*SAFE, f"-{COMMITS}", *wanted])
+    title, arguments = _history_of(box, path_or_name)
+    commits = _log_commits(box, [*SAFE, f"-{COMMITS}", *arguments])
     newest = "the newest " if len(commits) == COMMITS else ""
-    summary = f"history of {about}: {newest}{counted(len(commits), 'commit')}"
+    summary = f"history of {title}: {newest}{counted(len(commits), 'commit')}"
     return list_result(summary, [one.line for one in commits], "", items=commits)
 
 
 def _added(box: Toolbox, name: str) -> ToolResult:
-    """The first commit with the head of the definition `name`, or with the name, in any file."""
+    """Return the first commit with the head of the definition, or with the name, in any file."""
     unit = next(iter(definitions(box.tables(), name)), None)
-    called = unit.name if unit else name
-    head = re.search(rf"(?:[\w)]+ )?{re.escape(called)}\b", unit.signature if unit else "")
-    text = head[0] if head else called
-    commits = _logged(box, [*SAFE, f"-S{text}"])
+    text, where = name, ""
+    if unit:
+        head = re.search(rf"(?:[\w)]+ )?{re.escape(unit.name)}\b", unit.signature)
+        text, where = head[0] if head else unit.name, f" ({unit.place})"
+    commits = _log_commits(box, [*SAFE, f"-S{text}"])
     if not commits:
         raise NotFoundError(f"No commit here added {name!r}.", "The history may be cut short.")
     one = commits[-1]
-    where = f" ({unit.place})" if unit else ""
     summary = f"{name}{where} was added on {one.date} by {one.author} in {one.id}"
-    known = f"The first commit with “{text}” in any file."
-    return list_result(summary, [one.line], "", items=[one], completeness=known)
+    form = f"The first commit with “{text}” in any file."
+    return list_result(summary, [one.line], "", items=[one], completeness=form)
 
 
 def _file_at(box: Toolbox, commit: str, path: str) -> ToolResult:
-    found = one_file(box.tables(), path)
-    code = mask_secrets(_blob(box, f"{commit}:./{found}"))
+    path = one_file(box.tables(), path)
+    code = mask_secrets(_blob(box, f"{commit}:./{path}"))
     lines = code.removesuffix("\n").split("\n")
-    summary = f"{found} at {commit}: {counted(len(lines), 'line')}"
+    summary = f"{path} at {commit}: {counted(len(lines), 'line')}"
     parts = [f"{n}\t{line}" for n, line in enumerate(lines, 1)]
-    _, shown = fitting(parts)
-    place = Place(path=found, start_line=1, end_line=shown, note=f"at {commit}",
-                  text="\n".join(lines[:shown]))  # fmt: skip
+    _, fitted = fitting(parts)
+    place = Place(path=path, start_line=1, end_line=fitted, note=f"at {commit}",
+                  text="\n".join(lines[:fitted]))  # fmt: skip
     return list_result(summary, parts, "Only its beginning fits.", places=(place,))
 
 
 def _show(box: Toolbox, commit: str) -> ToolResult:
-    """What a commit changed and why; of tests and documents beside a change of source only the
-    names."""
-    commit += "^{commit}"  # of a tag, what it marks; nothing else has a change
+    """Return the message and the diff of a commit; tests and documents are only named."""
+    commit += "^{commit}"  # of a tag the commit that it marks
     head = mask_secrets(run_git(box, ["show", "-s", f"{LOG_FORMAT}%x00%b", commit]))
     *fields, body = head.split("\0", 4)
     one = _commit("\0".join(fields))
     changed = run_git(box, [*_CHANGE, "--name-only", "-z", commit]).split("\0")
-    if not (any(changed) or _is_whole(box)):
+    changed = [path for path in changed if path]
+    if not (changed or _is_whole(box)):
         raise NotFoundError("This commit changes nothing here.", "It is of other folders alone.")
-    known = box.tables().catalogue().paths
-    beside = {name: role_of(name) != "source" for name in changed if name in known}
-    shown_paths = sorted(beside, key=beside.__getitem__)
-    # Tests and documents of a change are often longer than it; they are named.
-    diffed = [name for name in shown_paths if not beside[name]] or shown_paths
+    indexed = [path for path in changed if path in box.tables().catalogue().paths]
+    source = [path for path in indexed if role_of(path) == "source"]
+    others = [path for path in indexed if path not in source]
+    # Tests and documents of a change are often longer than it.
+    diffed = source or others
     diff = run_git(box, [*_CHANGE, *SAFE, commit, "--", *diffed]) if diffed else ""
-    summary = f"{one.id} {one.subject}: {counted(len([n for n in changed if n]), 'file')} changed"
-    also = [f"Also changed: {', '.join(rest)}"] if (rest := shown_paths[len(diffed) :]) else []
-    parts = [f"{one.date}  {one.author}", body, *also, *mask_diff(diff).split("\n")]
-    hint, paths = "Open a file of it with `path`.", tuple(shown_paths)
+    parts = [f"{one.date}  {one.author}", body]
+    if source and others:
+        parts.append(f"Also changed: {', '.join(others)}")
+    parts += mask_diff(diff).split("\n")
+    summary = f"{one.id} {one.subject}: {counted(len(changed), 'file')} changed"
+    hint, paths = "Open a file of it with `path`.", tuple(source + others)
     return list_result(summary, parts, hint, total=len(paths), commits=(one,), paths=paths)
 
 
@@ -153,70 +157,72 @@ def _is_whole(box: Toolbox) -> bool:
 
 
 def _blame(box: Toolbox, path: str, lines: str) -> ToolResult:
-    """Which commit last changed each line of a file, as of the last commit: who, when and why."""
-    found = one_file(box.tables(), path)
-    count = _blob(box, f"HEAD:./{found}").count("\n") + 1
+    """Return the commit that last changed each line of a file, as of the last commit."""
+    path = one_file(box.tables(), path)
+    count = _blob(box, f"HEAD:./{path}").count("\n") + 1
     first, last = line_span(lines, count)
     # Of the last commit, not of the file on disk: git would run the repository's filters on that.
-    blamed = ["blame", "-ls", "--root", "--no-textconv", f"-L{first},{last}", "HEAD", "--", found]
-    lines_told = run_git(box, blamed).removesuffix("\n").split("\n")
-    ids = [line.partition(" ")[0].lstrip("^") for line in lines_told]
+    span = f"-L{first},{last}"
+    blame = run_git(box, ["blame", "-ls", "--root", "--no-textconv", span, "HEAD", "--", path])
+    ids = [line.partition(" ")[0].lstrip("^") for line in blame.removesuffix("\n").split("\n")]
     distinct = list(dict.fromkeys(ids))
-    told = _logged(box, ["--no-walk=unsorted", *distinct])
-    commit_of = dict(zip(distinct, told, strict=True))
+    commits = _log_commits(box, ["--no-walk=unsorted", *distinct])
+    commit_of = dict(zip(distinct, commits, strict=True))
     runs, start = list[Commit](), first
-    for id_, held in groupby(ids):
-        end = start + len(list(held)) - 1
+    for id_, run in groupby(ids):
+        end = start + len(list(run)) - 1
         runs.append(commit_of[id_].model_copy(update={"lines": f"{start}-{end}"}))
         start = end + 1
-    summary = f"blame of {found}:{first}-{last}: {counted(len(distinct), 'commit')}"
+    summary = f"blame of {path}:{first}-{last}: {counted(len(distinct), 'commit')}"
     parts = [f"{one.lines:>11}  {one.line}" for one in runs]
     return list_result(summary, parts, "Ask for fewer lines.", items=runs)
 
 
-def _history_of(box: Toolbox, wanted: str) -> tuple[str, list[str]]:
-    """What `wanted` is, and how git is asked for its history. Raises NotFoundError."""
-    if not wanted:
-        # Of a part of a work tree only its own commits are told.
+def _history_of(box: Toolbox, target: str) -> tuple[str, list[str]]:
+    """Return a title of `target`, and git's arguments for its history. Raises NotFoundError."""
+    if not target:
+        # A part of a work tree has only its own commits.
         return "the repository", [] if _is_whole(box) else ["--", "."]
-    mentions, _ = resolve_mentions(box.tables(), [wanted.removeprefix("@").removesuffix("()")])
+    mentions, _ = resolve_mentions(box.tables(), [target.removeprefix("@").removesuffix("()")])
     for mention in mentions:
         if mention.units:
             unit, *rest = box.tables().by_ids(mention.units[: 1 + MOST_OTHERS])
             others = "".join(f", not {one.place}" for one in rest)
-            named = f"{unit.qualified_name} ({unit.place}{others})"
-            # Lines as they are in the index; after later edits git finds those nearby.
-            return named, [f"-L{unit.start_line},{unit.end_line}:./{unit.path}"]
-        if paths := [*mention.files, *mention.folders]:
-            path = wanted if wanted in paths else paths[0]
-            same = [] if path == wanted else [one for one in mention.files if one != path]
-            return path + "".join(f", not {one}" for one in same[:MOST_OTHERS]), ["--", path]
+            # Lines are those of the index; after later edits git finds those nearby.
+            span = f"-L{unit.start_line},{unit.end_line}:./{unit.path}"
+            return f"{unit.qualified_name} ({unit.place}{others})", [span]
+        paths = mention.files + mention.folders
+        if target in paths:
+            return target, ["--", target]
+        if paths:
+            title = "".join(f", not {one}" for one in mention.files[1 : 1 + MOST_OTHERS])
+            return paths[0] + title, ["--", paths[0]]
     hint = "Give a path, or the name of a definition."
-    raise NotFoundError(f"Nothing here is called {wanted!r}.", hint)
+    raise NotFoundError(f"Nothing here is called {target!r}.", hint)
 
 
 def run_git(box: Toolbox, arguments: Sequence[str]) -> str:
-    """What git prints. Raises NotFoundError where it has no answer, RepositoryError where that
-    would be another repository's."""
+    """Return git's output. Raises NotFoundError, or RepositoryError for another repository's."""
     git = find_git(box.root)
-    printed = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
-    if printed is not None:
-        return printed.decode("utf-8", "replace")
-    why = "There is no history here.", "It takes git, and a git repository with a commit."
-    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is not None:
-        why = "git has no answer to that.", "Is there such a commit, and the file at that commit?"
-    raise NotFoundError(*why)
+    output = read_git(git, box.root, ["--literal-pathspecs", *arguments], SECONDS)
+    if output is not None:
+        return output.decode("utf-8", "replace")
+    if read_git(git, box.root, ["rev-parse", "--verify", "HEAD"], SECONDS) is None:
+        hint = "It takes git, and a git repository with a commit."
+        raise NotFoundError("There is no history here.", hint)
+    hint = "Is there such a commit, and the file at that commit?"
+    raise NotFoundError("git has no answer to that.", hint)
 
 
 def _blob(box: Toolbox, name: str) -> str:
-    """A file as git keeps it: packed, a thousandth of its size. Raises NotFoundError, also for one
-    that is larger than a file that is shown may be."""
+    """Return a file of a commit. Raises NotFoundError, also for one that is too large to show."""
+    # git packs a file to as little as a thousandth of its size.
     if int(run_git(box, ["cat-file", "-s", name])) > GROWN_BYTES:
         raise NotFoundError(f"{name} is larger than {GROWN_BYTES:,} bytes.", "Ask git for it.")
     return run_git(box, ["cat-file", "blob", name])
 
 
-def _logged(box: Toolbox, arguments: Sequence[str]) -> list[Commit]:
+def _log_commits(box: Toolbox, arguments: Sequence[str]) -> list[Commit]:
     """Return the commits that `git log` lists for `arguments`."""
     printed = run_git(box, ["log", "-s", LOG_FORMAT, *arguments])
     return [_commit(line) for line in printed.split("\n") if line.count("\0") == 3]
@@ -238,67 +244,78 @@ class _Change(NamedTuple):
 
 
 def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
-    """Which functions, classes and sections were added, changed or removed, those nearest to
-    `about` first, the diff of the best, and the commits behind."""
+    """List the units that differ, those nearest to `about` first, and the commits."""
     before, after = commit_of(box.root, start), commit_of(box.root, end)
-    raw = run_git(box, ["diff-tree", "-r", "-z", "--no-renames", "--relative", before, after])
-    told = raw.split("\0")[:-1]
-    differing = dict(zip(told[1::2], map(str.split, told[::2]), strict=True))
-    known = box.tables().catalogue().paths
-    paths = sorted(known & differing.keys(), key=lambda path: (role_of(path) != "source", path))
-    read = paths[:MOST_FILES]
-    hashes = sorted({one.encode() for path in read for one in _hashes(differing[path])} - {b""})
+    versions = _versions(box, before, after)
+    indexed = versions.keys() & box.tables().catalogue().paths
+    paths = sorted(indexed, key=lambda path: (role_of(path) != "source", path))[:MOST_FILES]
+    hashes = sorted({key.encode() for path in paths for key in versions[path] if key})
     blobs = dict(zip(hashes, read_blobs(box.root, hashes, GROWN_BYTES), strict=True))
-    every = list[_Change]()
-    for path in read:
-        versions = [blobs.get(one.encode(), b"") for one in _hashes(differing[path])]
-        every += _compared(box, path, versions)
-    found = _about(box, about, every) if about else sorted(every, key=_importance)
-    shown, numbers = found[:SHOWN], Counter(one.kind for one in found)
-    kinds = ", ".join(f"{numbers[kind]:,} {kind}" for kind in KINDS if numbers[kind])
-    summary = f"from {start} to {end}{f', about “{about}”' if about else ''}: {kinds or 'nothing'}"
-    summary += f" of {counted(len(every), 'change')} in {counted(len(read), 'file')}"
-    log = [*SAFE, "--no-merges", f"-{MOST_BEHIND}", f"{before}..{after}"]
-    files = list(dict.fromkeys(one.unit.path for one in found[:DIFFED]))
-    commits = _logged(box, [*log, "--", *files]) if files else []
-    places = []
-    for one in shown:
-        at = "" if one.in_index else start if one.kind == "removed" else end
-        added, removed = (sum(line[0] == mark for line in one.diff[2:]) for mark in "+-")
-        note = f"{one.kind}, +{added} −{removed}"
-        places.append(Place.of(one.unit, note=note, commit=at))
-    left = len(differing) - len(read)
-    unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." if left else ""
-    diff = "\n".join(line for one in found[:DIFFED] for line in one.diff[:LONGEST_DIFF])
+    every: list[_Change] = []
+    for path in paths:
+        old, new = (blobs.get(key.encode(), b"") for key in versions[path])
+        every += _compare(box, path, old, new)
+    changes = _about(box, about, every) if about else sorted(every, key=_importance)
+    files = list(dict.fromkeys(change.unit.path for change in changes[:DIFFED]))
+    commits: list[Commit] = []
+    if files:
+        span = ["--no-merges", f"-{MOST_COMMITS}", f"{before}..{after}"]
+        commits = _log_commits(box, [*SAFE, *span, "--", *files])
+    places = [_place(change, start, end) for change in changes[:SHOWN]]
     parts = [f"{p.location} {p.kind} {p.name}, {p.note}" for p in places]
-    parts += [*(one.line for one in commits), *filter(None, [diff])]
-    return list_result(summary, parts, "Say what about.", total=len(found), completeness=unread,
+    parts += [commit.line for commit in commits]
+    diff = "\n".join("\n".join(change.diff[:LONGEST_DIFF]) for change in changes[:DIFFED])
+    if diff:
+        parts.append(diff)
+    numbers = Counter(change.kind for change in changes)
+    kinds = ", ".join(f"{numbers[kind]:,} {kind}" for kind in KINDS if numbers[kind])
+    topic = f", about “{about}”" if about else ""
+    summary = f"from {start} to {end}{topic}: {kinds or 'nothing'}"
+    summary += f" of {counted(len(every), 'change')} in {counted(len(paths), 'file')}"
+    left = len(versions) - len(paths)
+    unread = f"Not compared: {counted(left, 'file')} not in the index, or too many." if left else ""
+    return list_result(summary, parts, "Say what about.", total=len(changes), completeness=unread,
                        places=tuple(places), commits=tuple(commits), diff=diff)  # fmt: skip
 
 
-def _hashes(told: Sequence[str]) -> list[str]:
-    """Of both versions, '' for what is no file, from two modes and two hashes."""
-    modes = told[0][1:], told[1]
-    return [one if mode[:3] == "100" else "" for mode, one in zip(modes, told[2:4], strict=True)]
+def _versions(box: Toolbox, before: str, after: str) -> dict[str, tuple[str, str]]:
+    """Return path → hashes before and after of the files that differ, '' for no plain file."""
+    raw = run_git(box, ["diff-tree", "-r", "-z", "--no-renames", "--relative", before, after])
+    fields = iter(raw.split("\0")[:-1])
+    versions = {}
+    for header, path in zip(fields, fields, strict=True):
+        old_mode, new_mode, old, new, _ = header.removeprefix(":").split()
+        is_old_file, is_new_file = old_mode.startswith("100"), new_mode.startswith("100")
+        versions[path] = (old if is_old_file else "", new if is_new_file else "")
+    return versions
 
 
-def _compared(box: Toolbox, path: str, versions: Sequence[bytes]) -> list[_Change]:
-    """What the two versions of a file differ in."""
-    old, new = versions
+def _place(change: _Change, start: str, end: str) -> Place:
+    added = sum(line.startswith("+") for line in change.diff[2:])
+    removed = sum(line.startswith("-") for line in change.diff[2:])
+    commit = start if change.kind == "removed" else end
+    note = f"{change.kind}, +{added} −{removed}"
+    return Place.of(change.unit, note=note, commit="" if change.in_index else commit)
+
+
+def _compare(box: Toolbox, path: str, old: bytes, new: bytes) -> list[_Change]:
+    """Return the units that differ between two versions of a file."""
     record = box.tables().file(path)
     in_index = record is not None and record.hash == blake2b(new, digest_size=16).hexdigest()
-    was, now = ({unit.id: unit for unit in _units(path, data)} for data in (old, new))
-    found = []
-    for identity in {**now, **was}:
-        pair = was.get(identity), now.get(identity)
-        one, other = (_own_lines(unit) if unit else [] for unit in pair)
-        if (unit := pair[1] or pair[0]) and one != other:
-            kind = "added" if not pair[0] else "changed" if pair[1] else "removed"
-            name = f"{path} {unit.qualified_name}"
-            cut = one[:MOST_LINES], other[:MOST_LINES]
-            diff = list(unified_diff(*cut, name, kind, n=2, lineterm=""))
-            found.append(_Change(kind, unit, diff, in_index and pair[1] is not None))
-    return found
+    before = {unit.id: unit for unit in _units(path, old)}
+    after = {unit.id: unit for unit in _units(path, new)}
+    changes = []
+    for key in after | before:
+        was, now = before.get(key), after.get(key)
+        lines, new_lines = _own_lines(was), _own_lines(now)
+        unit = now or was
+        if unit is None or lines == new_lines:
+            continue
+        kind = "changed" if was and now else "added" if now else "removed"
+        diff = unified_diff(lines[:MOST_LINES], new_lines[:MOST_LINES],
+                            f"{path} {unit.qualified_name}", kind, n=2, lineterm="")  # fmt: skip
+        changes.append(_Change(kind, unit, list(diff), in_index and now is not None))
+    return changes
 
 
 def _units(path: str, data: bytes) -> Sequence[Unit]:
@@ -306,33 +323,40 @@ def _units(path: str, data: bytes) -> Sequence[Unit]:
     return parse_file(path, data, role).units if isinstance(role, str) else ()
 
 
-def _own_lines(unit: Unit) -> list[str]:
-    """The lines of `unit` up to its first member, which is a unit of its own."""
+def _own_lines(unit: Unit | None) -> list[str]:
+    """Return the lines of `unit` up to its first member, which is a unit of its own."""
+    if unit is None:
+        return []
     lines = unit.source_code.split("\n")
     return lines[: unit.head_end_line - unit.start_line + 1] if unit.head_end_line else lines
 
 
-def _importance(one: _Change) -> tuple[bool, bool, int]:
-    """Definitions of source first, large changes before small ones."""
-    named = one.unit.is_method or one.unit.kind in CLASS_KINDS
-    return one.unit.role != "source", not named, -len(one.diff)
+def _importance(change: _Change) -> tuple[bool, bool, int]:
+    """Sort definitions of source first, and large changes before small ones."""
+    is_definition = change.unit.is_method or change.unit.kind in CLASS_KINDS
+    return change.unit.role != "source", not is_definition, -len(change.diff)
 
 
-def _about(box: Toolbox, about: str, every: Sequence[_Change]) -> list[_Change]:
-    """Those of `every` that are about it, definitions of source first, the nearest of them before
-    others: by what the shipped table says of their changed lines, and by the search, which knows
-    nothing of what was removed and so counts half."""
-    near, scores = question_matcher(about), []
+def _about(box: Toolbox, about: str, changes: Sequence[_Change]) -> list[_Change]:
+    """Return the changes that are about it, definitions of source first, then the nearest.
+
+    The shipped table rates their changed lines. The search rates the units; it does not know
+    removed ones, and so counts half.
+    """
+    matcher = question_matcher(about)
     hits = box.search.search(about, top=200).units
     best = max((hit.score for hit in hits), default=0.0) or 1.0
-    found = {(hit.unit.path, hit.unit.qualified_name): hit.score / best / 2 for hit in hits}
-    for one in every:
-        score = found.get((one.unit.path, one.unit.qualified_name), 0.0)
-        lines = "\n".join(line[1:] for line in one.diff[2:] if line[0] in "+-")
-        text = UnitText(one.unit.path, "", "", "", "", f"{one.unit.qualified_name}\n{lines}")
-        close = near.nearness(text) if near else None
-        scores.append(score + (close.late + close.passage if close else 0.0))
-    least = NEAR_BEST * max(scores, default=0.0)
-    near_enough = [pair for pair in zip(scores, every, strict=True) if pair[0] >= least]
-    ranked = sorted(near_enough, key=lambda pair: (*_importance(pair[1])[:2], -pair[0]))
-    return [one for _, one in ranked]
+    by_name = {(hit.unit.path, hit.unit.qualified_name): hit.score / best / 2 for hit in hits}
+    scored: list[tuple[float, _Change]] = []
+    for change in changes:
+        path, name = change.unit.path, change.unit.qualified_name
+        score = by_name.get((path, name), 0.0)
+        if matcher:
+            lines = "\n".join(line[1:] for line in change.diff[2:] if line[0] in "+-")
+            near = matcher.nearness(UnitText(path, "", "", "", "", f"{name}\n{lines}"))
+            score += near.late + near.passage
+        scored.append((score, change))
+    least = NEAR_BEST * max((score for score, _ in scored), default=0.0)
+    near_enough = [pair for pair in scored if pair[0] >= least]
+    near_enough.sort(key=lambda pair: (*_importance(pair[1])[:2], -pair[0]))
+    return [change for _, change in near_enough]
