@@ -278,10 +278,7 @@ def edges_of(tables: Tables, unit: Unit, beside: Sequence[Place] = ()) -> list[s
 
 def _listed(title: str, items: Sequence[str], most: int, apart: str = ", ") -> list[str]:
     """Return a line of the first `most` items, none for none."""
-    if not items:
-        return []
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return [f"{title}: {apart.join(items[:most])}{more}"]
+    return [f"{title}: {some_of(items, most, apart)}"] if items else []
 
 
 def _values(box: Toolbox, place: Place) -> list[str]:
