@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from codeqa.embeddings.registry import PROVIDERS, local_model
@@ -27,6 +28,7 @@ from codeqa.text import counted
 from codeqa.text.markdown import code_span, escape
 
 SCOPES = tuple(CONFIRMATIONS)
+REPORT = Path(__file__).with_name("privacy_report.md")
 NOT_UNCACHED = "The Redis server is silent: what it holds goes by itself within 24 hours."
 
 
@@ -212,42 +214,32 @@ _COUNTED = {
 
 def privacy_report(stored: StoredData) -> str:
     """Tell all that is stored, where, how long, and who receives it, as Markdown."""
-    keys = f" in {code_span(stored.keys_file)}" if stored.keys_file else ""
-    redis = f" and the Redis server at {code_span(stored.redis)}" if stored.redis else ""
     seen = "everybody who uses CodeQA on this machine: without tokens all are one user."
     cookies = "there are no cookies."
     if stored.shared:
         seen = "you and no other user. Whoever runs the server can read its files."
         cookies = "if you gave a token here, a cookie keeps you signed in for 30 days."
-    cached = "contexts" if stored.cached is None else counted(stored.cached, "context")
-    silent = " in a Redis server that is silent" if stored.cached is None else ""
-    facts = [
-        f"    - {escape(kind_of_fact(key))}: {escape(fact)}" for key, fact in stored.profile.items()
-    ]
-    return "\n".join((
-        f"**Who receives it:** {'; '.join(_receivers(stored))}.",
-        "\n**What is stored of you**, counted just now:\n",
-        f"- {counted(stored.conversations, 'conversation')} about "
-        f"{counted(stored.repositories, 'repository', 'repositories')} with "
-        f"{counted(stored.turns, 'question')}, the answers, the code found for them and what was "
-        "sent to a model, until you delete them. What "
-        "looks like a key is masked; other passwords are not recognised.",
-        f"- {counted(stored.thumbs, 'thumb')} with your reasons, and "
-        f"{counted(stored.vectors, 'vector')} of questions, to recognise similar ones.",
-        f"- {cached} with code found for a conversation{silent}, for 24 "
-        "hours; and for 30 minutes what kind of question you asked, under a hash of its words.",
-        f"- {counted(len(stored.profile), 'line')} of a profile, which you told me.",
-        *facts,
-        f"\n**Where:** on this machine, in {code_span(stored.folder)}{redis}; what was said in "
-        f"{code_span(stored.state)} ({stored.state_bytes / 1000:,.0f} kB, for all users). Keys of "
-        f"models{keys} belong to the installation.",
-        f"\n**Who can see it:** {seen}",
-        "\n**Not there:** tracking, telemetry, advertising. Your browser keeps the theme, the "
-        f"switches and a question that you have not sent yet; {cookies}",
-        "\n**Deleting it:** send `delete this conversation`, `delete my profile` or `delete "
-        "everything`, and you are asked to confirm; or use `codeqa privacy delete` in a terminal. "
-        "`codeqa privacy show --json` gives a copy.",
-    ))  # fmt: skip
+    cached, silent = "contexts", " in a Redis server that is silent"
+    if stored.cached is not None:
+        cached, silent = counted(stored.cached, "context"), ""
+    return REPORT.read_text("utf-8").rstrip("\n").format(
+        receivers="; ".join(_receivers(stored)),
+        conversations=counted(stored.conversations, "conversation"),
+        repositories=counted(stored.repositories, "repository", "repositories"),
+        turns=counted(stored.turns, "question"),
+        thumbs=counted(stored.thumbs, "thumb"),
+        vectors=counted(stored.vectors, "vector"),
+        cached=cached, silent=silent, seen=seen, cookies=cookies,
+        lines=counted(len(stored.profile), "line"),
+        facts="".join(
+            f"\n    - {escape(kind_of_fact(key))}: {escape(fact)}"
+            for key, fact in stored.profile.items()
+        ),
+        folder=code_span(stored.folder),
+        redis=f" and the Redis server at {code_span(stored.redis)}" if stored.redis else "",
+        state=code_span(stored.state), kilobytes=stored.state_bytes / 1000,
+        keys=f" in {code_span(stored.keys_file)}" if stored.keys_file else "",
+    )  # fmt: skip
 
 
 def _receivers(stored: StoredData) -> Iterator[str]:

@@ -22,6 +22,7 @@ IN_THE_WHEEL = (
     "codeqa/languages/languages.toml",
     "codeqa/languages/queries/python.scm",
     "codeqa/prompts/chat_system.md",
+    "codeqa/privacy_report.md",
     "codeqa_server/ray_builder.py",
 )
 LARGEST_TABLE = 20_000_000
