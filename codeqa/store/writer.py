@@ -24,8 +24,8 @@ from uuid import uuid4
 
 from codeqa.embeddings.registry import Embedding
 from codeqa.errors import IndexFormatError
+from codeqa.extensions import load_extension
 from codeqa.store.location import Location, connect
-from codeqa.store.probe import check_commits
 from codeqa.store.records import INDEXED, Batch, Columns, FileRecord, search_text, units_of
 from codeqa.store.schema import (
     META_TABLE,
@@ -138,7 +138,7 @@ class Writer:
         Those of a `collection` have the column REPOSITORY.
         """
         if not location.tables_are_local:
-            check_commits(location)
+            load_extension("check_commits")(location)
         database = connect(location, read_consistency_interval=timedelta(0))
         meta = choose_generation(database, parser, vector, rebuild, beside)
         generation = meta.building or meta.generation

@@ -20,8 +20,8 @@ from typing import Any
 
 from codeqa.engine import open_engine
 from codeqa.settings import load_settings
-from codeqa.store import probe
 from codeqa.store.reader import run_on_loop
+from codeqa_server import object_store
 from research.benchmarks.machine import conditions
 from tests.kit.s3_server import BUCKET, ENVIRONMENT, s3_stores
 
@@ -31,7 +31,7 @@ def probed(address: str, times: int) -> dict[str, Any]:
     os.environ["AWS_ENDPOINT_URL"] = address
     kept, began = Counter[int](), time.perf_counter()
     for _ in range(times):
-        kept[run_on_loop(probe._race(f"s3://{BUCKET}/probed"))] += 1
+        kept[run_on_loop(object_store._race(f"s3://{BUCKET}/probed"))] += 1
     seconds = (time.perf_counter() - began) / times
     return {"rows_kept": dict(sorted(kept.items())), "seconds_each": round(seconds, 2)}
 
@@ -60,7 +60,7 @@ def main() -> int:
     with s3_stores() as stores, tempfile.TemporaryDirectory() as folder:
         report = {
             **conditions(["python", "-m", "research.benchmarks.object_store", *sys.argv[1:]]),
-            "writers": probe.WRITERS,
+            "writers": object_store.WRITERS,
             "careful": probed(stores.careful, given.times),
             "careless": probed(stores.careless, given.times),
         }

@@ -14,8 +14,9 @@ from codeqa.engine import open_engine
 from codeqa.errors import StorageError
 from codeqa.indexing import Indexer
 from codeqa.settings import Settings, load_settings
-from codeqa.store import locate, probe
-from codeqa.store.probe import check_commits
+from codeqa.store import locate
+from codeqa_server import object_store
+from codeqa_server.object_store import check_commits
 from tests.kit.repositories import write
 
 SHOP = {
@@ -39,7 +40,7 @@ def on_s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     patience = f"{PATIENCE:.0f}"
     limits = {"connect_timeout": f"{patience}s", "client_retry_timeout": patience}
-    monkeypatch.setattr(probe, "IMPATIENT", {**limits, "client_max_retries": "0"})
+    monkeypatch.setattr(object_store, "IMPATIENT", {**limits, "client_max_retries": "0"})
     write(tmp_path / "repo", SHOP)
     return load_settings(tables=f"s3://{BUCKET}/{tmp_path.name}", workers=1)
 
