@@ -45,7 +45,7 @@ HEAVY = {"lancedb", "pyarrow", "pandas", "openai", "fastembed", "onnxruntime"}
 
 WITHOUT = {"mcp", "serve", "worker"}
 """Commands that go on until they are ended."""
-ELSEWHERE = {"doctor": "test_cli", "review": "test_review", "state copy": "test_state_server"}
+ELSEWHERE = {"doctor": "test_cli", "review": "test_review", "state copy": "test_postgres"}
 """Where else JSON is read; that of the tools is in test_tools."""
 
 CALLED = [
