@@ -38,6 +38,7 @@ from codeqa.repository.remotes import Remote, looks_remote, read_remote
 from codeqa.settings import Settings, load_settings
 
 
+# Long by its options, each of which is a parameter, and by which of them exclude each other.
 @command(
     "index",
     [

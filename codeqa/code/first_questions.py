@@ -46,6 +46,7 @@ def first_questions(tables: Tables) -> tuple[str, ...]:
     return _cache[catalogue]
 
 
+# In one piece, for what is counted for one kind of question decides about the next.
 def _questions(tables: Tables, catalogue: Catalogue) -> Iterator[str]:
     import pyarrow as pa
     import pyarrow.compute as pc

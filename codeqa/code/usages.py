@@ -151,6 +151,7 @@ def _likeness(receiver: str, owner: str) -> int:
 class Surroundings:
     """How surely places of the name `name` mean `unit`, and all that decides that."""
 
+    # Every fact about the name is worked out here once, for thousands of places are judged by them.
     def __init__(
         self, tables: Tables, unit: Unit, name: str, places: Sequence[Reference], heirs: bool = True
     ) -> None:

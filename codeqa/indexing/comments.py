@@ -203,6 +203,7 @@ def _key(model: str, prompt: str, unit: Unit) -> str:
     return f"comment:{digest.hexdigest()}"
 
 
+# One loop sends, waits and collects, for all requests share the limit of their host.
 def describe(
     units: Sequence[Unit],
     complete: Complete,

@@ -91,6 +91,7 @@ class Indexer:
         self._keeping_up, self._kept_up = threading.Lock(), Future[bool]()
         self._kept_up.set_result(True)
 
+    # The steps of a run, in the only order that leaves a valid index whenever it ends.
     @refusals_explained()
     def run(
         self,

@@ -252,6 +252,7 @@ def add_result(batch: Batch, result: FileResult) -> None:
         batch.add(record, result.packed)
 
 
+# One loop, which each time takes first what was asked for meanwhile.
 def refine_units(
     writer: Writer,
     embedding: Embedding,

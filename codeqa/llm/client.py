@@ -82,6 +82,7 @@ class Model:
         self._window, self._window_asked = 0, -WINDOW_SECONDS
         self._limited_until = 0.0  # of `time.monotonic()`: a refusal asked to wait until then
 
+    # One loop between the request in its thread and whoever may stop listening.
     def stream(
         self,
         messages: Sequence[Message],

@@ -294,6 +294,7 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
     return parsed if parsed.units else replace(parsed, units=parse_document(path, text, name, role))
 
 
+# One walk over the captures, with a branch for each family of patterns.
 def extract(path: str, text: bytes, language: str, role: str = "source") -> ParsedFile:
     """Units and references of one file.
 

@@ -294,6 +294,7 @@ class Resolver:
         return f"{module}{self.language.import_separator}{rest}" if rest else module
 
 
+# One walk over the names in source order: every step needs the scopes and types seen so far.
 def references(
     source: Source,
     found: dict[int, FoundName],

@@ -155,6 +155,7 @@ class Collection:
             with contextlib.suppress(IndexBusyError), hold(oldest.location, wait=False):
                 remove(self.settings, oldest.location)
 
+    # In one piece, for every table must be complete before the collection counts as such.
     def _fill(
         self, places: Mapping[str, Location], ends: Container[str], progress: Listener
     ) -> None:

@@ -98,13 +98,7 @@ class Reviewer:
             yield ModelRequest(block=ContextBlock(found))
             yield report.model_copy(update={"note": WITHOUT})
             return
-        # Somebody else's text: it must not look like the end of itself.
-        title, _, body = _MARK.sub(r"(\1)", issue).partition("\n\n")
-        opening: list[Mapping[str, Any]] = [
-            {"role": "system", "content": render_prompt("review_system", self.config_dir)},
-            {"role": "user",
-             "content": render_prompt("review_user", self.config_dir, title=title, body=body)},
-        ]  # fmt: skip
+        opening = self._opening(issue)
         toolbox, window = replace(self.toolbox, with_numbers=False), self.model.window()
         problem, text, sent = "", "", ModelRequest()
         for _ in range(2):
@@ -133,6 +127,16 @@ class Reviewer:
             yield report.model_copy(update={"note": note})
             return
         yield self._report(report, review, sent)
+
+    def _opening(self, issue: str) -> list[Mapping[str, Any]]:
+        """Return the messages that ask for a review of `issue`."""
+        # Somebody else's text: it must not look like the end of itself.
+        title, _, body = _MARK.sub(r"(\1)", issue).partition("\n\n")
+        user = render_prompt("review_user", self.config_dir, title=title, body=body)
+        return [
+            {"role": "system", "content": render_prompt("review_system", self.config_dir)},
+            {"role": "user", "content": user},
+        ]
 
     def _report(self, report: IssueReport, review: IssueReview, sent: ModelRequest) -> IssueReport:
         tables, chunks = self.toolbox.tables(), sent.block.chunks

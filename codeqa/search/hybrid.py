@@ -81,6 +81,7 @@ class Search:
                 result: SearchResult = end.value
                 return result
 
+    # The algorithm in one piece; each of its steps is a function.
     def steps(
         self,
         query: Query,

@@ -232,6 +232,7 @@ def secret_key(folder: Path) -> bytes:
     return key
 
 
+# The checks as closures over the gate, in the order in which they apply.
 def guard(app: Flask, settings: Settings) -> None:
     """Put the checks before every view and the headers on every response."""
     allowance: AllowanceFactory = Allowance

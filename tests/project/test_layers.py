@@ -152,3 +152,20 @@ def test_only_the_settings_read_the_environment() -> None:
         if ast.unparse(node.value) == "os"
     }
     assert readers <= {"codeqa/environment.py", "codeqa/settings.py"} | ENVIRONMENT_OF_OTHERS
+
+
+LONG = 50
+"""Lines of a function from which on a reader asks why it is one."""
+
+
+def test_a_function_of_over_fifty_lines_has_its_reason_in_a_comment_above_it() -> None:
+    silent = []
+    for path, tree in modules().items():
+        lines = (PACKAGE / path).read_text(encoding="utf-8").split("\n")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = min(one.lineno for one in (node, *node.decorator_list))
+                long = (node.end_lineno or 0) - node.lineno >= LONG
+                if long and not lines[first - 2].strip().startswith("#"):
+                    silent.append(f"{path}:{node.lineno} {node.name}")
+    assert silent == []

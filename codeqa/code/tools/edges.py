@@ -93,6 +93,7 @@ def symbol(
     return _WANTS[want](box, name)
 
 
+# In one piece, for each sentence about the places stands on the same counts.
 def _references(box: Toolbox, name: str, kind: str = "") -> ToolResult:
     """Every place that calls, uses, imports or inherits a definition, by the functions that they
     are in, each with its first line and the numbers of further ones; marked where it is only likely

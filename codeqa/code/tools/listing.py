@@ -139,6 +139,7 @@ _HOW = {
 }
 
 
+# A branch for each kind, then the words for its result.
 def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolResult:
     """List all of one kind, counted, and where.
 

@@ -81,6 +81,7 @@ Name = Annotated[
 Pattern = Annotated[str, Field(description="Only paths that begin so (src/) or match (**/*.go).")]
 
 
+# In one piece, for what is shown first decides what still fits.
 def search_code(
     box: Toolbox,
     query: Annotated[str, Field(description="What to find: a question, words or names.")],
