@@ -86,10 +86,7 @@ class Engine:
         return self.chat.ask(AskOptions(question, **options))
 
     def call(self, tool: str, /, **arguments: Any) -> ToolResult:
-        """Call a tool of docs/mcp.md: `call("symbol", name="total", want="callers")`.
-
-        Raises UsageError for an unknown tool or argument.
-        """
+        """Call a tool of docs/mcp.md, as `call("symbol", name="total")`. Raises UsageError."""
         if tool not in EVERY_TOOL:
             usages = "; ".join(spec.usage for spec in EVERY_TOOL.values())
             raise UsageError(f"There is no tool {tool!r}.", f"There are: {usages}.")
@@ -148,9 +145,12 @@ def ask(
         Field(description="How much code the answer may be made from; empty: as its user set."),
     ] = "",
 ) -> ToolResult:
-    """Answer a question about the repository with citations [path:first-last], by CodeQA's own
-    search and the language model that its user chose; without one, from what the code says."""
-    # It is not kept: whoever asks has it.
+    """Answer a question about the repository with citations [path:first-last].
+
+    CodeQA searches, and the language model that the user chose answers; without one the answer
+    quotes the code.
+    """
+    # It is not stored: the caller has it.
     answer = whole_answer(engine.ask(question, user="mcp", effort=effort))
     whole = "\n\n".join(filter(None, (answer.text.strip(), answer.done.record.notice)))
     return ToolResult(summary=f"answered “{question}”", text=whole)
@@ -161,8 +161,10 @@ def review(
     title: Annotated[str, Field(description="Title of the issue.")] = "",
     body: Annotated[str, Field(max_length=MOST_CHARACTERS, description="Text of the issue.")] = "",
 ) -> ToolResult:
-    """What an issue takes: files likely to change, tests and people, and how hard it is where its
-    user chose a language model, which searches the code."""
+    """Review what an issue takes: files likely to change, tests and people.
+
+    If the user chose a language model, it searches the code and judges how hard the issue is.
+    """
     reviewer = Reviewer(engine.toolbox, engine.models.answer_model(), engine.settings.config_dir)
     return ToolResult(summary=f"reviewed “{title}”", text=reviewer.report(title, body).text)
 
@@ -250,10 +252,7 @@ def _join(
 
 
 def open_privacy(settings: Settings, *, models: Models | None = None) -> Privacy:
-    """Open what is stored of each user, to report and delete it; `models` may be open already.
-
-    Raises SettingsError for a setting that cannot be used.
-    """
+    """Open what is stored of each user, to report and delete it. Raises SettingsError."""
     state = open_state(settings)
     cache = open_redis(settings) or state.values
     return Privacy(settings, state, cache, models or Models(settings))

@@ -23,10 +23,7 @@ IMPATIENT = {"connect_timeout": "5s", "client_max_retries": "2", "client_retry_t
 
 
 def check_commits(location: Location) -> None:
-    """Probe the store that the tables of `location` lie in, once for each data folder.
-
-    Raises StorageError where it loses commits or cannot be written.
-    """
+    """Probe the store of `location` once per data folder. Raises StorageError if it loses rows."""
     store, _, _ = location.tables.rpartition("/")
     # Folders of snapshots lie one level deeper in the data folder.
     note = location.folder.parents[2 if location.snapshot_of else 1] / NOTE

@@ -93,10 +93,7 @@ def last_used(
 
 
 def find_repository(settings: Settings, given: str) -> Location:
-    """Return the index with this id or path, else with this name; its folder may be gone by now.
-
-    Raises NotFoundError when there is none, or when a name fits several.
-    """
+    """Return the one index with this id or path, else with this name. Raises NotFoundError."""
     locations = list_locations(settings, "repos", "revs/*")
     roots: list[Path] = []
     if "\0" not in given:  # no path may hold one
@@ -114,10 +111,7 @@ def find_repository(settings: Settings, given: str) -> Location:
 
 
 def remove_repository(settings: Settings, location: Location) -> None:
-    """Delete the index of a repository, and its files only when they are a clone of ours.
-
-    Raises NotFoundError when there is none, and IndexBusyError while it is written.
-    """
+    """Delete an index, and the files of a clone. Raises NotFoundError and IndexBusyError."""
     ours = is_clone(settings, location.root)
     with hold(location, wait=False):
         remove(settings, location)
@@ -127,10 +121,7 @@ def remove_repository(settings: Settings, location: Location) -> None:
 
 
 def rename_repository(settings: Settings, location: Location, name: str) -> None:
-    """Show a repository as `name`, or by its folder's name where that is ''.
-
-    Raises UsageError for a name that cannot be typed or belongs to another repository.
-    """
+    """Show a repository as `name`; '' is its folder's name. Raises UsageError for a wrong name."""
     name = name.strip() or location.root.name
     if not _NAME.fullmatch(name):
         raise UsageError(

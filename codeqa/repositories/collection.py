@@ -197,10 +197,7 @@ class Collection:
         writer.finish(0, LAYOUT, vector)
 
     def tidy(self) -> None:
-        """Build the indices anew and merge fragments, where that pays.
-
-        Rows may be copied meanwhile; raises what LanceDB raises when that is in the way.
-        """
+        """Build indices and merge fragments where that pays. Raises what LanceDB raises."""
         database = connect(self.location, read_consistency_interval=timedelta(0))
         if meta := read_meta(database):
             tidy_tables(database, existing_tables(database, meta.generation))

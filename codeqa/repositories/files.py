@@ -80,10 +80,7 @@ class Files:
         return hosted_lines(*self._tables().place_of(path))
 
     def matching(self, pattern: str = "") -> list[FileRecord]:
-        """Return the indexed files that `pattern` selects, all for ''.
-
-        It is a glob, a file or folder at any depth, or the beginning of a path.
-        """
+        """Return indexed files by a glob, a file or folder at any depth, or a path's beginning."""
         tables = self._tables()
         return tables.indexed_files(Filter(paths=path_patterns(tables.plain_path(pattern))))
 

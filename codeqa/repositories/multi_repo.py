@@ -46,12 +46,10 @@ MOST_REPOSITORIES = 400
 MOST_KEPT_UP = 5
 """Repositories asked together whose files are all looked at for each question: 3 µs a file."""
 
-_UNSAFE = re.compile(r"[^\w.-]+")
-
 
 def member_names(locations: Sequence[Location]) -> dict[str, Location]:
     """Name each repository among the others: by its name, or by its id where two share that."""
-    names = [_UNSAFE.sub("-", location.name).strip("-.") for location in locations]
+    names = [re.sub(r"[^\w.-]+", "-", location.name).strip("-.") for location in locations]
     frequency = Counter(names)
     named = {}
     for name, location in zip(names, locations, strict=True):
@@ -63,10 +61,7 @@ def member_names(locations: Sequence[Location]) -> dict[str, Location]:
 def locations_of(
     settings: Settings, id_: str, among: Callable[[Location], bool] = lambda _: True
 ) -> list[Location]:
-    """Return the indexed repositories that `id_` stands for and that pass `among`.
-
-    Raises NotFoundError when there is none.
-    """
+    """Return the repositories of `id_` that pass `among`. Raises NotFoundError for none."""
     if id_ == ALL:
         locations = list_locations(settings)
     else:

@@ -57,10 +57,7 @@ def take_snapshot(settings: Settings, location: Location, revision: str) -> Loca
 
 
 def commit_of(root: Path, revision: str) -> str:
-    """Return the full hash of the commit that `revision` names.
-
-    Raises UsageError for what is no name of a commit, NotFoundError when there is none.
-    """
+    """Return the full hash of the commit `revision`. Raises UsageError and NotFoundError."""
     if not 0 < len(revision) <= _LONGEST or revision[0] in "-^" or not revision.isprintable():
         raise UsageError(
             f"{revision[:_LONGEST]!r} is no commit.", "Name a commit, a branch or a tag."
@@ -136,10 +133,7 @@ def _blob_hashes(folder: Path) -> dict[bytes, bytes]:
 
 
 def read_blobs(root: Path, hashes: Sequence[bytes], max_bytes: int) -> Iterator[bytes]:
-    """Yield the contents of files by their git hashes, nothing of larger ones.
-
-    Raises RepositoryError when one is missing.
-    """
+    """Yield files by their git hashes, b'' for larger ones. Raises RepositoryError."""
     for first in range(0, len(hashes), _FILES_AT_ONCE):
         part = hashes[first : first + _FILES_AT_ONCE]
         sizes = _checked_git(
@@ -163,11 +157,7 @@ def read_blobs(root: Path, hashes: Sequence[bytes], max_bytes: int) -> Iterator[
 
 
 def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
-    """Make the git directory of `folder` and its index.
-
-    Git refuses names that lead out of `folder` or into a git directory, however another system
-    spells them.
-    """
+    """Make the git directory of `folder` and its index."""
     git_directory = folder / ".git"
     alternates = git_directory / "objects" / "info" / "alternates"
     BORROWERS.add(str(folder))
@@ -182,6 +172,7 @@ def _make_work_tree(root: Path, commit: str, folder: Path) -> None:
     if shallow.is_file():
         shutil.copyfile(shallow, git_directory / "shallow")
     strict = ("-c", "core.protectHFS=true", "-c", "core.protectNTFS=true")
+    # With these, git refuses names that would leave `folder` or enter .git on any system.
     _checked_git(folder, *strict, "read-tree", tree.decode().strip())
     if _checked_git(root, "rev-parse", "--show-prefix").strip():
         alternates.unlink()  # the objects hold more than this part of the repository
@@ -193,10 +184,7 @@ def _git_path(root: Path, name: str) -> Path:
 
 
 def _copy_index(location: Location, snapshot: Location) -> None:
-    """Copy the repository's own index; the run that follows reads what differs.
-
-    LanceDB never changes a file of a table, so links do.
-    """
+    """Copy the repository's own index; the run that follows reads what differs."""
     if Path(snapshot.tables).exists() or not Path(location.tables).is_dir():
         return
     save_location(snapshot)
@@ -206,5 +194,6 @@ def _copy_index(location: Location, snapshot: Location) -> None:
         # Rows of another version would all be replaced; another process may have copied it.
         if Tables(location).meta().parser == ROWS_VERSION and not Path(snapshot.tables).exists():
             shutil.rmtree(unfinished, ignore_errors=True)
+            # Links do: LanceDB never changes a file of a table.
             shutil.copytree(location.tables, unfinished, copy_function=os.link)
             unfinished.rename(snapshot.tables)

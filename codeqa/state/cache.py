@@ -150,10 +150,7 @@ class RedisCache:
 
 
 def redis_client(url: str, **options: Any) -> Redis:
-    """Return a client of the server at `url`, not yet connected. Raises SettingsError.
-
-    `options` of its connections take the place of ours.
-    """
+    """Return a client of the server at `url`, not yet connected. Raises SettingsError."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry

@@ -187,10 +187,7 @@ class TurnStore(StateTable):
             return _turns(connection, f"{OF_GROUP} AND NOT {_OF_IDS}", *group, ids)
 
     def branches(self, conversation: str, user: str, repository: str) -> dict[str, tuple[str, ...]]:
-        """Return the id of each turn on the active branch → ids of all turns with its parent.
-
-        Both are ordered, the oldest first.
-        """
+        """Return each turn on the active branch → all turns with its parent, as ids in order."""
         with self._database.reading() as connection:
             branches = _branches(connection, (user, repository, conversation))
         siblings: dict[str, list[str]] = {}
@@ -199,10 +196,7 @@ class TurnStore(StateTable):
         return {turn: tuple(siblings[branches.parents[turn]]) for turn in branches.active()}
 
     def choose_branch(self, conversation: str, turn_id: str, user: str, repository: str) -> None:
-        """Make the branch with the turn active, up to the latest of the turns that follow it.
-
-        Raises NotFoundError when the conversation has no such turn.
-        """
+        """Make the latest branch with the turn active. Raises NotFoundError without the turn."""
         group = (user, repository, conversation)
         with self._database.writing(user) as connection:
             leaf = _branches(connection, group).last_after(turn_id)

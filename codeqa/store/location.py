@@ -35,8 +35,6 @@ NAME_CHARACTERS = 60  # of the readable part of a folder's name: file systems ta
 
 NOTE = "repository.json"
 
-_UNSAFE = re.compile(r"[^\w.-]+")
-
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -70,10 +68,7 @@ class Location:
 
 
 def locate(settings: Settings, root: Path) -> Location:
-    """Return the location for the repository at `root`; create nothing.
-
-    Raises UsageError when `root` is no folder, RepositoryError when its name cannot be stored.
-    """
+    """Return the location for the repository at `root`. Raises UsageError and RepositoryError."""
     # Path.expanduser raises for `~nobody`; this leaves it as it is.
     real = Path(os.path.realpath(os.path.expanduser(root)))  # noqa: PTH111
     if not real.is_dir():
@@ -90,9 +85,8 @@ def locate(settings: Settings, root: Path) -> Location:
 def location_of(settings: Settings, real: Path) -> Location:
     """Return the location for the real path of a repository, be there a folder or not."""
     digest = hashlib.blake2b(os.fsencode(real), digest_size=16).hexdigest()[:HASH_CHARACTERS]
-    name = real.name or "root"
-    readable = _UNSAFE.sub("-", name)[:NAME_CHARACTERS].strip("-.") or "repository"
-    identity = f"{readable}-{digest}"
+    name = re.sub(r"[^\w.-]+", "-", real.name or "root")[:NAME_CHARACTERS].strip("-.")
+    identity = f"{name or 'repository'}-{digest}"
     folder, snapshot_of = settings.data_dir / "repos" / identity, ""
     if real.parent.parent == (settings.data_dir / "revs").resolve():
         folder, snapshot_of = real.with_name(f"{real.name}.index"), real.parent.name
@@ -210,10 +204,7 @@ def snapshots_of(settings: Settings, location: Location) -> list[Location]:
 
 
 def remove(settings: Settings, location: Location) -> None:
-    """Delete the tables, the folder and the snapshots of `location`, and the files of a snapshot.
-
-    Raises NotFoundError when there is no index.
-    """
+    """Delete tables and snapshots of `location`, and a snapshot's files. Raises NotFoundError."""
     if not location.folder.is_dir():
         raise NotFoundError(
             f"There is no index of {location.root}.", "`codeqa repos list` shows what there is."

@@ -202,10 +202,8 @@ def refuse_functions(schema: pa.Schema) -> None:
 
 
 def is_damage(error: IndexFormatError) -> bool:
-    """Return whether unreadable tables have to be made anew.
-
-    Too many open files, a missing right or a failing disk pass, or are for people to mend.
-    """
+    """Return whether unreadable tables must be made anew, not only read again."""
+    # A missing right, too many open files or a failing disk pass, or are for people to mend.
     codes = {int(code) for code in re.findall(r"\(os error (\d+)\)", str(error.__cause__))}
     return codes <= {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 
