@@ -92,20 +92,20 @@ def last_used(
     return last
 
 
-def find_repository(settings: Settings, given: str) -> Location:
+def find_repository(settings: Settings, repo: str) -> Location:
     """Return the one index with this id or path, else with this name. Raises NotFoundError."""
     locations = list_locations(settings, "repos", "revs/*")
     roots: list[Path] = []
-    if "\0" not in given:  # no path may hold one
-        roots = [Path(given), with_home(Path(given)).resolve()]
-    matches = [one for one in locations if one.id == given or one.root in roots]
+    if "\0" not in repo:  # no path may hold one
+        roots = [Path(repo), with_home(Path(repo)).resolve()]
+    matches = [one for one in locations if one.id == repo or one.root in roots]
     if not matches:
-        matches = [one for one in locations if one.name == given]
+        matches = [one for one in locations if one.name == repo]
     if not matches:
-        raise NotFoundError(f"{given} is not indexed.", "`codeqa repos list` shows what is.")
+        raise NotFoundError(f"{repo} is not indexed.", "`codeqa repos list` shows what is.")
     if len(matches) > 1:
         raise NotFoundError(
-            f"{len(matches)} repositories are named {given}.", "Give the path or id of one."
+            f"{len(matches)} repositories are named {repo}.", "Give the path or id of one."
         )
     return matches[0]
 

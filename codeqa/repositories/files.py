@@ -90,9 +90,9 @@ class Files:
         records: Sequence[FileRecord],
         *,
         regex: bool = False,
-        kept: int = LINES_KEPT,
+        limit: int = LINES_KEPT,
     ) -> FoundLines:
-        """Search `records` for a text or a `regex`; keep the first `kept` lines of each file.
+        """Search `records` for a text or a `regex`; keep up to `limit` lines of each file.
 
         Takes time linear in the files, SEARCH_SECONDS at most. Raises UsageError for a broken
         expression.
@@ -112,7 +112,7 @@ class Files:
                     continue
                 numbered = enumerate(text.split("\n"), 1)
                 if lines := [(number, line) for number, line in numbered if matcher.search(line)]:
-                    matches.lines[record.path] = lines[:kept]
+                    matches.lines[record.path] = lines[:limit]
                     matches.total += len(lines)
         return matches
 

@@ -157,7 +157,7 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     if kind in LINE_FORMS:
         if kind == "environment":
             records = [record for record in records if record.role != "document"]
-        lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, kept=ALL)
+        lines = box.files.find_lines(LINE_FORMS[kind], records, regex=True, limit=ALL)
         searched = f" Searched: {lines.searched}."
         matches = _by_line(box, kind, roles, lines)
     else:
