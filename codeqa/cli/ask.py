@@ -238,7 +238,7 @@ def review_command(
 
 
 def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator[Event]:
-    """The events; what is going on meanwhile is shown, and errors are raised."""
+    """Yield the events; show what is going on meanwhile, and raise errors."""
     for event in events:
         waiting.close()
         match event:
@@ -349,7 +349,7 @@ def _hit_text(number: int, hit: Mapping[str, Any]) -> str:
 
 
 def _search_notes(coverage: str, reranker: str) -> Iterator[str]:
-    """What was searched, and what ordered it; '' gives none."""
+    """Yield what was searched, and what ordered it; nothing for ''."""
     if coverage:
         yield f"Searched: {coverage}"
     if reranker:

@@ -39,7 +39,7 @@ debug_option = click.option(
 
 
 def folder_of(given: str, data: Path, *, anew: bool = False) -> Path:
-    """The repository that `given` is the folder, name or id of. Raises UsageError, and
+    """Return the repository that `given` is the folder, name or id of. Raises UsageError, and
     RepositoryError where a link took the place of an indexed one, unless its folder is given to be
     indexed `anew`."""
     folder = Path.cwd() / with_home(Path(given))
@@ -65,7 +65,7 @@ def folder_of(given: str, data: Path, *, anew: bool = False) -> Path:
 
 
 def folder_here(data: Path) -> Path | None:
-    """The repository that the current folder lies in: one that is indexed, or any of git."""
+    """Return the repository that the current folder lies in: one that is indexed, or any of git."""
     indexed, here = {root for _, root, _ in noted_repositories(data)}, Path.cwd()
     for folder in (here, *here.parents):
         if str(folder) in indexed or (folder / ".git").exists():
@@ -78,7 +78,7 @@ EVERY = "all"
 
 
 def folders_of(repos: Sequence[str], data: Path) -> list[Path]:
-    """The repositories that are named, else that of the current folder. Raises UsageError."""
+    """Return the repositories that are named, else the current folder's. Raises UsageError."""
     if [*repos] == [EVERY] and (known := noted_repositories(data)):
         every = (Path(root) for _, root, _ in known)
         return [folder for folder in every if folder.is_dir() and is_direct(folder)]
@@ -143,7 +143,7 @@ model_options = together(model_option, no_model_option)
 def command(
     name: str, examples: Sequence[str], group: click.Group | None = None
 ) -> Callable[[Command], click.Command]:
-    """A command, of `group` if there is one, with `--debug` and `examples` in its help."""
+    """Make a command, of `group` if there is one, with `--debug` and `examples` in its help."""
 
     def decorate(function: Command) -> click.Command:
         option = debug_option(function)
@@ -167,7 +167,7 @@ def front_door(program: str, examples: Sequence[str]) -> Callable[[Command], Cal
 
 
 def shown(examples: Sequence[str]) -> str:
-    """The end of a help text, line by line."""
+    """Write the end of a help text, line by line."""
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
@@ -236,7 +236,7 @@ def run_command(
 
 
 def _explained(error: Exception, traced: bool) -> tuple[str, int]:
-    """What to say of an error, and the exit status."""
+    """Return what to say of an error, and the exit status."""
     if isinstance(error, CodeQAError):
         return str(error), error.exit_status
     if isinstance(error, click.ClickException):

@@ -40,7 +40,7 @@ _SHOWN = {
 
 
 def visible(text: str) -> str:
-    """`text` without what a terminal would obey: files, names and models may hold anything."""
+    """Remove from `text` what a terminal would obey: files, names and models may hold anything."""
     return text.translate(_SHOWN)
 
 
@@ -84,7 +84,7 @@ class PlainText:
 
 
 def _complete(line: str) -> int:
-    """How much of the beginning of a line no later text changes."""
+    """Return how much of the beginning of a line no later text changes."""
     at = 0
     while mark := _MARK.search(line, at):
         whole = _MARKS.match(line, mark.start())
@@ -95,7 +95,7 @@ def _complete(line: str) -> int:
 
 
 def _inline(line: str) -> str:
-    """A line of Markdown without its marks; what is strong is bold."""
+    """Render a line of Markdown without its marks; what is strong is bold."""
 
     def plain(mark: re.Match[str]) -> str:
         name = mark.lastgroup or ""
@@ -230,7 +230,7 @@ def format_pairs(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with aligned columns; those whose cells are all numbers stand right."""
+    """Return a table with aligned columns; those whose cells are all numbers stand right."""
     aligned = []
     for title, *cells in zip(header, *rows, strict=True):
         adjust = str.rjust if all(cell[:1].isdigit() for cell in cells) else str.ljust

@@ -164,7 +164,7 @@ def _cloned(settings: Settings, remote: Remote) -> Path:
 
 
 def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
-    """The model called `name`, else the one that is chosen.
+    """Return the model called `name`, else the one that is chosen.
 
     Raises UsageError for none, and when without `yes` nobody is there to agree; so before
     anything is done.
@@ -183,7 +183,7 @@ def _model_for_comments(models: Models, name: str, yes: bool) -> Model:
 
 
 def _estimate(plan: CommentPlan, model: Model) -> str:
-    """What will be sent where and what comes back, in one line."""
+    """Say in one line what will be sent where and what comes back."""
     known = f"{plan.known:,} described before. " if plan.known else ""
     if not plan.requests:
         return f"{known}No other method needs a description."

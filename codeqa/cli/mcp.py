@@ -80,7 +80,7 @@ class _Session:
             self._warm_up()
 
     def _opened(self) -> Engine:
-        """The engine, opened by the first who asks. Raises CodeQAError."""
+        """Return the engine, opened by the first who asks. Raises CodeQAError."""
         from codeqa.cli.local import engine_of
 
         with self._opening:

@@ -102,7 +102,7 @@ def _show(models: Models, as_json: bool) -> None:
 
 
 def _read_key() -> str:
-    """The key that stands in stdin, or is typed unseen. Raises UsageError when there is none."""
+    """Read the key from stdin, or as it is typed unseen. Raises UsageError when there is none."""
     if sys.stdin.isatty():
         key = click.prompt("Key", hide_input=True, err=True)
     else:

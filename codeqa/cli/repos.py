@@ -159,7 +159,7 @@ def doctor_command(repo: str | None, repair: bool, as_json: bool) -> int:
 
 
 def chosen_repositories(settings: Settings, repos: Sequence[str] = ()) -> list[Location]:
-    """The repositories that are named, else that of the current folder, else the last used.
+    """Return the repositories that are named, else that of the current folder, else the last used.
 
     Raises UsageError when what was named is no folder and no indexed repository, and when
     nothing is named and there is nothing to fall back on.

@@ -162,8 +162,8 @@ def terminal_door(
 
 
 def open_port(settings: Settings) -> socket.socket:
-    """A socket bound to the port of the settings, or to the next free one, with a word on it,
-    where nobody asked for a port. Raises CodeQAError."""
+    """Return a socket bound to the port of the settings, or to the next free one, with a word on
+    it, where nobody asked for a port. Raises CodeQAError."""
     host, port = settings.host, settings.port
     tried = 1 if "port" in settings.model_fields_set else PORTS_TRIED
     for candidate in range(port, min(port + tried, 65_536)):
@@ -185,7 +185,7 @@ def open_port(settings: Settings) -> socket.socket:
 
 
 def page_address(host: str, port: int) -> str:
-    """The address to type: one of this machine when the server listens on all of them."""
+    """Return the address to type: one of this machine when the server listens on all of them."""
     name = _reached(host)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 

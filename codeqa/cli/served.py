@@ -42,7 +42,7 @@ def ask(repos: Sequence[str], options: Mapping[str, Any], go_on: bool) -> Events
 
 
 def post(address: str, values: Mapping[str, Any], repos: Sequence[str]) -> Any:
-    """What an address of the HTTP interface gives for `values`; None where no server is fit."""
+    """POST `values` to an address of the HTTP interface; None where no server is fit."""
     with suppress(Exception), ExitStack() as stack:
         server, repo = _connect(repos, stack)
         return json.load(server.fetch("POST", f"{address}?repo={quote(repo)}", values))
@@ -77,7 +77,7 @@ class _Server(HTTPConnection):
         self.token = token
 
     def fetch(self, method: str, address: str, body: Any = None) -> HTTPResponse:
-        """The response. Raises ValueError for a failure."""
+        """Send a request and return the response. Raises ValueError for a failure."""
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
         self.request(method, address, None if body is None else json.dumps(body), headers)
         response = self.getresponse()
@@ -88,7 +88,7 @@ class _Server(HTTPConnection):
 
 
 def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
-    """A server, and the id of these repositories there. Raises an error for none."""
+    """Connect to a server; return it and the id of these repositories there. Raises for none."""
     data = data_folder()
     by_folder = {root: id_ for _, root, id_ in noted_repositories(data)}
     ids = [by_folder[str(one)] for one in folders_of(repos, data)]
@@ -103,7 +103,7 @@ def _connect(repos: Sequence[str], stack: ExitStack) -> tuple[_Server, str]:
 
 
 def _events(lines: Iterable[bytes], stack: ExitStack) -> Events:
-    """The events that a data stream tells of. Raises CodeQAError where it breaks off."""
+    """Yield the events of a data stream. Raises CodeQAError where it breaks off."""
     with stack, suppress(Exception):
         for line in lines:
             code, _, value = line.partition(b":")

@@ -44,7 +44,7 @@ TOOL_COMMANDS = tuple(name.replace("_", "-") for name in EXAMPLES)
 
 
 def tool_command(name: str) -> click.Command:
-    """The command of that name: texts are arguments; filters, numbers and switches are options.
+    """Make the command of that name: texts are arguments; filters, numbers, switches are options.
 
     A server that runs has described its tools; else they are loaded.
     """

@@ -53,7 +53,7 @@ Import = tuple[str, str, str]
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a doc comment on one line, '' when it has none."""
+    """Return the first sentence of a doc comment on one line, '' when it has none."""
     lines = text.strip().split("\n\n", 1)[0].split("\n")
     paragraph = " ".join(" ".join(line for line in lines if not _RULE.fullmatch(line)).split())
     match = _SENTENCE.match(paragraph)
@@ -62,7 +62,7 @@ def first_sentence(text: str) -> str:
 
 
 def leading_doc(unit: Unit) -> str:
-    """The doc comment; of a file's head only one that stands before all code there.
+    """Return the doc comment; of a file's head only one that stands before all code there.
 
     A comment further down speaks about the line below it rather than about the file.
     """
@@ -84,19 +84,19 @@ def doc_lines(unit: Unit) -> set[str]:
 
 
 def is_doc(line: str, doc: set[str]) -> bool:
-    """Whether a line of code is one of the lines `doc`, or an empty line of a comment."""
+    """Tell whether a line of code is one of the lines `doc`, or an empty line of a comment."""
     plain = " ".join(line.split())
     bare = " ".join(COMMENT_MARKS.sub("", line).rstrip("*/\"' \r").split())
     return bare in doc or plain in doc or (not bare and plain[:1] in tuple("*/#\"'"))
 
 
 def cite_unit(unit: Unit) -> str:
-    """Where a unit stands."""
+    """Cite where a unit stands."""
     return cite(unit.path, unit.start_line, unit.end_line)
 
 
 def unit_title(unit: Unit) -> str:
-    """What a unit is called; the head of a file is called as its file."""
+    """Name a unit; the head of a file is called as its file."""
     if unit.kind in TEXT_KINDS:
         return inline(" ".join((unit.qualified_name or unit.name or unit.path).split()))
     if unit.is_head:
@@ -105,7 +105,7 @@ def unit_title(unit: Unit) -> str:
 
 
 def unit_item(unit: Unit, note: str = "") -> str:
-    """An item of a list that is one unit, in a line: its title, place and first sentence."""
+    """Write a unit as an item of a list, in a line: its title, place and first sentence."""
     told = inline(first_sentence(leading_doc(unit)))
     if not told and unit.kind in TEXT_KINDS and unit.start_line == unit.end_line:
         told = code_span(textwrap.shorten(unit.source_code, 80, placeholder=" …"))
@@ -126,8 +126,8 @@ LISTED, VERSIONS = 60, 8
 
 
 def versions_of(tables: Tables, asked: Sequence[str]) -> str:
-    """The lines of manifests that say which versions are required, of the language and of what is
-    `asked` for; the highest manifest first. '' for none."""
+    """Return the lines of manifests that say which versions are required, of the language and of
+    what is `asked` for; the highest manifest first. '' for none."""
     names = tuple(f"{place}{name}" for place in ("", "**/") for name in word_list("manifests"))
     of = "|".join(map(re.escape, asked)) or "$^"
     about = re.compile(rf"(?<![\w-])(?:{of})(?![\w-]).*\d", re.IGNORECASE)
@@ -142,7 +142,7 @@ def versions_of(tables: Tables, asked: Sequence[str]) -> str:
 
 
 def outline_of(tables: Tables, path: str) -> str:
-    """What a file says of itself, and its definitions in a line each."""
+    """Tell what a file says of itself, and its definitions in a line each."""
     units = sorted(tables.in_file(path), key=lambda one: (one.start_line, -one.end_line))
     heads = [unit for unit in units if unit.is_head]
     about = [block_quote(prose(leading_doc(unit))) for unit in heads if leading_doc(unit)]
@@ -205,8 +205,8 @@ def _imports(tables: Tables, source: Iterable[FileRecord]) -> list[Import]:
 
 
 def _file_of(path: str, name: str, module: str, files_named: Mapping[str, Sequence[str]]) -> str:
-    """The file that `module`, of which `path` imports `name`, surely leads to; '' for none of
-    these. Of a package of Java it is the one that is called like the class."""
+    """Return the file that `module`, of which `path` imports `name`, surely leads to; '' for none
+    of these. Of a package of Java it is the one that is called like the class."""
     words = [*[word for word in re.split(r"\W+", module) if word][-2:], name]
     near = (one for word in reversed(words) for one in files_named.get(word, ())[:FILES_ALIKE])
     language = language_name(path)
@@ -216,7 +216,7 @@ def _file_of(path: str, name: str, module: str, files_named: Mapping[str, Sequen
 def _folder_items(
     tables: Tables, folders: Mapping[str, Sequence[FileRecord]], imports: Iterable[Import]
 ) -> Iterator[str]:
-    """A line for each folder, with its own words and the folders that its files import from."""
+    """Yield a line for each folder: its own words, and the folders that its files import from."""
 
     @cache
     def folder_of(path: str) -> str:
@@ -245,7 +245,7 @@ def _folder_items(
 
 
 def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]]:
-    """The definitions that the most files import, from their file or a package around it; of
+    """Return the definitions that the most files import, from their file or a package around it; of
     several of one name the one that is imported from its file most."""
     users: dict[str, dict[str, set[str]]] = {}
     for path, name, file in imports:
@@ -273,7 +273,7 @@ def _central(tables: Tables, imports: Iterable[Import]) -> list[tuple[Unit, int]
 
 
 def _readme(tables: Tables) -> Iterator[str]:
-    """The first sections of the highest README that hold a sentence."""
+    """Return the first sections of the highest README that hold a sentence."""
     names = tuple(f"{place}{name}*" for place in ("", "**/") for name in README_NAMES)
     units = tables.units(Filter(kinds=tuple(sorted(TEXT_KINDS)), paths=names))
     first = min({unit.path for unit in units}, key=lambda p: (p.count("/"), len(p), p), default="")
@@ -284,7 +284,7 @@ def _readme(tables: Tables) -> Iterator[str]:
 
 
 def _opened(source: Sequence[FileRecord]) -> str:
-    """The folder that holds most of the source, opened as long as one dominates."""
+    """Return the folder that holds most of the source, opened as long as one dominates."""
     prefix = ""
     while True:
         inside = [r.path[len(prefix) :] for r in source if r.path.startswith(prefix)]
@@ -309,7 +309,7 @@ def _folders(files: Iterable[FileRecord], prefix: str) -> dict[str, list[FileRec
 
 
 def _entries(tables: Tables, source: Iterable[FileRecord], prefix: str) -> list[Unit]:
-    """The first unit of each file whose name says that a program starts there, those inside
+    """Return the first unit of each file whose name says that a program starts there, those inside
     `prefix` first.
 
     Not those much deeper than the first: a `main.py` far down is a part of something.

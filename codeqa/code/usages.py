@@ -93,7 +93,7 @@ class UsageSite:
 
 
 def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite]:
-    """Where `unit` is used, the surest first, source before tests.
+    """Find where `unit` is used, the surest first, source before tests.
 
     A method counts together with those of bases and interfaces that it overrides, and with those
     that override it, for the object decides which of them runs; `alone`, without them.
@@ -121,8 +121,8 @@ def usages(tables: Tables, unit: Unit, *, alone: bool = False) -> list[UsageSite
 
 
 def _may_mean_other(place: Reference, owner: Unit | None) -> bool:
-    """Whether a call of a related method may be one of the unit's: `super()` names its class, and
-    `self` the class around it, of which only that of a base, `owner`, has other objects."""
+    """Tell whether a call of a related method may be one of the unit's: `super()` names its class,
+    and `self` the class around it, of which only that of a base, `owner`, has other objects."""
     if place.receiver in SELF_NAMES - OWN_NAMES or place.receiver.startswith("super("):
         return False
     if place.receiver not in OWN_NAMES:
@@ -211,7 +211,7 @@ class Surroundings:
         self.exporters = self._exporters(carriers)
 
     def judged(self) -> dict[Reference, UsageSite]:
-        """The places that are taken for a use of the unit."""
+        """Return the places that are taken for a use of the unit."""
         found = {}
         for place in self._places:
             confidence = self._evidence(place) if self._speaks(place) else NONE
@@ -284,8 +284,8 @@ class Surroundings:
         return RECEIVER_NAME if self.is_called_like(place.receiver) else self._by_name(1.0)
 
     def _is_called_like(self, receiver: str) -> bool:
-        """Whether `receiver` is called like the owner, and less like all other classes that have
-        such a member."""
+        """Tell whether `receiver` is called like the owner, and less like all other classes that
+        have such a member."""
         rivals = (_likeness(receiver, one) for one in self.rival_owners)
         return _likeness(receiver, self._owner) > max(rivals, default=0)
 
@@ -309,7 +309,7 @@ class Surroundings:
         return factor * (ONLY_ONE_SHORT if short else ONLY_ONE)
 
     def _speaks(self, place: Reference) -> bool:
-        """The place's language could mean the unit, and its kind fits what the unit is."""
+        """Tell whether the place's language may mean the unit, and its kind fits it."""
         if self._unit.kind in METHOD_KINDS and place.kind == "inherits":
             return False
         if self._unit.kind == "constructor" and place.kind != "call":
@@ -317,16 +317,16 @@ class Surroundings:
         return related(language_name(place.path), self._unit.language)
 
     def leads(self, place: Reference, module: str, path: str) -> float:
-        """How surely `module`, imported where `place` is, is the file `path`."""
+        """Rate how surely `module`, imported where `place` is, is the file `path`."""
         language = language_name(place.path)
         return import_evidence(language, place.path, module, path, self.own_module)
 
     def is_heir(self, name: str) -> bool:
-        """Whether a class called `name` inherits from the owner."""
+        """Tell whether a class called `name` inherits from the owner."""
         return any(name == last_word(heir) for _, heir in self._subclasses)
 
     def is_in_heir(self, place: Reference, *, of_base: bool = False) -> bool:
-        """Whether the class around `place` inherits the member, or, `of_base`, overrides it."""
+        """Tell whether the class around `place` inherits, or `of_base` overrides, the member."""
         at = (place.path, self._owners.get(place.unit_id, ""))
         return at in self._subclasses or (of_base and at in self._overriding)
 
@@ -386,9 +386,9 @@ def _own_module(tables: Tables, language: str) -> str:
 
 
 def meant_at(tables: Tables, path: str, line: int, name: str) -> list[tuple[Unit, float]]:
-    """The definitions that `name` in a line of a file may mean, the likeliest first, each with how
-    sure that is (0 to 1); only likely ones where there are any, [] for what is defined elsewhere.
-    """
+    """Return the definitions that `name` in a line of a file may mean, the likeliest first, each
+    with how sure that is (0 to 1); only likely ones where there are any, [] for what is defined
+    elsewhere."""
     tables, language = tables.around(path), language_name(path)
     places = [one for one in tables.references(path=[path]) if (one.line, one.name) == (line, name)]
     if decided := tables.by_ids([one.target for one in places if one.target]):
@@ -415,7 +415,7 @@ def sureness(confidence: float) -> str:
 
 
 def related(one: str, other: str) -> bool:
-    """Whether code in the language `one` may call definitions in `other`."""
+    """Tell whether code in the language `one` may call definitions in `other`."""
     family = language_called(one).family
     return one == other or (family != "" and family == language_called(other).family)
 
@@ -430,8 +430,8 @@ def language_name(path: str) -> str:
 
 
 def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
-    """The methods of bases and interfaces that the method `unit` overrides or implements, the
-    nearest first, each with its class."""
+    """Return the methods of bases and interfaces that the method `unit` overrides or implements,
+    the nearest first, each with its class."""
     if not _may_be_overridden(unit):
         return []
     types = [one for one in tables.in_file(unit.path) if one.kind in _TYPES]
@@ -448,7 +448,7 @@ def overridden(tables: Tables, unit: Unit) -> list[tuple[Unit, Unit]]:
 
 
 def overrides(tables: Tables, unit: Unit) -> list[Unit]:
-    """The methods of heirs that override or implement the method `unit`."""
+    """Return the methods of heirs that override or implement the method `unit`."""
     if not _may_be_overridden(unit):
         return []
     named = tables.named([name_key(unit.name)], MOST_NAMED)
@@ -464,14 +464,14 @@ def overrides(tables: Tables, unit: Unit) -> list[Unit]:
 
 
 def is_abstract(unit: Unit) -> bool:
-    """Whether a method has no code of its own, but what says so."""
+    """Tell whether a method has no code of its own, but what says so."""
     body = unit.source_code.removeprefix(unit.signature).strip(" ;\n")
     return unit.is_stub or not body or _ABSTRACT.search(unit.source_code) is not None
 
 
 def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
-    """The classes and interfaces of this repository that the class `unit` names as its bases;
-    where none says so, the interfaces with that `method` whose methods it all has."""
+    """Return the classes and interfaces of this repository that the class `unit` names as its
+    bases; where none says so, the interfaces with that `method` whose methods it all has."""
     implicit = language_called(unit.language).implicit_interfaces
     if implicit and method and unit.kind != "interface":
         named = tables.named([name_key(method)], MOST_NAMED)
@@ -486,19 +486,19 @@ def bases(tables: Tables, unit: Unit, method: str = "") -> list[Unit]:
 
 
 def members(tables: Tables, owner: Unit) -> list[Unit]:
-    """The methods of a class in its file, but for constructors."""
+    """Return the methods of a class in its file, but for constructors."""
     held = tables.in_file(owner.path)
     methods = [one for one in held if one.is_method and one.kind != "constructor"]
     return [one for one in methods if _holder(one) == owner.qualified_name]
 
 
 def _holder(unit: Unit) -> str:
-    """What it is defined in: its class, or the function around it."""
+    """Return what it is defined in: its class, or the function around it."""
     return unit.qualified_name.removesuffix(unit.name).rstrip(".:")
 
 
 def _meant(tables: Tables, place: Reference) -> list[Unit]:
-    """The class that is named as a base, [] where that cannot be said."""
+    """Return the class that is named as a base, [] where that cannot be said."""
     if place.target:
         return tables.by_ids([place.target])
     language, module = language_name(place.path), place.module.partition(CLASS_MARK)[0]
@@ -514,7 +514,7 @@ def _meant(tables: Tables, place: Reference) -> list[Unit]:
 
 
 def _may_be_overridden(unit: Unit) -> bool:
-    """Whether it is a method of a class: no constructor, and no function inside of a method."""
+    """Tell whether it is a method of a class: no constructor, no function in a method."""
     named = unit.is_method and unit.kind != "constructor" and unit.class_name != ""
     return named and _holder(unit) == unit.class_name
 
@@ -525,8 +525,8 @@ def types_called(tables: Tables, name: str) -> list[Unit]:
 
 
 def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, str, int]]:
-    """The types that say at `places` what they inherit or implement, each with the file and line.
-    Some say it outside of the type, of several in one module: `impl Read for Buffer`."""
+    """Return the types that say at `places` what they inherit or implement, each with the file and
+    line. Some say it outside of the type, of several in one module: `impl Read for Buffer`."""
     found, places = list[tuple[Unit, str, int]](), list(places)
     ids = [place.unit_id for place in places]
     around = {unit.id: unit for unit in tables.by_ids(ids)}
@@ -546,8 +546,8 @@ def heirs_at(tables: Tables, places: Iterable[Reference]) -> list[tuple[Unit, st
 
 
 def with_all_methods(tables: Tables, unit: Unit) -> list[Unit]:
-    """The types that have every method of the interface `unit`, in a language where none says
-    that it implements one."""
+    """Return the types that have every method of the interface `unit`, in a language where none
+    says that it implements one."""
     names = {found[1] for one in unit.method_declarations if (found := _METHOD.search(one))}
     implicit = language_called(unit.language).implicit_interfaces
     if not implicit or unit.kind != "interface" or not names:

@@ -87,7 +87,7 @@ def languages() -> Mapping[str, Language]:
 
 
 def detect(path: str, data: bytes = b"") -> Language | None:
-    """The language of a file by its name, its ending, then its first line.
+    """Detect the language of a file by its name, its ending, then its first line.
 
     `data` is the beginning of the content (all of it for a `.h` file, which is C unless
     it plainly is C++: `claims`); None when nothing tells.
@@ -127,7 +127,7 @@ def comment_marks() -> Mapping[str, list[str]]:
 
 
 def query_text(language: Language) -> str:
-    """The language's queries, joined, with a pattern for each comment and attribute node.
+    """Join the language's queries, with a pattern for each comment and attribute node.
 
     Raises FileNotFoundError when a query file is missing.
     """

@@ -111,7 +111,7 @@ class MentionCompleter:
         return prefix, dict(folders), [path for path in inside if "/" not in path]
 
     def mentioned(self, question: str) -> list[Mentioned]:
-        """What each mention of `question` stands for."""
+        """Look up what each mention of `question` stands for."""
         tables = self._tables()
         return [_look(tables, text) for text in take_mentions(strip_tag(question))[1]]
 
@@ -243,7 +243,7 @@ class MentionIndex:
         return replace(entry, text=text or as_mention(f"{path}:{entry.line}-{entry.end_line}"))
 
     def _means(self, way: str, entry: MentionCompletion) -> bool:
-        """Whether `way` stands for the definition `entry` and for nothing else."""
+        """Tell whether `way` stands for the definition `entry` and for nothing else."""
         if way.rpartition("/")[2].lower() in self._file_names:
             return False  # the file would be meant
         dotted = re.sub(r"::|#|->|/", ".", way).strip(".")
@@ -259,7 +259,7 @@ def _from_the_root(place: MentionCompletion) -> tuple[bool, int, bool, str]:
 
 
 def fold(text: str) -> str:
-    """`text` as names are compared: small letters, digits and the dots of file names."""
+    """Fold `text` as names are compared: small letters, digits and the dots of file names."""
     return re.sub(r"[^\w.]|_", "", unicodedata.normalize("NFC", text)).lower()
 
 
@@ -280,7 +280,7 @@ def _files_and_folders(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
 
 
 def _definitions(catalogue: Catalogue, holding: str) -> Iterator[_Found]:
-    """Of each path and qualified name the first; none that is only a file under its own name."""
+    """Yield the first of each path and qualified name, but no file under its own name alone."""
     rows = catalogue.definitions(holding).sort_by([("start_line", "descending")]).to_pylist()
     firsts = {(row["path"], row["qualified_name"]): row for row in rows}
     for (path, label), row in firsts.items():

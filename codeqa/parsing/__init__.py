@@ -123,7 +123,7 @@ class TooSlowError(Exception):
 
 @cache
 def grammar(key: str) -> Grammar:
-    """The grammar of a language by its key.
+    """Load the grammar of a language by its key.
 
     Raises KeyError for an unknown language, ValueError for one without a grammar and
     tree_sitter.QueryError for a query that does not fit its grammar.
@@ -142,7 +142,7 @@ def grammar(key: str) -> Grammar:
 
 
 def readable(grammar: Grammar, data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
-    """The bytes that the grammar is given, and the words that are blanked in them."""
+    """Mask what the grammar cannot read; return the bytes, and the words that are blanked."""
     given, blanked = data, []
     for rule, fill in grammar.masks:
         changed = bytearray(given)
@@ -197,7 +197,7 @@ def _tree(grammar: Grammar, data: bytes) -> tree_sitter.Tree:
 
 
 def _is_too_wide(root: tree_sitter.Node) -> bool:
-    """Whether some broken node has so many children that a query over it would not end."""
+    """Tell whether some broken node has so many children that a query over it would not end."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -251,7 +251,7 @@ def _candidates(data: bytes) -> list[ItemMacro]:
 
 
 def _holds_items(root: tree_sitter.Node, macro: ItemMacro) -> bool:
-    """Whether whole items without errors, where items may stand, are between the braces."""
+    """Tell whether whole items without errors, where items may stand, are between the braces."""
     holder = root.descendant_for_byte_range(macro.start, macro.end) or root
     if holder.type not in _HOLDERS:
         return False
@@ -272,7 +272,7 @@ def _holds_items(root: tree_sitter.Node, macro: ItemMacro) -> bool:
 
 
 def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
-    """Everything that one read of a file yields; raises nothing because of its content.
+    """Parse one file in one read; raise nothing because of its content.
 
     Bytes that are not UTF-8 become U+FFFD and are counted; secret-looking strings become
     asterisks. A file that its grammar cannot read in bounded time, or finds nothing in, is
@@ -296,7 +296,7 @@ def parse_file(path: str, data: bytes, role: str = "source") -> ParsedFile:
 
 # One walk over the captures, with a branch for each family of patterns.
 def extract(path: str, text: bytes, language: str, role: str = "source") -> ParsedFile:
-    """Units and references of one file.
+    """Extract units and references of one file.
 
     `text` is UTF-8 with `\\n` line ends, `language` the key of a language with a grammar.
     Raises TooSlowError when the grammar cannot read the file in bounded time.

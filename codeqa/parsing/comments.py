@@ -25,7 +25,7 @@ def _form(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
 
 
 def comment_text(parts: list[str]) -> str:
-    """Text of adjacent comments without their markers; only the marked ones if any is."""
+    """Strip the markers of adjacent comments; only the marked ones count if any is."""
     parts = [part for part in parts if not part.startswith("#!/")]
     documentation = _form("documentation")
     marked = [part for part in parts if documentation.match(part)]
@@ -37,7 +37,7 @@ def comment_text(parts: list[str]) -> str:
 
 
 def docstring_text(literal: str) -> str:
-    """Text of a string literal or comment inside a body, without quotes and indentation."""
+    """Strip quotes and indentation of a string literal or comment inside a body."""
     match = _STRING.match(literal)
     return cleandoc(match.group(2)).strip() if match else comment_text([literal])
 

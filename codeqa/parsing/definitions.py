@@ -73,7 +73,7 @@ class Definition:
 def find_definitions(
     source: Source, matches: Iterable[tuple[int, str, str, Captures]], outer: Mapping[int, int]
 ) -> list[Definition]:
-    """What the matches define, outer before inner, in source order.
+    """Find what the matches define, outer before inner, in source order.
 
     A match is the number of its pattern, a kind, the name of the capture of the whole node, and
     all captures. `outer` leads from where a definition begins to where what wraps it does.
@@ -246,7 +246,7 @@ def _set_names(definition: Definition, parent: Definition | None, separator: str
 
 
 def clean_name(name: str) -> str:
-    """A name as one word: quotes of string keys, generics and line breaks removed."""
+    """Write a name as one word: quotes of string keys, generics and line breaks removed."""
     if len(name) > 1 and name[0] + name[-1] in _NAME_QUOTES:
         name = name[1:-1]
     if not name.isidentifier():

@@ -79,7 +79,7 @@ class Heading(NamedTuple):
 
 
 def parse_document(path: str, text: str, language: str, role: str) -> tuple[Unit, ...]:
-    """The units of a file that no grammar reads; () when it holds nothing but blanks.
+    """Cut a file that no grammar reads into units; () when it holds nothing but blanks.
 
     `language` is a name of `languages.toml`. Never raises on content: a file that is not
     laid out as its language says is cut by lines.
@@ -137,7 +137,7 @@ def _pieces(section: Section, lines: list[str]) -> Iterator[tuple[int, int, str]
 
 
 def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Section]:
-    """One section for what stands before the first heading and one from each to the next.
+    """Make one section of what stands before the first heading and one from each to the next.
 
     A heading with nothing below it but a deeper heading joins that heading's section, so that
     no section is a bare title.
@@ -164,7 +164,7 @@ def sections_below(headings: Sequence[Heading], lines: list[str]) -> list[Sectio
 
 
 def clean_title(text: str) -> str:
-    """`text` on one line, at most `MAX_TITLE` characters."""
+    """Put `text` on one line, at most `MAX_TITLE` characters."""
     return " ".join(text.split())[:MAX_TITLE].rstrip()
 
 
@@ -194,7 +194,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _front_matter_end(lines: list[str]) -> int:
-    """Number of lines that a YAML (`---`) or TOML (`+++`) front matter takes."""
+    """Count the lines that a YAML (`---`) or TOML (`+++`) front matter takes."""
     mark = lines[0].strip("\ufeff \r") if lines else ""
     ends = {"---": ("---", "..."), "+++": ("+++",)}.get(mark, ())
     return next((n for n, line in enumerate(lines[1:], 2) if line.rstrip() in ends), 0)
@@ -235,7 +235,7 @@ def _rst_headings(lines: list[str]) -> list[Heading]:
 
 
 def _text_headings(lines: list[str]) -> list[Heading]:
-    """Those of a `.txt` file that is reStructuredText, as whole manuals are; else none."""
+    """Find the headings of a `.txt` file that is a manual in reStructuredText; else none."""
     headings = _rst_headings(lines)
     titled = sum(1 for section in sections_below(headings, lines) if section.titles)
     return headings if titled > 2 or (titled and any(map(_DIRECTIVE.match, lines))) else []
@@ -264,7 +264,7 @@ def _by_line(lines: list[str], form: str, marks: str) -> list[Heading]:
 
 
 def _with_comments(lines: list[str], line: int, marks: str) -> int:
-    """First line of the comment that stands directly above `line`."""
+    """Return the first line of the comment that stands directly above `line`."""
     while line > 1 and lines[line - 2].startswith(tuple(marks)):
         line -= 1
     return line
@@ -287,7 +287,7 @@ def _join_short(sections: list[Section]) -> list[Section]:
 
 
 def _by_keys(lines: list[str], keys: list[Heading]) -> list[Heading]:
-    """The outermost keys, and the keys below where one of them is long.
+    """Return the outermost keys, and the keys below where one of them is long.
 
     The level of a key is its indentation.
     """
@@ -394,7 +394,7 @@ def _notebook_sections(lines: list[str], usual: str) -> list[Section]:
 
 
 def _decoded(text: str) -> Any:
-    """A JSON text whose string values are `_Piece`s. Raises ValueError, RecursionError."""
+    """Decode a JSON text, its string values as `_Piece`s. Raises ValueError, RecursionError."""
 
     def located(text: str, end: int, strict: bool) -> tuple[_Piece, int]:
         value, after = scanstring(text, end, strict)

@@ -78,7 +78,7 @@ def preprocess(
 
 
 def json_line(file: dict[str, Any]) -> str:
-    """One file as one line of JSON, `\\n` included: its units and references as objects."""
+    """Write one file as one line of JSON, `\n` included: its units and references as objects."""
     return json.dumps(file, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 

@@ -166,7 +166,7 @@ class Resolver:
         """Offset of the name that is looked at."""
 
     def owner_id(self, scope: Definition | None) -> str:
-        """Id of the class that a scope extends (`impl X` belongs to `struct X`), or ''."""
+        """Return the id of the class that a scope extends (`impl X` of `struct X`), or ''."""
         if scope is not None and scope.kind == SCOPE:
             for found in self.top.get(scope.inner_name, ()):
                 if found.kind not in METHOD_KINDS:
@@ -228,7 +228,7 @@ class Resolver:
         return (self._address(receiver), None, 0.0)
 
     def _place_of(self, type_name: str) -> str:
-        """Where a receiver's class comes from, so that other files can tell it."""
+        """Return where a receiver's class comes from, so that other files can tell it."""
         module = self._address(type_name)
         if module and self.language.import_separator:
             return module
@@ -276,7 +276,7 @@ class Resolver:
         return chosen, min(confidence, OVERLOADED)
 
     def _address(self, receiver: str) -> str:
-        """The imported address that a receiver stands for, or ''.
+        """Return the imported address that a receiver stands for, or ''.
 
         `np.linalg` after `import numpy as np` is `numpy.linalg`; `Client` after
         `from a import Client` is `a.Client`.
@@ -401,7 +401,7 @@ def _is_self(receiver: str, scope: Definition | None) -> bool:
 
 
 def _owner_of(scope: Definition | None) -> str:
-    """Name under which the members of the class around a place are known; '' for none."""
+    """Return the name of the class around a place, as its members have it; '' for none."""
     while scope is not None:
         if scope.kind in METHOD_KINDS and scope.class_name:
             return scope.class_name
@@ -412,14 +412,14 @@ def _owner_of(scope: Definition | None) -> str:
 
 
 def _type_key(scope: Definition | None) -> int | str:
-    """Where a variable lives: the function's offset, the class's name, '' for the file."""
+    """Say where a variable lives: the function's offset, the class's name, '' for the file."""
     if scope is None:
         return ""
     return scope.start if scope.kind in METHOD_KINDS else scope.inner_name
 
 
 def _last_word(module: str, separator: str) -> str:
-    """The word by which a module is known when nothing else names it.
+    """Return the word by which a module is known when nothing else names it.
 
     '' for a module of several words in a language that writes them all (`import a.b`).
     """

@@ -88,7 +88,7 @@ class Source:
             self._leading[last] = (first, kind, start, end)
 
     def above(self, line: int, floor: int = 0) -> tuple[int, list[tuple[int, int]]]:
-        """First line of what stands directly above `line`, and its comments' byte spans.
+        """Return the first line of what stands directly above `line`, and its comments' byte spans.
 
         Nothing above or on line `floor` is taken.
         """
@@ -103,7 +103,7 @@ class Source:
         return line, comments
 
     def without_comments(self, start: int, end: int) -> str:
-        """Text between two offsets without the comments in it."""
+        """Return the text between two offsets without the comments in it."""
         kept, spans = "", self.comment_spans
         for index in range(bisect_left(spans, (start, 0)), len(spans)):
             first, last = spans[index]
@@ -119,7 +119,7 @@ class Source:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of `text`, without their `\\n`."""
+    """Split `text` into lines, without their `\n`."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -148,7 +148,7 @@ def line_spans(lines: list[str], first: int, last: int) -> Iterator[tuple[int, i
 
 
 def trim(lines: list[str], first: int, last: int) -> tuple[int, int] | None:
-    """The span without the blank lines at its ends; None when all are blank."""
+    """Cut the blank lines at the ends of a span; None when all are blank."""
     while first <= last and not lines[first - 1].strip():
         first += 1
     while last >= first and not lines[last - 1].strip():

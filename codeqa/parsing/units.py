@@ -38,7 +38,7 @@ _PAST_SIGNATURE = " \t\n{:=(;\\"
 
 
 def unit_ids(path: str) -> Callable[[str], str]:
-    """A function that makes the ids of one file's units of their qualified names, in order.
+    """Return a function that makes the ids of one file's units of their qualified names, in order.
 
     16 hexadecimal digits, the same as long as the file's path, the name and the order among
     namesakes are.
@@ -56,7 +56,7 @@ def unit_ids(path: str) -> Callable[[str], str]:
 def build_units(
     source: Source, definitions: list[Definition], module_doc: str
 ) -> tuple[tuple[Unit, ...], dict[int, str]]:
-    """Units in source order, and line → unit id for the lines outside every definition.
+    """Build the units in source order, and line → unit id for lines outside every definition.
 
     Sets the `id` of each definition.
     """
@@ -140,7 +140,7 @@ def _comments(source: Source, spans: Sequence[tuple[int, int]]) -> str:
 def _top_level(
     source: Source, definitions: list[Definition], module_doc: str, new_id: Callable[[str], str]
 ) -> Iterator[Unit]:
-    """The file's head as a `module` and further gaps between definitions as `chunk`s."""
+    """Yield the file's head as a `module` and further gaps between definitions as `chunk`s."""
     name = PurePosixPath(source.path).name
     stem = name.split(".", 1)[0] or name
     part = 0
@@ -178,7 +178,7 @@ def _gaps(source: Source, definitions: list[Definition]) -> Iterator[tuple[int, 
 
 
 def _is_part(definition: Definition, source: Source) -> bool:
-    """Whether it stands inside a statement that is no definition: `{"a": lambda: 1}`."""
+    """Tell whether it stands inside a statement that is no definition: `{"a": lambda: 1}`."""
     indented = source.lines[definition.first_line - 1][:1] in (" ", "\t")
     return indented and definition.kind == "lambda" and definition.parent is None
 
@@ -222,7 +222,7 @@ def _after_notice(source: Source, last: int) -> int:
 
 
 def _module_comment(source: Source, last: int) -> str:
-    """The first block of comments of a file that is not a notice of rights."""
+    """Return the first block of comments of a file that is not a notice of rights."""
     block: list[tuple[int, int]] = []
     expected = 0
     """The line behind the block."""

@@ -73,7 +73,7 @@ def _sections(evidence: QuotedEvidence) -> Iterator[str]:
 
 
 def _weak(evidence: QuotedEvidence) -> str:
-    """That too little was found."""
+    """Say that too little was found."""
     lacks = _listed(evidence.missing)
     said = "**The evidence is weak.** No definition or section matches enough of the question "
     said += f"to answer it.{f' Nothing that was found holds {lacks}.' if lacks else ''} "
@@ -95,7 +95,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _from_cache(evidence: QuotedEvidence) -> Iterator[str]:
-    """An answer from the context of an earlier question: the chunks that hold its words."""
+    """Answer from the context of an earlier question: the chunks that hold its words."""
     words = evidence.query.words
     chunks = list(evidence.cached)
     if not evidence.chosen:

@@ -34,7 +34,7 @@ _CLOSED = re.compile(r"""(?:[\w\])}"'])[;,]?\s*(?:(?://|\#).*)?$""")
 
 
 def callers_line(tables: Tables, unit: Unit) -> str:
-    """What `unit` surely calls, and what surely calls it, a line each; tests are counted."""
+    """Say what `unit` surely calls, and what surely calls it, a line each; tests are counted."""
     users, _ = callers(tables, unit)
     tests = sum(is_test(one.caller) for one in users)
     calling = [one for one in users if not is_test(one.caller)]
@@ -58,7 +58,7 @@ def _first(items: list[str]) -> list[str]:
 
 
 def use_lines(tables: Tables, unit: Unit) -> str:
-    """The lines that use a constant or a class, source before tests."""
+    """List the lines that use a constant or a class, source before tests."""
     places = use_places(tables, usages(tables, unit), "use")
     shown = [place for place, in_test in places if not in_test and place.kind != "import"]
     left = len(shown) - CALLERS

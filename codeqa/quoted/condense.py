@@ -50,7 +50,7 @@ _IMPORTS = re.compile(r"\s*(?:import|from|use|using|require|package|#include)\b"
 
 
 def sentences_of(unit: Unit, words: Sequence[str]) -> str:
-    """The first sentence of its comment, those that hold most of `words`, and what it returns."""
+    """Join its comment's first sentence, those with most of `words`, and what it returns."""
     doc = leading_doc(unit)
     returns = _RETURNS.search(doc)
     prose, *_ = _TAGS.split(_INLINE_TAG.sub(r"`\1`", doc), maxsplit=1)
@@ -112,7 +112,7 @@ def condensed(unit: Unit, words: Sequence[str], limit: int, whole: int = 0) -> s
 
 
 def text_of(unit: Unit, words: Sequence[str], room: int) -> str:
-    """A section of a document as quoted prose, other text as code."""
+    """Quote a section of a document as prose, other text as code."""
     if unit.kind == "document":
         title = f"**{inline(unit.name)}**"
         told = f"{prose(unit.source_code)}\n\n".removeprefix(f"{title}\n\n").rstrip()
@@ -121,7 +121,7 @@ def text_of(unit: Unit, words: Sequence[str], room: int) -> str:
 
 
 def weights_of(lines: Sequence[str], words: Sequence[str]) -> list[float]:
-    """How much each line matters: the question's words that it holds, each by its rarity.
+    """Weigh each line: the question's words that it holds, each by its rarity.
 
     The parts of a name (`dispatch` of `dispatch_request`) count half, and so does a comment.
     """

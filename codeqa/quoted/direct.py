@@ -105,7 +105,7 @@ def of_kind(tables: Tables, query: Query) -> tuple[str, Sequence[Unit]]:
 
 
 def place_asked(tables: Tables, asked: re.Match[str]) -> tuple[str, Sequence[Unit]]:
-    """The line or lines that are asked for, and the definition around a line."""
+    """Return the line or lines that are asked for, and the definition around a line."""
     path, line = asked["path"] or asked["file"], int(asked["line"] or asked["of"])
     last = int(asked["last"] or asked["until"] or line)
     with suppress(CodeQAError):
@@ -127,7 +127,7 @@ def place_asked(tables: Tables, asked: re.Match[str]) -> tuple[str, Sequence[Uni
 
 
 def _around(unit: Unit, line: int) -> Unit:
-    """The part of a long unit that holds `line`."""
+    """Return the part of a long unit that holds `line`."""
     first = max(unit.start_line, line - BODIES[1])
     last = min(unit.end_line, line + BODIES[2])
     if unit.end_line - unit.start_line < sum(BODIES[:2]):
@@ -137,7 +137,7 @@ def _around(unit: Unit, line: int) -> Unit:
 
 
 def members_of(unit: Unit) -> str:
-    """What a class or an enumeration declares, a line each."""
+    """List what a class or an enumeration declares, a line each."""
     doc = doc_lines(unit)
     lines = unit.source_code.split("\n")
     code = [
@@ -193,7 +193,7 @@ def value_line(query: Query, hits: Iterable[Hit]) -> str:
 
 
 def _said_above(unit: Unit, number: int) -> str:
-    """The comment above a line of the unit, in a line."""
+    """Return the comment above a line of the unit, in a line."""
     lines, said = unit.source_code.split("\n")[:number], list[str]()
     while lines and COMMENT_LINE.match(lines[-1]):
         said.insert(0, COMMENT_MARKS.sub("", lines.pop()).rstrip("*/ "))
@@ -255,13 +255,13 @@ def tests_section(tables: Tables, result: SearchResult) -> str:
 
 
 def _ranked(tables: Tables, query: Query, role: str) -> list[Hit]:
-    """What the words of `query` find in files of `role`, best first."""
+    """Search for the words of `query` in files of `role`, best first."""
     query = replace(query, filters=replace(query.filters, roles=(role,)))
     return rank(gather(tables, query), query)
 
 
 def walk_section(walk: Walk) -> str:
-    """What `walk` found, a line each with the call that leads there."""
+    """List what `walk` found, a line each with the call that leads there."""
     about = ", ".join(code_span(unit.qualified_name) for unit in walk.start)
     for relation in walk.relations:
         about = _OF[relation].format(about)

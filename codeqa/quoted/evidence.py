@@ -186,7 +186,7 @@ def _looked_up(tables: Tables, result: SearchResult, hits: Sequence[Hit]) -> _Lo
 
 
 def _below(tables: Tables, unit: Unit, *, first: bool) -> str:
-    """What is told below the code of a unit."""
+    """Say what stands below the code of a unit."""
     if unit.kind in TEXT_KINDS:
         return ""
     told = [values_named(tables, unit)]
@@ -217,14 +217,14 @@ def _main(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def _only_imports(unit: Unit) -> bool:
-    """Whether it is the head of a file that gives no name a value and says nothing."""
+    """Tell whether it is the head of a file that gives no name a value and says nothing."""
     values = "=" in unit.source_code.replace("= require(", "")
     return unit.kind == "module" and not (values or unit.doc_comment)
 
 
 def _sides(hits: Sequence[Hit], query: Query) -> Iterator[Hit]:
-    """The hit that is called most like each side of "the difference between A and B" or, with
-    names of code, of "A or B"."""
+    """Return the hit that is called most like each side of "the difference between A and B" or,
+    with names of code, of "A or B"."""
     found = asks("sides", query.text)
     either = query.names if len(query.names) == 2 and " or " in query.text else ()
     sides = [set(search_tokens(side)) for side in (found.groups() if found else either) if side]
@@ -260,6 +260,6 @@ def _absent(tables: Tables, query: Query, missing: Sequence[str]) -> tuple[str, 
 
 
 def _cites(told: str, unit: Unit) -> bool:
-    """Whether `told` cites a place that begins in `unit`."""
+    """Tell whether `told` cites a place that begins in `unit`."""
     starts = [int(start) for path, start, _ in CITATION.findall(told) if path == unit.path]
     return any(unit.start_line <= start <= unit.end_line for start in starts)

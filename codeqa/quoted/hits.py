@@ -14,8 +14,8 @@ LINE_CHARACTERS = 120
 
 
 def repeats(unit: Unit, shown: Iterable[Hit]) -> bool:
-    """Whether it lies in one of `shown` or around it. A member beside its long class does not: of
-    the class only the head is shown."""
+    """Tell whether it lies in one of `shown` or around it. A member beside its long class does not:
+    of the class only the head is shown."""
     alike = (hit.unit for hit in shown if hit.unit.is_method == unit.is_method)
     return any(one.path == unit.path and one.start_line <= unit.end_line
                and unit.start_line <= one.end_line for one in alike)  # fmt: skip
@@ -27,5 +27,5 @@ def held_words(unit: Unit, asked: Iterable[str]) -> frozenset[str]:
 
 
 def name_parts(names: Iterable[str]) -> frozenset[str]:
-    """The stems of names and of their parts."""
+    """Stem names and their parts."""
     return frozenset(stem(p) for name in names for p in (name.lower(), *split_identifier(name)))

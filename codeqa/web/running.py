@@ -44,7 +44,7 @@ class RunningServer:
 
 
 def proof(token: str, challenge: str) -> str:
-    """What only somebody who knows `token` can answer to `challenge`."""
+    """Compute what only somebody who knows `token` can answer to `challenge`."""
     return hmac.new(token.encode(), f"codeqa {challenge}".encode(), hashlib.sha256).hexdigest()
 
 
