@@ -28,18 +28,10 @@ from codeqa.routing.mode import ISSUE
 from codeqa.routing.personal import preferences, profile_text
 from codeqa.search.query import parse_query
 from codeqa.search.result import SearchResult
-from codeqa.selection import (
-    POOL,
-    UNITS_RANKED,
-    Budget,
-    best_files,
-    budget_of,
-    build_context,
-    every_file,
-    largest_block,
-)
+from codeqa.selection import UNITS_RANKED, Budget, budget_of, build_context, largest_block
 from codeqa.settings import Settings
 from codeqa.types import Exchange, Hit, HydeMode, StageTime, Unit
+from codeqa.whole_files import POOL, best_files, every_file
 
 HITS_SHOWN = 10
 """Hits that are kept with the turn."""

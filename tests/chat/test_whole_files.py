@@ -17,9 +17,10 @@ from codeqa.routing.mode import read_whole
 from codeqa.search.hybrid import open_search
 from codeqa.search.query import parse_query
 from codeqa.search.result import SearchResult
-from codeqa.selection import POOL, UNITS_RANKED, best_files, budget_of, build_context, every_file
+from codeqa.selection import UNITS_RANKED, budget_of, build_context
 from codeqa.settings import Settings
 from codeqa.store import Tables
+from codeqa.whole_files import POOL, best_files, every_file
 
 pytest_plugins = ("chat_fixtures",)
 pytestmark = pytest.mark.usefixtures("clock")
@@ -240,7 +241,7 @@ def test_the_best_files_are_sent_whole_until_the_soft_limit_is_exceeded(
 def test_the_headings_of_many_small_files_do_not_burst_the_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codeqa.selection.BLOCK_CHARACTERS", 4_000)
+    monkeypatch.setattr("codeqa.whole_files.BLOCK_CHARACTERS", 4_000)
     tables = indexed(tmp_path, {f"p/{number}.py": f"X = {number}\n" for number in range(48)})
     block = every_file(tables, Files(lambda: tables), parse_query("why?"), 10**9)
     assert 3_000 < len(block.text) <= 4_000 and "48 files" in block.note
@@ -301,7 +302,7 @@ def test_without_a_model_those_files_alone_are_quoted_also_where_there_is_no_roo
     events = ask(quoting, "/all legacy/*.py how are teapots counted?")
     assert "old_count" in answer(events) and "count_teapots" not in answer(events)
     assert told(events, "done")["notice"] == "Sent whole: 1 of 1 files, 1 KB."
-    monkeypatch.setattr("codeqa.selection.HARD_BYTES", 60)
+    monkeypatch.setattr("codeqa.whole_files.HARD_BYTES", 60)
     events = ask(quoting, "/all shop/ how are teapots counted?")
     assert "shop/stock.py (1 KB)" in told(events, "done")["notice"]
     assert "count_teapots" in answer(events) and "old_count" not in answer(events)

@@ -25,7 +25,7 @@ LAYERS = (
     {"indexing", "coverage", "context"},
     {"search", "repositories"},
     {"code", "mentions"},
-    {"routing"},
+    {"routing", "whole_files"},
     {"selection"},
     {"quoted", "account"},
     {"chat"},
