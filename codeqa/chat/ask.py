@@ -17,6 +17,7 @@ from codeqa.chat.events import (
     Asked,
     Cited,
     Event,
+    Events,
     Failed,
     Failure,
     Stopped,
@@ -64,7 +65,7 @@ class Chat:
         by_words(read(""), has_history=False)
         self.conversations.vectors("warm")
 
-    def ask(self, options: AskOptions) -> Iterator[Event]:
+    def ask(self, options: AskOptions) -> Events:
         """Yield the events of an answer, as `events` lists them.
 
         What was answered so far is stored as a turn even when the model fails, or the caller stops

@@ -46,6 +46,7 @@ from codeqa.web.assets import SHEETS, address_of, send_asset, sent
 from codeqa.web.endpoints import json_body
 from codeqa.web.errors import RequestRefusedError, handle_errors
 from codeqa.web.logs import log_requests
+from codeqa.web.run import Runs
 from codeqa.web.security import (
     BODY_BYTES,
     METRICS_PATH,
@@ -204,19 +205,19 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
     """Serve `app` on `listener` until the process is interrupted or told to end: by SIGTERM once
     what is being written has ended, or at the second one."""
     server = make_server(app, settings, listener)
-    space: Workspace = app.extensions["codeqa"]
+    runs: Runs = app.extensions["codeqa"].answers
 
     def drain() -> None:
-        space.drain()
-        if not space.closing.is_set():
+        runs.drain()
+        if not runs.closing.is_set():
             os.kill(os.getpid(), signal.SIGINT)
 
     def end(signum: int, frame: object) -> None:
-        if signum == signal.SIGTERM and not space.draining.is_set():
+        if signum == signal.SIGTERM and not runs.draining.is_set():
             threading.Thread(target=drain, daemon=True).start()
             return
         # Streams end themselves when they see this; waitress then has nothing to wait for.
-        space.closing.set()
+        runs.closing.set()
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -225,7 +226,7 @@ def serve(app: Flask, settings: Settings, listener: socket.socket) -> None:
         with suppress(KeyboardInterrupt):
             server.run()
     finally:
-        space.closing.set()
+        runs.closing.set()
         server.close()
 
 

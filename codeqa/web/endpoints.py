@@ -73,7 +73,7 @@ class Endpoint:
         if self.owners:
             require_owner(self.owners)
         if self.status == 202:  # work that goes on behind
-            workspace().refuse_at_the_end()
+            workspace().answers.refuse_at_the_end()
         given |= dict(_checked(self.query, request.args.to_dict()))
         if self.body:
             given["body"] = _checked(self.body, json_body())

@@ -25,7 +25,8 @@ from codeqa.errors import ContextLengthError, NotFoundError, UsageError, error_f
 from codeqa.repositories.multi_repo import member_names
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Schema, Text, Values
 from codeqa.web.errors import RequestRefusedError, api_failure, explained
-from codeqa.web.questions_api import ask_engine, exchanges_from_client
+from codeqa.web.questions_api import asked_here, exchanges_from_client
+from codeqa.web.run import AnswerRun
 from codeqa.web.workspace import reader_gone, workspace
 
 MODEL = "codeqa"
@@ -95,7 +96,8 @@ def complete(body: CompletionBody) -> Response | Values:
         )
     engine = workspace().engine(repository)
     about = {"id": id_, "created": int(time.time()), "model": body.model}
-    events = _raised(ask_engine(engine, options, reader_gone()))
+    run = workspace().answers.start(engine, asked_here(engine, options), gone=reader_gone())
+    events = _raised(run)
     if body.stream:
         # A failure before the first word has a status of its own, which clients understand best.
         begun = []
@@ -132,10 +134,10 @@ def _usage(done: Done) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
-def _raised(events: Iterator[Event]) -> Generator[Event]:
-    """`events`; an error among them is raised."""
-    with closing(events):  # type: ignore[type-var]
-        for event in events:
+def _raised(run: AnswerRun) -> Generator[Event]:
+    """Yield the events of an answer; an error among them is raised."""
+    with closing(run):
+        for event in run:
             if isinstance(event, Failed):
                 raise error_from(as_json(event.failure))
             yield event

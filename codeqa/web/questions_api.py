@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import fields, replace
 from functools import cache
-from threading import Thread
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import urlencode
 
@@ -15,23 +14,20 @@ from flask import Response, g, session
 from pydantic import BeforeValidator, Field, create_model
 
 from codeqa.chat.citations import CitedCode
-from codeqa.chat.events import Event
 from codeqa.chat.options import QuestionOptions
 from codeqa.chat.pinned import PLACES
-from codeqa.chat.record import Done
 from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, whole_answer
 from codeqa.errors import CodeQAError, UsageError
-from codeqa.hosts import is_loopback
-from codeqa.llm.values import Cancelled
 from codeqa.render import Cite
 from codeqa.repositories.multi_repo import ID_SEPARATOR, MOST_REPOSITORIES
 from codeqa.search.rerank import parse_rerank
 from codeqa.types import Exchange
 from codeqa.web.ai_sdk import HEADERS, encode_stream
 from codeqa.web.endpoints import QUESTION_CHARACTERS, Endpoints, Id, Schema, Span, Text, Values
+from codeqa.web.run import AnswerRun
 from codeqa.web.security import TERMINAL, member_of_request, require_owner
-from codeqa.web.workspace import Workspace, place_of, reader_gone, workspace
+from codeqa.web.workspace import place_of, reader_gone, workspace
 
 RESERVED = ("/export", "/branch", "/answer", "/stop")
 """Ends of addresses below a conversation's, which its id must therefore not have."""
@@ -102,24 +98,22 @@ def stream(body: QuestionBody) -> Response:
     """
     engine, options = _asked_engine(body)
     cite = citer(engine) if body.render else None
-    if cite and options.conversation and (member := member_of_request()) != TERMINAL:
-        space, asked = workspace(), replace(options, user=member.user)
-        lines = space.answers.start(
-            place_of(engine, options.conversation),
-            lambda cancelled: _titled(space, engine, asked, ask_engine(engine, options, cancelled)),
-            cite,
-            reader_gone(),
-        )
-    else:
-        lines = encode_stream(_ask_alone(engine, options), cite=cite)
-    return Response(lines, headers=HEADERS)
+    if cite and options.conversation and member_of_request() != TERMINAL:
+        place = place_of(engine, options.conversation)
+        runs = workspace().answers
+        lines = runs.start_for_page(engine, options, place, cite, reader_gone())
+        return Response(lines, headers=HEADERS)
+    run = start_alone(engine, options)
+    response = Response(encode_stream(run, cite=cite), headers=HEADERS)
+    response.call_on_close(run.close)  # also where nobody reads a line
+    return response
 
 
 @endpoints.route("POST", "/chat")
 def batch(body: QuestionBody) -> Values:
     """The answer in one piece, with what it came from."""
-    with closing(_ask_alone(*_asked_engine(body))) as events:
-        answer = whole_answer(events)
+    with closing(start_alone(*_asked_engine(body))) as run:
+        answer = whole_answer(run)
     return {"response": answer.text, **answer.done.whole()}
 
 
@@ -132,32 +126,16 @@ def ask(body: QuestionBody) -> Values:
     engine, options = _asked_engine(body)
     usual = session.setdefault("conversation", uuid.uuid4().hex)
     options = replace(options, conversation=options.conversation or str(usual), history=None)
-    with closing(_ask_alone(engine, options)) as events:
-        return {"response": whole_answer(events).text}
+    with closing(start_alone(engine, options)) as run:
+        return {"response": whole_answer(run).text}
 
 
-def _titled(
-    space: Workspace, engine: Engine, options: AskOptions, events: Iterator[Event]
-) -> Iterator[Event]:
-    """`events` of an answer; once they are over its conversation gets a title, behind it."""
-    for event in events:
-        yield event
-    if isinstance(event, Done):
-        here = is_loopback(event.record.host)  # such a server makes one answer at a time
-        stop = lambda: space.closing.is_set() or (here and bool(space.asked))  # noqa: E731
-        args = (replace(options, cancelled=stop), event.turn)
-        Thread(target=engine.chat.give_title, args=args, name="title", daemon=True).start()
-
-
-def _ask_alone(engine: Engine, options: AskOptions) -> Generator[Event]:
-    """The events of an answer that only who asked for it reads. Raises RequestRefusedError while
-    another one is made in its conversation; all terminals share one, and do not wait."""
+def start_alone(engine: Engine, options: AskOptions) -> AnswerRun:
+    """Start an answer that only who asked for it reads. Raises RequestRefusedError while another
+    one is made in its conversation; all terminals share one, and do not wait."""
     shared = member_of_request() != TERMINAL and options.conversation
-    return workspace().answers.alone(
-        place_of(engine, shared or uuid.uuid4().hex),
-        lambda cancelled: ask_engine(engine, options, cancelled),
-        reader_gone(),
-    )
+    place = place_of(engine, shared or uuid.uuid4().hex)
+    return workspace().answers.start(engine, options, place, reader_gone())
 
 
 def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
@@ -166,7 +144,14 @@ def _asked_engine(body: QuestionBody) -> tuple[Engine, AskOptions]:
     if body.with_model:
         require_owner("choose the model of an answer")
     ids = ID_SEPARATOR.join(dict.fromkeys(body.repos))
-    return workspace().engine(ids or body.repo), _ask_options(body)
+    engine, options = workspace().engine(ids or body.repo), _ask_options(body)
+    return engine, asked_here(engine, options)
+
+
+def asked_here(engine: Engine, options: AskOptions) -> AskOptions:
+    """Return the options of who sent this request, and note for its log what is asked."""
+    g.question, g.engine = options.question, engine
+    return replace(options, user=member_of_request().user)
 
 
 def _ask_options(body: QuestionBody) -> AskOptions:
@@ -205,15 +190,6 @@ def exchanges_from_client(said: Iterable[tuple[str, str]]) -> tuple[Exchange, ..
             whole = text if last.answer == UNANSWERED else f"{last.answer}\n\n{text}"
             pairs[-1] = Exchange(last.question, whole)
     return tuple(pairs)
-
-
-def ask_engine(engine: Engine, options: AskOptions, cancelled: Cancelled) -> Iterator[Event]:
-    """The events of an answer for the user of this request, until it is `cancelled`, or the server
-    ends."""
-    space, user = workspace(), member_of_request().user
-    g.question, g.engine = options.question, engine
-    ended: Cancelled = lambda: space.closing.is_set() or cancelled()  # noqa: E731
-    return space.answer(engine, replace(options, user=user, cancelled=ended))
 
 
 def citer(engine: Engine) -> Cite:

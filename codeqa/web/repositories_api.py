@@ -231,7 +231,7 @@ def skipped(engine: Engine) -> Values:
 @endpoints.route("GET", "/health")
 def health() -> Values:
     """The server runs, or ends once what it is writing has ended: `draining`."""
-    return {"status": "draining" if workspace().draining.is_set() else "ok"}
+    return {"status": "draining" if workspace().answers.draining.is_set() else "ok"}
 
 
 @endpoints.route("GET", "/ready")
@@ -239,7 +239,7 @@ def ready() -> Values:
     """Questions can be answered: an index is there, be it complete or being updated, and the server
     is not about to end. A proxy asks, which is nobody's."""
     space = workspace()
-    if space.draining.is_set():
+    if space.answers.draining.is_set():
         raise RequestRefusedError(503)
     about = space.engine(member=LOCAL).index.status() if space.usual(LOCAL) else None
     if about is None or not about.files:

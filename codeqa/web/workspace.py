@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,6 @@ from typing import cast
 from flask import current_app, request
 
 from codeqa.account import Privacy
-from codeqa.chat.events import Event
-from codeqa.chat.values import AskOptions
 from codeqa.engine import Engine, open_engine, open_multi_repo, open_privacy
 from codeqa.environment import with_home
 from codeqa.errors import CodeQAError, IndexMissingError, NotFoundError, RepositoryError, UsageError
@@ -35,9 +32,9 @@ from codeqa.settings import Settings
 from codeqa.state.cache import open_redis
 from codeqa.store import Location, list_locations
 from codeqa.store.location import confirm, end_of, location_of
-from codeqa.web.answer_streams import AnswerStreams, Place
-from codeqa.web.errors import RequestRefusedError
+from codeqa.web.board import AnswerBoard, LocalBoard, Place
 from codeqa.web.jobs import Jobs, ThreadJobs, before_indexing
+from codeqa.web.run import Runs
 from codeqa.web.security import Member, may_see, member_of_request
 
 MULTI_REPOS_OPEN = 8
@@ -56,13 +53,13 @@ class Workspace:
         self, settings: Settings, repository: Path | None = None, engine: Engine | None = None
     ) -> None:
         self.settings = settings
-        self.draining = threading.Event()
-        self.closing = threading.Event()
         self.jobs: Jobs = ThreadJobs(self._work)
         if settings.jobs:
             self.jobs = load_extension("jobs")(settings)
-        self.answers = AnswerStreams(settings.threads, open_redis(settings))
-        self.asked: set[Iterator[Event]] = set()
+        board: AnswerBoard = LocalBoard()
+        if redis := open_redis(settings):
+            board = load_extension("shared_board")(redis)
+        self.answers = Runs(settings, board)
         self._start = repository.resolve() if repository else None
         self._lock = threading.RLock()
         self._engines: dict[str, Engine] = {}
@@ -206,37 +203,9 @@ class Workspace:
     def is_open(self, repo: str) -> bool:
         return repo in self._engines
 
-    def answer(self, engine: Engine, options: AskOptions) -> Iterator[Event]:
-        """The events of an answer. Raises as `refuse_at_the_end` does."""
-        self.refuse_at_the_end()
-        return self._counted(engine, engine.chat.ask(options))
-
-    def refuse_at_the_end(self) -> None:
-        """Raises RequestRefusedError (503) when the server is to end."""
-        if self.draining.is_set():
-            raise RequestRefusedError(503, "This server is about to end; ask again.")
-
-    def _counted(self, engine: Engine, events: Iterator[Event]) -> Generator[Event]:
-        self.asked.add(events)
-        try:
-            yield from events
-        finally:
-            if self.settings.redis_url:  # another process may go on from it, or delete it
-                engine.conversations.flush()
-            self.asked.discard(events)
-
-    def drain(self) -> None:
-        """Take no more questions and wait until those that were asked are answered, but no longer
-        than is set."""
-        self.draining.set()
-        until = time.monotonic() + self.settings.drain_seconds
-        time.sleep(0.05)  # what was let in before begins
-        while self.asked and time.monotonic() < until and not self.closing.is_set():
-            time.sleep(0.05)
-
     def close(self) -> None:
         """End the streams, keep what came of them, and end what runs in the background."""
-        self.closing.set()
+        self.answers.closing.set()
         self.jobs.close()
         self.answers.stop(here=True)
         for engine in list(self._engines.values()):

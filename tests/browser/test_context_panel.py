@@ -51,7 +51,7 @@ def test_it_shows_the_messages_exactly_as_they_were_sent(scripted: ScriptedServe
     open_context(page)
     expect(panel).to_contain_text("Sent to gpt-4o at api.openai.com · 3,120 tokens")
     messages = scripted.chat.turn("turn-2").sent
-    sent = [text for message in messages for text in message["parts"]]
+    sent = [text for message in messages for text in message.parts]
     assert page.locator(".message pre").all_text_contents() == sent
     names = ["System prompt", "Earlier question", "Earlier answer", "Question and instruction"]
     for name, summary in zip(names, page.locator(".message summary").all(), strict=False):

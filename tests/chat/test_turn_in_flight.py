@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,10 +35,13 @@ from codeqa.engine import Engine, open_engine
 from codeqa.errors import CodeQAError
 from codeqa.settings import Settings
 from codeqa.state import cache, database
-from codeqa.web import answer_streams
+from codeqa.web import board
 from codeqa.web.app import bind, create_app
+from codeqa.web.board import LocalBoard, Place
 from codeqa.web.errors import RequestRefusedError
+from codeqa.web.run import Runs
 from codeqa.web.security import TERMINAL_TOKEN, Gate
+from codeqa_server import streams
 
 pytest_plugins = ("cli_shop",)
 
@@ -308,11 +312,11 @@ def test_a_server_that_ends_keeps_what_it_was_writing(
 def test_an_answer_that_nobody_reads_any_more_ends(
     page: Page, model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer_streams, "time", clock := Clock())
+    monkeypatch.setattr(board, "time", clock := Clock())
     begin(page, model).close()
 
     def ended_later() -> bool:
-        clock.advance(answer_streams.UNREAD_SECONDS)
+        clock.advance(board.UNREAD_SECONDS)
         return not page.opened()["answering"]
 
     until(ended_later)
@@ -381,19 +385,28 @@ def test_another_process_finds_what_is_kept_of_an_answer_and_that_it_broke_off(
     assert not turn.finished and turn.error and turn.error.code == "broke_off"
 
 
-def test_where_questions_wait_for_long_the_next_is_refused_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(answer_streams, "LATE", AT_ONCE)
-    answers, goes_on = answer_streams.AnswerStreams(24), threading.Event()
+def engine_that(ask: Callable[[AskOptions], Iterator[Event]]) -> Any:
+    return SimpleNamespace(
+        chat=SimpleNamespace(ask=ask), conversations=SimpleNamespace(flush=lambda: None)
+    )
 
-    def slow(cancelled: Callable[[], bool]) -> Iterator[Event]:
+
+def test_where_questions_wait_for_long_the_next_is_refused_at_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "LATE", AT_ONCE)
+    runs, goes_on = Runs(settings, LocalBoard()), threading.Event()
+
+    def slow(options: AskOptions) -> Iterator[Event]:
         goes_on.wait(PATIENCE)
         yield Asked("t")
 
     def ask(number: int) -> Iterator[bytes]:
-        place = answer_streams.Place("shop", "anna", f"c{number}")
-        return answers.start(place, slow, lambda *_: None, lambda: False)
+        place = Place("shop", "anna", f"c{number}")
+        options = AskOptions("how?")
+        return runs.start_for_page(
+            engine_that(slow), options, place, lambda *_: None, lambda: False
+        )
 
     waiting = [ask(number) for number in range(3)]
     with pytest.raises(RequestRefusedError, match="Too many questions wait") as refused:
@@ -429,7 +442,7 @@ def both(
     ports: list[int], model: Dictated, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Page, Page]]:
     """Anna's page at each."""
-    monkeypatch.setattr(answer_streams, "COPIED_EVERY", LOOK_AGAIN)
+    monkeypatch.setattr(streams, "COPIED_EVERY", LOOK_AGAIN)
     here, there = (Page(port, ANNA) for port in ports)
     yield here, there
     here.get("DELETE", "/api/privacy/everything")
@@ -485,21 +498,22 @@ def test_another_process_stops_an_answer_for_all_its_readers(
 
 
 def test_a_copy_takes_the_place_of_no_answer_that_begins(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+    redis: RedisServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another thread copies, which may come between."""
     shared = cache.RedisCache(redis.url)
-    answers, together = answer_streams.AnswerStreams(2, shared), shared.together
+    copying, together = streams.SharedBoard(shared), shared.together
 
     def between(commands: list[tuple[Any, ...]]) -> Any:
         if commands[0][0] == "SET":
-            answers._copy({**answers._streams})
+            copying.copy()
         return together(commands)
 
     monkeypatch.setattr(shared, "together", between)
-    begun = answers.start(
-        answer_streams.Place("r", "u", "c"), lambda _: iter(()), lambda *_: None, lambda: False
-    )
+    begun = Runs(settings, copying).start_for_page(
+        engine_that(lambda _: (one for one in ())), AskOptions("how?"), Place("r", "u", "c"),
+        lambda *_: None, lambda: False,
+    )  # fmt: skip
     assert b"finishReason" in b"".join(begun)
 
 
@@ -549,7 +563,9 @@ def test_guesses_and_questions_are_counted_by_all_processes_together(
             gate.count_question("anna")
         assert gate.admit("anna", "192.0.2.2")
         gate.count_question("bela")
-    assert 0 < int(redis.command("TTL", gates[0]._guesses._key("192.0.2.1")).strip(":\r\n")) <= 30
+    assert (
+        0 < int(redis.command("TTL", gates[0]._guesses.redis_key("192.0.2.1")).strip(":\r\n")) <= 30
+    )
 
 
 def process_of(response: http.client.HTTPResponse, processes: list[int]) -> int:

@@ -27,7 +27,8 @@ LIMITS = {
     "codeqa.search.rerank": ("HOSTED_SECONDS", "LOCAL_SECONDS"),
     "codeqa.state.cache": ("SOCKET_SECONDS",),
     "codeqa.state.database": ("BUSY_SECONDS",),
-    "codeqa.web.answer_streams": ("ALIVE_SECONDS", "ENDING_SECONDS", "LATE"),
+    "codeqa.web.board": ("ENDING_SECONDS", "LATE"),
+    "codeqa_server.streams": ("ALIVE_SECONDS", "ENDING_SECONDS"),
 }
 
 

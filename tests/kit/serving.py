@@ -66,7 +66,7 @@ def serving(
                 channel.handle_close()
             server.close()
 
-        app.extensions["codeqa"].closing.set()
+        app.extensions["codeqa"].answers.closing.set()
         if engine is None:
             app.extensions["codeqa"].close()
         server.task_dispatcher.shutdown(timeout=PATIENCE)

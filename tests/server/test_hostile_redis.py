@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Queue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,14 +19,17 @@ from repositories import write
 from waiting import until
 
 from codeqa.chat.events import Asked, Event, Token
+from codeqa.chat.values import AskOptions
 from codeqa.settings import Settings, load_settings
 from codeqa.state.cache import RedisCache
 from codeqa.store import list_locations
-from codeqa.web.answer_streams import AnswerStreams, Place, checked_line
 from codeqa.web.app import create_app
+from codeqa.web.board import Place
 from codeqa.web.errors import RequestRefusedError
+from codeqa.web.run import Runs
 from codeqa_server import jobs
 from codeqa_server.allowance import SharedAllowance
+from codeqa_server.streams import SharedBoard, checked_line
 
 pytest.importorskip("rq")
 pytest_plugins = ("web_kit",)
@@ -194,18 +198,22 @@ class Scripted:
 def test_who_reads_along_after_redis_lost_everything_has_the_answer_from_its_beginning(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    makes, reads = (AnswerStreams(9, RedisCache(redis.url)) for _ in range(2))
-    monkeypatch.setattr(makes, "_keep_copying", lambda: None)  # the test says when
+    monkeypatch.setattr(SharedBoard, "_keep_copying", lambda _: None)  # the test says when
+    board, beside = (SharedBoard(RedisCache(redis.url)) for _ in range(2))
+    settings = load_settings(data="nowhere")
+    makes, reads = Runs(settings, board), Runs(settings, beside)
     place, answer = Place("shop", "anna", "c"), Scripted()
-    lines = makes.start(place, answer, lambda *_: None, lambda: False)
-    stream = makes._streams[place]
+    engine: Any = SimpleNamespace(chat=SimpleNamespace(ask=answer))
+    options, gone = AskOptions("how?"), lambda: False
+    lines = makes.start_for_page(engine, options, place, lambda *_: None, gone)
+    stream = board.find(place, here=True)[0]
     for n, lost in enumerate((False, True, False)):
         answer.events.put(Token(f"part {n} "))
-        until(lambda n=n: any(f"part {n} ".encode() in one for one in stream._lines))
-        makes._copied({place: stream})
+        until(lambda n=n: any(f"part {n} ".encode() in one for one in stream.lines))
+        board.copy()
         if lost:
             redis.command("FLUSHALL")
-    makes._copied({place: stream})
+    board.copy()
     along = reads.join(place, lambda: False)
     answer.events.put(None)
     told = b"".join(along)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from serving import client_of
 
 from codeqa.chat.events import Event, Stopped, Token, Waiting
 from codeqa.chat.record import Done, TurnRecord
+from codeqa.chat.values import AskOptions
 from codeqa.errors import SettingsError
 from codeqa.llm.providers import ModelChoice
 from codeqa.render import split_blocks
@@ -24,10 +25,11 @@ from codeqa.settings import Settings, load_settings
 from codeqa.types import Skipped
 from codeqa.web import ai_sdk, security
 from codeqa.web.ai_sdk import encode_stream
-from codeqa.web.answer_streams import AnswerStreams, Place
 from codeqa.web.app import create_app
+from codeqa.web.board import LocalBoard, Place
 from codeqa.web.errors import RequestRefusedError
 from codeqa.web.questions_api import QuestionBody
+from codeqa.web.run import AnswerRun, Runs
 
 pytest_plugins = ("web_kit",)
 
@@ -121,11 +123,13 @@ def test_a_block_is_not_parsed_again_for_each_of_its_lines(
     assert sum(parsed) < 20 * len(text)
 
 
-def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation() -> None:
-    streams, place = AnswerStreams(1), Place("repository", "user", "conversation")
+def test_an_answer_of_which_nobody_reads_a_line_frees_its_conversation(
+    settings: Settings, fake_engine: Any
+) -> None:
+    runs, place = Runs(settings, LocalBoard()), Place("repository", "user", "conversation")
 
-    def begin() -> Generator[Event]:
-        return streams.alone(place, lambda cancelled: iter(()), lambda: False)
+    def begin() -> AnswerRun:
+        return runs.start(fake_engine, AskOptions("hello"), place, lambda: False)
 
     unread = begin()
     with pytest.raises(RequestRefusedError, match="is being answered"):
@@ -243,7 +247,7 @@ def test_a_failed_batch_answer_has_the_shape_of_errors(client: FlaskClient) -> N
     for question, status in (("fail", 500), ("crash", 500), ("", 400)):
         error = error_of(client.post("/chat", json={"question": question}), status)
         assert "secret" not in json.dumps(error)
-    client.application.extensions["codeqa"].closing.set()  # a server that ends says so
+    client.application.extensions["codeqa"].answers.closing.set()  # a server that ends says so
     error = error_of(client.post("/chat", json={"question": "slow"}), 503)
     assert error["code"] == "not_ready"
 

@@ -323,7 +323,7 @@ def title_after(client: FlaskClient, question: str, **more: Any) -> str:
     """What the conversation, by default `c`, is called when nothing more is asked about that."""
     ask(client, question, **{"effort": "normal", **more})
     for thread in threading.enumerate():
-        if thread.name == "title":
+        if thread.name == "answer":
             thread.join()
     return str(client.get("/api/conversations").json["conversations"][0]["title"])
 

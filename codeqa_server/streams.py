@@ -1,0 +1,189 @@
+"""Share running answers between the processes of a server, over Redis.
+
+An answer is copied there several times a second, and other processes read it along and stop it: a
+key of its place holds its id, with `:` and its turn once that is known, and a list of its id its
+lines. Both vanish ALIVE_SECONDS after the last sign of who makes it. A third key says that it is to
+stop. One thread copies all answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from codeqa.chat.events import Failed
+from codeqa.chat.record import BROKE_OFF
+from codeqa.llm.values import Cancelled
+from codeqa.render import sanitise
+from codeqa.state.cache import RedisCache, escaped
+from codeqa.web.ai_sdk import encode_stream
+from codeqa.web.board import END, ENDING_SECONDS, AnswerLines, LocalBoard, Place, RunningAnswer
+from codeqa.web.errors import RequestRefusedError
+
+COPIED_EVERY = 0.2
+"""Seconds between two copies to Redis, and between two looks at one."""
+ALIVE_SECONDS = 5
+"""Without a sign for so long an answer's process counts as dead, and readers elsewhere are told."""
+PLACES, COPIES = "codeqa:answering:", "codeqa:answer:"
+LINE_CODES = frozenset("038de")
+
+
+@dataclass
+class _Copy:
+    """An answer of this process as far as Redis has it."""
+
+    answer: AnswerLines
+    lines: int = 0
+    """Lines that are there."""
+
+    def commands(self, place: str, over: bool) -> list[tuple[Any, ...]]:
+        """Return the commands that copy the rest. The reply to the last one is 0 where Redis lost
+        the lines copied before: nothing is put in the place of what would then be the beginning."""
+        answer, key = self.answer, f"{COPIES}{self.answer.id}"
+        new = answer.lines[self.lines :]
+        commands: list[tuple[Any, ...]] = [] if self.lines else [("DEL", key)]
+        push = ("RPUSHX" if self.lines else "RPUSH", key, *new, *([END] if over else []))
+        self.lines += len(new)
+        if len(push) > 2:
+            commands.append(push)
+        about = answer.id if answer.turn is None else f"{answer.id}:{answer.turn}"
+        alive = ("DEL", place) if over else ("SET", place, about, "EX", ALIVE_SECONDS)
+        return [*commands, alive, ("EXPIRE", key, ALIVE_SECONDS)]
+
+
+class SharedBoard:
+    """The answers of all processes that share a Redis server."""
+
+    def __init__(self, redis: RedisCache) -> None:
+        self._redis, self._here = redis, LocalBoard()
+        self._copies: dict[Place, _Copy] = {}
+        self._copying = threading.Lock()
+        self._copier: threading.Thread | None = None
+
+    def enter(self, place: Place, answer: AnswerLines, most: float) -> None:
+        self._here.enter(place, answer, most)
+        claim = ("SET", _key(place), answer.id, "NX", "EX", ALIVE_SECONDS)
+        if self._redis.together([claim]) == [None]:
+            self._here.leave(place)
+            raise RequestRefusedError(409)
+        with self._copying:
+            self._copies[place] = _Copy(answer)
+            if not self._copier:
+                self._copier = threading.Thread(target=self._keep_copying, daemon=True)
+                self._copier.start()
+
+    def leave(self, place: Place) -> None:
+        with self._copying:  # the rest goes before who has its end asks another process
+            copy = self._copies.pop(place)
+            if self._copy(place, copy, over=True):  # of its end nothing may be lost
+                self._copy(place, copy, over=True)
+        self._here.leave(place)
+
+    def at(self, place: Place) -> RunningAnswer | None:
+        return self._here.at(place) or next(iter(self._elsewhere(place)), None)
+
+    def find(self, wanted: Sequence[str], *, here: bool = False) -> Sequence[RunningAnswer]:
+        own = self._here.find(wanted)
+        return own if here else [*own, *self._elsewhere(wanted)]
+
+    def copy(self) -> None:
+        """Copy what has come of all answers since."""
+        with self._copying:
+            for place, copy in self._copies.items():
+                self._copy(place, copy)
+
+    def _keep_copying(self) -> None:
+        while True:
+            time.sleep(COPIED_EVERY)
+            self.copy()
+
+    def _copy(self, place: Place, copy: _Copy, *, over: bool = False) -> bool:
+        """Copy the rest of an answer, and stop it where somebody asked for that. Returns whether
+        Redis lost what was copied before, all of which is copied the next time."""
+        stop = ("GET", f"{COPIES}{copy.answer.id}:stop")
+        replies = self._redis.together([stop, *copy.commands(_key(place), over)])
+        if replies and replies[0]:
+            copy.answer.stop.set()
+        if copy.lines and not (replies and replies[-1]):
+            copy.lines = 0
+            return bool(replies)
+        return False
+
+    def _elsewhere(self, wanted: Sequence[str]) -> list[_Elsewhere]:
+        """Return the answers at such places that other processes make."""
+        keys = [_key(wanted)] if all(wanted) else self._redis.keys(PLACES) or []
+        here = {*map(_key, self._here.places())}
+        escaped_parts = [*map(escaped, wanted)]
+        answers = []
+        for key in keys:
+            parts = key.split(":")[2:]
+            if key in here or len(parts) != len(wanted):
+                continue
+            if Place(*parts).matches(escaped_parts) and (about := self._redis.get(key)):
+                answers.append(_Elsewhere(self._redis, key, about))
+        return answers
+
+
+class _Elsewhere:
+    """An answer that another process makes; `about` is what the key of its place holds."""
+
+    def __init__(self, redis: RedisCache, place: str, about: str) -> None:
+        self._redis, self._place = redis, place
+        self._id, colon, turn = about.partition(":")
+        self.turn = turn if colon else None
+
+    def end(self) -> None:
+        self._redis.set(f"{COPIES}{self._id}:stop", "1", ENDING_SECONDS)
+
+    def wait(self, *, for_turn: bool = False) -> None:
+        until = time.monotonic() + ENDING_SECONDS
+        while time.monotonic() < until and not (for_turn and self.turn is not None):
+            id_, colon, turn = (self._redis.get(self._place) or "").partition(":")
+            if id_ != self._id:
+                return
+            self.turn = turn if colon else None
+            time.sleep(COPIED_EVERY / 4)
+
+    def read(self, gone: Cancelled) -> Iterator[bytes]:
+        """Yield its lines as those of an answer made here; where its process dies, words that say
+        so come last."""
+        at, alive = 0, time.monotonic()
+        while not gone():
+            lines = f"{COPIES}{self._id}"
+            replies = self._redis.together([("LRANGE", lines, at, -1), ("GET", self._place)])
+            new, about = replies or ([], "")
+            at += len(new)
+            yield b"".join(map(checked_line, new))
+            if new[-1:] == [END.decode()]:
+                return
+            if about and about.startswith(self._id):
+                alive = time.monotonic()
+            elif replies or time.monotonic() > alive + 2 * ALIVE_SECONDS:
+                failed = Failed(BROKE_OFF, self.turn or "")
+                yield from encode_stream([failed], cite=lambda path, start, end: None)
+                return
+            time.sleep(COPIED_EVERY)
+
+
+def checked_line(line: str) -> bytes:
+    """Return a line of a data stream that comes from Redis, its HTML sanitised anew; nothing for
+    what is none."""
+    code, _, text = line.partition(":")
+
+    def plain(value: dict[str, Any]) -> dict[str, Any]:
+        html = {name: sanitise(str(value[name])) for name in value if name.endswith("html")}
+        return value | html
+
+    with suppress(ValueError, RecursionError):
+        value = json.dumps(json.loads(text, object_hook=plain), ensure_ascii=False)
+        return f"{code}:{value}\n".encode("utf-8", "replace") if code in LINE_CODES else b""
+    return b""
+
+
+def _key(place: Sequence[str]) -> str:
+    return PLACES + ":".join(map(escaped, place))
