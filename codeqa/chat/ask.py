@@ -11,20 +11,10 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
+from codeqa.chat import events
 from codeqa.chat.check import check
 from codeqa.chat.conversations import FLUSH_SECONDS, Conversations
-from codeqa.chat.events import (
-    Asked,
-    Cited,
-    Event,
-    Events,
-    Failed,
-    Failure,
-    Stopped,
-    Thought,
-    Token,
-    Waiting,
-)
+from codeqa.chat.events import Event, Events, Failed, Failure
 from codeqa.chat.gather import Gatherer
 from codeqa.chat.question import read_question
 from codeqa.chat.record import Done
@@ -43,7 +33,7 @@ from codeqa.state.records import title_of
 
 SAVED_EVERY = 0.5
 """Seconds after which an answer is saved as far as it is: a process that dies may lose a second."""
-TEXT_EVENTS = (Token, Cited, Thought, Waiting)
+TEXT_EVENTS = (events.Token, events.Cited, events.Thought, events.Waiting)
 """Events that change nothing of a stored turn but its text."""
 TITLE_WORDS, TITLE_SECONDS = 6, 8.0
 """Most words of a title that a model writes, and the time that it has: nobody waits for it."""
@@ -94,7 +84,7 @@ class Chat:
         """Yield the events, and save the turn behind them every SAVED_EVERY seconds."""
         saving, due, text_only, silent = None, time.monotonic() + SAVED_EVERY, False, True
         for event in answering:
-            if silent and isinstance(event, Token):
+            if silent and isinstance(event, events.Token):
                 silent = False
                 measure("first_text_seconds", time.time() - stream.begun)
             yield event
@@ -117,9 +107,9 @@ class Chat:
             if not (model and asked and first) or fast:
                 return
             parts = (turn.question[:QUESTION_CHARACTERS], turn.answer[:ANSWER_CHARACTERS])
-            said = mask_secrets("\n\n".join(parts))
+            exchange = mask_secrets("\n\n".join(parts))
             system = render_prompt("title", self.writers.config_dir)
-            sent = [{"role": "system", "content": system}, {"role": "user", "content": said}]
+            sent = [{"role": "system", "content": system}, {"role": "user", "content": exchange}]
             limits = (MOST_TOKENS, TITLE_SECONDS, options.cancelled)
             *_, stage = generate_bounded("title", model, lambda: sent, *limits)
             title = stage.text.replace("`", "").strip(" \"'“”*#.")
@@ -127,22 +117,22 @@ class Chat:
                 self.conversations.rename(options.conversation, title, options.user, was)
 
     def _answer(self, stream: Stream) -> Generator[Event, None, None]:
-        """The stages of a turn, in their order; `stream` holds what each came to."""
-        question, steps, given = stream.question, stream.steps, self.generator
+        """Run the stages of a turn in their order; `stream` holds the result of each."""
+        question, steps = stream.question, stream.steps
         with steps.time("embed"):
             vector = self.conversations.vectors(question.text)
         with steps.time("load"):
             so_far = self._load(stream)
         yield from steps.ended()
-        yield Asked(stream.saved_as)
+        yield events.Asked(stream.saved_as)
         routed = self.router.route(question, vector, so_far, steps)
         stream.route(routed)
         yield from steps.ended()
         yield stream.classification()
         if stream.stopped():
             return
-        gathered = yield from self.gatherer.gather(routed, steps, given=given is not None)
-        writer = self.writers.choose(routed, gathered, given)
+        gathered = yield from self.gatherer.gather(routed, steps, given=self.generator is not None)
+        writer = self.writers.choose(routed, gathered, self.generator)
         stream.gather(gathered, writer.name)
         with steps.time("generate"):
             yield from write(writer, gathered, stream, self.gatherer.toolbox)
@@ -184,7 +174,7 @@ class Chat:
         if stream.error:
             return Failed(stream.error, stream.saved_as)
         if not (stream.finished and routed and checked):
-            return Stopped(stream.saved_as)
+            return events.Stopped(stream.saved_as)
         return Done(stream.record(), stream.saved_as, checked.revised, routed.facts)
 
 

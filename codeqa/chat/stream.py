@@ -38,7 +38,8 @@ CUT_ANSWER = "The answer reached the model's limit of length and ends there."
 class Steps(list[Step]):
     """The named steps of a turn that have ended."""
 
-    _told = 0
+    _yielded = 0
+    """Number of those that `ended` has yielded."""
 
     @contextmanager
     def time(self, name: str) -> Iterator[None]:
@@ -50,9 +51,9 @@ class Steps(list[Step]):
 
     def ended(self) -> Iterator[Event]:
         """Yield those that ended since this was asked last."""
-        while self._told < len(self):
-            self._told += 1
-            yield self[self._told - 1]
+        new = self[self._yielded :]
+        self._yielded = len(self)
+        yield from new
 
 
 @dataclass(slots=True)

@@ -133,10 +133,10 @@ def ask_command(
 
                 events = ask(repos, rev, options, chosen, go_on)
             with closing(events):
-                told = watched(events, waiting, options["use_model"])
+                answering = watched(events, waiting, options["use_model"])
                 if as_json:
-                    return _print_whole(question, told)
-                return _print_answer(told, options["whole_code"])
+                    return _print_whole(question, answering)
+                return _print_answer(answering, options["whole_code"])
         except KeyboardInterrupt:
             waiting.close()
             click.echo()
@@ -230,11 +230,11 @@ def review_command(
             engine.models.prefer(model)
         asked = None if model == "none" else engine.models.answer_model()
         reviewer = Reviewer(engine.toolbox, asked, engine.settings.config_dir)
-        for told in reviewer.review(title.lstrip("# "), body):
-            if isinstance(told, ToolStep):
-                click.echo(f"  {visible(told.summary)}", err=True)
-            elif isinstance(told, IssueReport):
-                print_either(as_json, told.model_dump(), visible(told.text))
+        for piece in reviewer.review(title.lstrip("# "), body):
+            if isinstance(piece, ToolStep):
+                click.echo(f"  {visible(piece.summary)}", err=True)
+            elif isinstance(piece, IssueReport):
+                print_either(as_json, piece.model_dump(), visible(piece.text))
 
 
 def watched(events: Iterator[Event], waiting: Line, use_model: bool) -> Iterator[Event]:

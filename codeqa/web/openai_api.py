@@ -119,8 +119,8 @@ def complete(body: CompletionBody) -> Response | Values:
     }
 
 
-def _choice(part: str, said: Mapping[str, Any], reason: str | None) -> Values:
-    return {"index": 0, part: said, "logprobs": None, "finish_reason": reason}
+def _choice(part: str, content: Mapping[str, Any], reason: str | None) -> Values:
+    return {"index": 0, part: content, "logprobs": None, "finish_reason": reason}
 
 
 def _finish_reason(done: Done) -> str:
@@ -186,10 +186,10 @@ def _repositories() -> dict[str, str]:
 def _read_messages(messages: Sequence[ClientMessage]) -> AskOptions:
     """The last entry by the user is the question, which may be searched for without a tag; what
     stands behind it is left out. Raises UsageError where there is none, and ContextLengthError."""
-    told = exchanges_from_client((message.role, message.text) for message in messages)
-    if not told:
+    exchanges = exchanges_from_client((message.role, message.text) for message in messages)
+    if not exchanges:
         raise UsageError("There is no question.", "Send an entry of the role user with text.")
-    history, question = told[:-1], told[-1].question
+    history, question = exchanges[:-1], exchanges[-1].question
     if len(question) > QUESTION_CHARACTERS:
         raise ContextLengthError(
             f"The question is longer than {QUESTION_CHARACTERS:,} characters.", "Shorten it."

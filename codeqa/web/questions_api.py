@@ -60,9 +60,9 @@ class SdkMessage(Schema):
 
     @property
     def text(self) -> str:
-        if isinstance(said := self.content or self.parts, str):
-            return said
-        texts = (part.get("text") for part in said if isinstance(part, dict))
+        if isinstance(content := self.content or self.parts, str):
+            return content
+        texts = (part.get("text") for part in content if isinstance(part, dict))
         return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -157,9 +157,9 @@ def asked_here(engine: Engine, options: AskOptions) -> AskOptions:
 def _ask_options(body: QuestionBody) -> AskOptions:
     """Of `question`, `query` and the last user's entry of `messages` the first that holds words is
     the question. Raises UsageError."""
-    told = exchanges_from_client((one.role, one.text) for one in body.messages)
-    given = (body.question, body.query, *(one.question for one in told[-1:]))
-    question = next((text for text in given if text and text.strip()), None)
+    exchanges = exchanges_from_client((one.role, one.text) for one in body.messages)
+    texts = (body.question, body.query, *(one.question for one in exchanges[-1:]))
+    question = next((text for text in texts if text and text.strip()), None)
     if question is None:
         raise UsageError("There is no question.", "Send it as text in `question`.")
     if len(question) > QUESTION_CHARACTERS:
@@ -171,18 +171,18 @@ def _ask_options(body: QuestionBody) -> AskOptions:
         raise UsageError(
             f"The id of a conversation cannot end with {' or '.join(RESERVED)}.", "Choose another."
         )
-    history = told[:-1] if question == given[-1] else told
+    history = exchanges[:-1] if question == texts[-1] else exchanges
     if history and not body.conversation:
         # It keeps the conversation itself, and no code of earlier answers.
         chosen |= {"history": history, "retrieval": body.retrieval or "auto"}
     return AskOptions(question, use_model=not body.without_model, **chosen)
 
 
-def exchanges_from_client(said: Iterable[tuple[str, str]]) -> tuple[Exchange, ...]:
-    """What a client says was `said`, as pairs of role and text, by question and answer; the last
-    is what it asks now."""
+def exchanges_from_client(messages: Iterable[tuple[str, str]]) -> tuple[Exchange, ...]:
+    """Return the messages of a client, pairs of role and text, by question and answer; the last
+    holds what it asks now."""
     pairs: list[Exchange] = []  # an answer before the first question is nobody's
-    for role, text in ((role, text) for role, text in said if text.strip()):
+    for role, text in ((role, text) for role, text in messages if text.strip()):
         if role == "user":
             pairs.append(Exchange(text, UNANSWERED))
         elif role == "assistant" and pairs:
