@@ -114,24 +114,24 @@ def read_status(
 
     `tables` opens it, where it is open already. An index that cannot be read is `failed`.
     """
-    held, record = bool(holder_of(location)), read_run(location)
-    running = record.state if record.state in RUNNING else "indexing"
+    is_running, record = bool(holder_of(location)), read_run(location)
+    doing = record.state if record.state in RUNNING else "indexing"
     status = IndexStatus(
         repository=str(location.root),
         name=location.name,
-        state=running if held else "missing",
-        progress=record.progress if held else None,
-        seconds_left=record.seconds_left if held else 0.0,
+        state=doing if is_running else "missing",
+        progress=record.progress if is_running else None,
+        seconds_left=record.seconds_left if is_running else 0.0,
     )
     try:
         index = tables() if tables else Tables(location)
         meta, counts, skipped = index.meta(), index.counts(), index.skipped()
     except CodeQAError as failure:
         error = record.error if isinstance(failure, IndexMissingError) else str(failure)
-        state = "failed" if error and not held else status.state
+        state = "failed" if error and not is_running else status.state
         return replace(status, state=state, error=error)
-    error = "" if held else record.error
-    if not held:
+    error = "" if is_running else record.error
+    if not is_running:
         stopped = record.state in (*RUNNING, "stopped") or (meta.dirty and not error)
         error = error or (INTERRUPTED if stopped else "")
         state = "ready" if meta.complete else "stopped" if stopped else "failed"

@@ -227,8 +227,8 @@ class Model:
         if tools:
             body["tools"] = list(tools)
         if max_tokens is not None:
-            new = self.address.base_url == provider_named("openai").base_url
-            body[_LIMITS[0] if new else _LIMITS[1]] = max_tokens
+            at_openai = self.address.base_url == provider_named("openai").base_url
+            body[_LIMITS[0] if at_openai else _LIMITS[1]] = max_tokens
         return body
 
     async def _answer(self, body: dict[str, Any], retries: int) -> AsyncGenerator[Piece, None]:

@@ -285,18 +285,18 @@ class Models:
     def _changed(self) -> Iterator[SavedModels]:
         """Yield the content of the file to change it, then write it whole. Raises StorageError."""
         folder = self._settings.data_dir
-        path, new = folder / FILE_NAME, folder / "models.new"
+        path, draft = folder / FILE_NAME, folder / "models.new"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(path.with_suffix(".lock"), LOCK_SECONDS, mode=PRIVATE):
                 saved = self._saved()
                 yield saved
-                new.unlink(missing_ok=True)
-                new.touch(PRIVATE)  # before the first byte is written
-                new.write_bytes(_CONTENT.dump_json(saved, exclude={"problem"}, indent=1))
+                draft.unlink(missing_ok=True)
+                draft.touch(PRIVATE)  # before the first byte is written
+                draft.write_bytes(_CONTENT.dump_json(saved, exclude={"problem"}, indent=1))
                 if saved.problem:  # a damaged file may still hold keys that its owner wants back
                     path.replace(path.with_suffix(".damaged"))
-                new.replace(path)
+                draft.replace(path)
         except (OSError, Timeout) as error:
             raise StorageError(
                 f"The choice of the model cannot be kept: {error.strerror or error}.",

@@ -253,8 +253,7 @@ def _changes(box: Toolbox, start: str, end: str, about: str) -> ToolResult:
     blobs = dict(zip(hashes, read_blobs(box.root, hashes, GROWN_BYTES), strict=True))
     every: list[_Change] = []
     for path in paths:
-        old, new = (blobs.get(key.encode(), b"") for key in versions[path])
-        every += _compare(box, path, old, new)
+        every += _compare(box, path, *(blobs.get(key.encode(), b"") for key in versions[path]))
     changes = _about(box, about, every) if about else sorted(every, key=_importance)
     files = list(dict.fromkeys(change.unit.path for change in changes[:DIFFED]))
     commits: list[Commit] = []
@@ -284,9 +283,9 @@ def _versions(box: Toolbox, before: str, after: str) -> dict[str, tuple[str, str
     fields = iter(raw.split("\0")[:-1])
     versions = {}
     for header, path in zip(fields, fields, strict=True):
-        old_mode, new_mode, old, new, _ = header.removeprefix(":").split()
-        is_old_file, is_new_file = old_mode.startswith("100"), new_mode.startswith("100")
-        versions[path] = (old if is_old_file else "", new if is_new_file else "")
+        mode, later_mode, key, later_key, _ = header.removeprefix(":").split()
+        is_file, stays_file = mode.startswith("100"), later_mode.startswith("100")
+        versions[path] = (key if is_file else "", later_key if stays_file else "")
     return versions
 
 
@@ -298,12 +297,12 @@ def _place(change: _Change, start: str, end: str) -> Place:
     return Place.of(change.unit, note=note, commit="" if change.in_index else commit)
 
 
-def _compare(box: Toolbox, path: str, old: bytes, new: bytes) -> list[_Change]:
+def _compare(box: Toolbox, path: str, code: bytes, new_code: bytes) -> list[_Change]:
     """Return the units that differ between two versions of a file."""
     record = box.tables().file(path)
-    in_index = record is not None and record.hash == blake2b(new, digest_size=16).hexdigest()
-    before = {unit.id: unit for unit in _units(path, old)}
-    after = {unit.id: unit for unit in _units(path, new)}
+    in_index = record is not None and record.hash == blake2b(new_code, digest_size=16).hexdigest()
+    before = {unit.id: unit for unit in _units(path, code)}
+    after = {unit.id: unit for unit in _units(path, new_code)}
     changes = []
     for key in after | before:
         was, now = before.get(key), after.get(key)

@@ -170,14 +170,15 @@ def list_all(box: Toolbox, kind: Kind = "overview", path: Pattern = "") -> ToolR
     by_name = kind == "environment"
     places.sort(key=lambda one: (one.name or "~" if by_name else "", one.path, one.start_line))
     places.sort(key=lambda one: ROLES.index(one.kind))
-    known = _counts_by_part(kind, places)
+    completeness = _counts_by_part(kind, places)
     if kind in _HOW:
-        known += f"Found by form: {_HOW[kind]}."
+        completeness += f"Found by form: {_HOW[kind]}."
+    completeness = f"{completeness}{searched}".strip()
     items = _by_file_where_many(places)
     parts = [f"{p.location} {p.name}{p.note}: {p.text}".rstrip(": ") for p in items[:MOST_LISTED]]
     return list_result(
         _summary(kind, places), parts, "Narrow it with `path`.", total=len(places),
-        left=len(items) - len(parts), items=items, completeness=f"{known}{searched}".strip(),
+        left=len(items) - len(parts), items=items, completeness=completeness,
     )  # fmt: skip
 
 

@@ -105,31 +105,31 @@ def search_code(
     result = box.search.search(query, top=SHOWN + NAMED, path=path, drafts=drafts)
     if not result.units:
         return ToolResult(summary=f"searched “{query}”: nothing", text=NOTHING)
-    shown = _Shown(box, room=int(tokens * CHARACTERS_PER_TOKEN))
+    excerpts = _Excerpts(box, room=int(tokens * CHARACTERS_PER_TOKEN))
     hits = _best(result.units)
     for hit in hits:
-        shown.add(hit.unit, f"relevance: {_relevance(result.query, hit.unit):.2f}")
+        excerpts.add(hit.unit, f"relevance: {_relevance(result.query, hit.unit):.2f}")
     best = hits[0].unit
     for call in callees(box.tables(), best):
         unit = call.called
         short = unit.is_method and unit.end_line - unit.start_line < SHORT
         if call.sure and short and unit.role == best.role:
-            shown.add(unit, f"called in line {call.line}")
-    text, fitted = fitting(shown.parts, "\n\n")
-    parts = [text, *_named(result.units, shown.ids)]
+            excerpts.add(unit, f"called in line {call.line}")
+    text, fitted = fitting(excerpts.parts, "\n\n")
+    parts = [text, *_named(result.units, excerpts.ids)]
     first = result.units[0].unit
-    if first.is_head and first.id not in shown.ids:
+    if first.is_head and first.id not in excerpts.ids:
         parts += _listed(f"{first.path} defines", _members(box.tables(), first), MOST_MEMBERS)
-    parts += _doubts(box.tables(), result.query.words, guess, shown.places)
+    parts += _doubts(box.tables(), result.query.words, guess, excerpts.places)
     return ToolResult(
         summary=f"searched “{query}”: {counted(fitted, 'hit')}",
         text="\n\n".join(filter(None, parts)),
-        total=len(shown.places),
-        places=tuple(shown.places[:fitted]),
+        total=len(excerpts.places),
+        places=tuple(excerpts.places[:fitted]),
     )
 
 
-class _Shown:
+class _Excerpts:
     """The definitions that a search shows, as far as they fit."""
 
     def __init__(self, box: Toolbox, room: int) -> None:
@@ -149,11 +149,11 @@ class _Shown:
             self.room -= len(text)
 
 
-def _named(hits: Sequence[Hit], shown: Collection[str]) -> list[str]:
-    """Return a line that names further good hits."""
+def _named(hits: Sequence[Hit], ids: Collection[str]) -> list[str]:
+    """Return a line that names good hits whose id is not among `ids`."""
     least = NAMED_FROM * hits[0].score
     units = [hit.unit for hit in hits if hit.score >= least and not hit.unit.is_head]
-    names = [f"{u.qualified_name or u.kind} [{u.place}]" for u in units if u.id not in shown]
+    names = [f"{u.qualified_name or u.kind} [{u.place}]" for u in units if u.id not in ids]
     return _listed("Also found", names, len(names))
 
 
